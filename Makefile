@@ -1,0 +1,64 @@
+# Verbs over CMake. `make run` does the main job on the built-in data, `make test` runs every test
+# that needs no GPU and no downloaded data.
+#
+#   make TORCH=auto ...      build against the LibTorch of the installed PyTorch instead of Debian's
+#   make TORCH=/path ...     build against the LibTorch there
+
+BUILD ?= build
+TORCH ?=
+PYTHON ?= python3
+FUZZ_RUNS ?= 10000
+
+ifeq ($(TORCH),auto)
+  PREFIX = -DCMAKE_PREFIX_PATH=$(shell $(PYTHON) -c "import torch; print(torch.utils.cmake_prefix_path)")
+else ifneq ($(TORCH),)
+  PREFIX = -DCMAKE_PREFIX_PATH=$(TORCH)
+endif
+
+.PHONY: all build setup run test check bench format fuzz install clean
+all: build
+
+setup:
+	@TORCH="$(TORCH)" tools/setup.sh
+
+$(BUILD)/build.ninja: CMakeLists.txt
+	@cmake -G Ninja -B $(BUILD) $(PREFIX) . > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+build: setup $(BUILD)/build.ninja
+	@cmake --build $(BUILD)
+
+# Certifies a nearest-mean classifier on the built-in data.
+run: build
+	@mkdir -p runs/quickstart
+	@$(BUILD)/examples/nearest_mean runs/quickstart/model.safetensors
+	@$(BUILD)/fedsmooth show experiments/quickstart/nearest-mean.toml > runs/quickstart/experiment.toml
+	@$(BUILD)/fedsmooth certify runs/quickstart --resume --quiet
+	@$(BUILD)/fedsmooth report runs/quickstart
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j2
+
+check: build
+	@python3 tools/check_layers.py
+	@python3 tools/check_docs.py
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
+	@tools/tidy.sh $(BUILD)
+
+format:
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+bench: build
+	@benchmarks/run.sh $(BUILD)
+
+fuzz: setup
+	@cmake -G Ninja -B $(BUILD)-fuzz $(PREFIX) -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DFEDSMOOTH_SANITIZE=address,undefined -DFEDSMOOTH_BENCHMARKS=OFF . > /dev/null
+	@cmake --build $(BUILD)-fuzz --target fuzz_readers
+	@ASAN_OPTIONS=detect_leaks=0 $(BUILD)-fuzz/fuzz_readers $(FUZZ_RUNS)
+
+install: build
+	@cmake --install $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-fuzz

@@ -1,0 +1,88 @@
+// fedsmooth merge F.tsv... --out G.tsv: joins the shards of one certification.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/tables.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/report/certificate_file.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The identity without the shard, which is taken out into `shard`.
+json take_shard(json identity, std::string& shard, const fs::path& table) {
+  if (!identity.contains("shard") || !identity["shard"].is_string()) {
+    throw Error("{}: is not a shard", table.string());
+  }
+  shard = identity["shard"].get<std::string>();
+  identity["shard"] = "1/1";
+  return identity;
+}
+
+std::string first_difference(const json& a, const json& b) {
+  for (const auto& [key, value] : a.items()) {
+    if (!b.contains(key) || b[key] != value) return key;
+  }
+  return "its description";
+}
+
+void check_all_shards(const std::set<std::string>& shards) {
+  const std::string count = shards.begin()->substr(shards.begin()->find('/') + 1);
+  for (int64_t i = 1; i <= std::stoll(count); ++i) {
+    const std::string wanted = fmt::format("{}/{}", i, count);
+    if (shards.count(wanted) == 0) throw Error("merge: shard {} is missing", wanted);
+  }
+}
+
+int run_merge(const std::vector<std::string>& paths, const fs::path& out, const Common& common) {
+  if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
+  std::vector<CertificateRow> rows;
+  std::set<std::string> shards;
+  json first;
+  for (const std::string& path : paths) {
+    const fs::path table = find_table(path);
+    json sidecar = read_sidecar(table);
+    std::string shard;
+    sidecar["identity"] = take_shard(sidecar["identity"], shard, table);
+    if (first.is_null()) first = sidecar;
+    if (sidecar["identity"] != first["identity"]) {
+      throw Error("{}: does not belong to {}: they differ in {}", table.string(), paths[0],
+                  first_difference(first["identity"], sidecar["identity"]));
+    }
+    if (!shards.insert(shard).second) {
+      throw Error("{}: shard {} is there twice", table.string(), shard);
+    }
+    for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
+  }
+  check_all_shards(shards);
+  std::sort(rows.begin(), rows.end(),
+            [](const CertificateRow& a, const CertificateRow& b) { return a.index < b.index; });
+  write_certificates(out, rows, first);
+  print_summary(out, common);
+  return 0;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Common& common) {
+  struct Arguments {
+    std::vector<std::string> tables;
+    std::string out;
+  };
+  auto a = std::make_shared<Arguments>();
+  Command c(app, common, "merge", "join the shards of one certification",
+            "  fedsmooth merge part1.tsv part2.tsv --out all.tsv");
+  c.arguments("tables", a->tables, "the shards' tables");
+  c.option("out", a->out, "table to write");
+  c.on_run([a, &common](const Overrides& overrides) {
+    refuse_overrides(overrides);
+    if (a->out.empty()) throw Error("merge: needs --out");
+    return run_merge(a->tables, a->out, common);
+  });
+}
+
+}  // namespace fedsmooth::cli

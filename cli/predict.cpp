@@ -1,0 +1,115 @@
+// fedsmooth predict RUN_OR_MODEL IMAGE...: PREDICT for image files or test-set indices.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/subject.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/engine/threaded_sampler.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+struct Arguments {
+  std::string path;
+  std::vector<std::string> images;
+  int64_t n = 1000;
+};
+
+struct Input {
+  std::string name;
+  Tensor image;        // float [C, H, W]
+  uint32_t index = 0;  // names its noise
+};
+
+bool is_index(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+         text.size() < 10;
+}
+
+Input load_input(const std::string& name, uint32_t place, const Dataset* data) {
+  if (!is_index(name)) return {name, read_image(name).to(at::kFloat).div(255), place};
+  const int64_t index = std::stoll(name);
+  if (index >= data->size()) {
+    throw Error("{}: the test set has images 0 to {}", name, data->size() - 1);
+  }
+  return {name, data->image(index), static_cast<uint32_t>(index)};
+}
+
+std::string class_name(const Subject& subject, int64_t c) {
+  if (c == kAbstain) return "abstain";
+  return c < static_cast<int64_t>(subject.class_names.size()) ? subject.class_names[c]
+                                                              : fmt::format("class {}", c);
+}
+
+// The three classes with the most votes.
+std::string leading_votes(const Subject& subject, const Votes& votes) {
+  std::vector<int64_t> order(votes.size());
+  for (size_t c = 0; c < order.size(); ++c) order[c] = static_cast<int64_t>(c);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return votes[a] > votes[b]; });
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i) {
+    parts.push_back(fmt::format("{} {}", class_name(subject, order[i]), votes[order[i]]));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+int run_predict(const Arguments& a, const Overrides& overrides, const Common& common) {
+  const int threads = thread_count(common);
+  std::optional<Dataset> data;
+  if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
+    data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+  }
+  const Dataset* test = data ? &*data : nullptr;
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < a.images.size(); ++i) {
+    inputs.push_back(load_input(a.images[i], static_cast<uint32_t>(i), test));
+  }
+  const auto sizes = inputs[0].image.sizes();
+  const Subject subject = load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]});
+  const Experiment& e = subject.experiment;
+  check_predict_options(a.n, e.certify.alpha, subject.sigma);
+
+  ThreadedSampler sampler(subject.f, threads);
+  nlohmann::json summary = nlohmann::json::array();
+  for (const Input& input : inputs) {
+    if (interrupted()) throw Interrupted{"interrupted"};
+    if (input.image.sizes() != sizes)
+      throw Error("{}: differs in size from {}", input.name, inputs[0].name);
+    const Prediction found =
+        predict(sampler, input.image, subject.sigma, a.n, e.certify.alpha, e.seed, input.index);
+    if (common.json) {
+      summary.push_back({{"image", input.name},
+                         {"predict", found.predict},
+                         {"class", class_name(subject, found.predict)},
+                         {"votes", found.votes}});
+    } else {
+      fmt::print("{}\t{}\t{} of {} votes\n", input.name, class_name(subject, found.predict),
+                 leading_votes(subject, found.votes), a.n);
+    }
+  }
+  if (common.json) fmt::print("{}\n", summary.dump());
+  return 0;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Common& common) {
+  auto a = std::make_shared<Arguments>();
+  Command c(app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
+            "  fedsmooth predict runs/quickstart 0 1 2\n"
+            "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000");
+  c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
+  c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
+  c.option("n", a->n, "votes per image");
+  c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
+  c.alias("alpha", "certify.alpha", "failure probability per image");
+  c.on_run([a, &common](const Overrides& overrides) { return run_predict(*a, overrides, common); });
+}
+
+}  // namespace fedsmooth::cli

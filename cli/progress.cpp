@@ -1,0 +1,68 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace fedsmooth::cli {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kBarInterval = std::chrono::milliseconds(100);
+constexpr auto kLineInterval = std::chrono::seconds(20);
+constexpr int kBarWidth = 24;
+
+double seconds(steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+std::string duration(double s) {
+  const auto whole = static_cast<int64_t>(s + 0.5);
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace
+
+Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
+    : what_(std::move(what)),
+      first_(done),
+      done_(done),
+      total_(total),
+      quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      start_(steady_clock::now()),
+      shown_(start_) {}
+
+Progress::~Progress() {
+  if (!quiet_ && terminal_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::step(const std::string& note) {
+  ++done_;
+  const auto now = steady_clock::now();
+  const bool due = terminal_ ? now - shown_ >= kBarInterval : now - shown_ >= kLineInterval;
+  if (quiet_ || !(due || done_ == total_)) return;
+  shown_ = now;
+  show(note);
+}
+
+void Progress::show(const std::string& note) {
+  const double elapsed = seconds(shown_ - start_);
+  const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
+  const std::string left =
+      rate > 0 ? duration(static_cast<double>(total_ - done_) / rate) : std::string("?");
+  const std::string line =
+      fmt::format("{}/{}  {:.3g}/s  {} left  {}", done_, total_, rate, left, note);
+  if (terminal_) {
+    const auto filled = static_cast<int>(kBarWidth * done_ / std::max<int64_t>(1, total_));
+    fmt::print(stderr, "\r\033[K{} [{}{}] {}", what_, std::string(filled, '#'),
+               std::string(kBarWidth - filled, '.'), line);
+  } else {
+    fmt::print(stderr, "{} {}\n", what_, line);
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,69 @@
+// fedsmooth recertify CERTIFICATES.tsv --alpha A: new radii from the stored counts, without the
+// model.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/tables.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/report/certificate_file.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string table, out, radius = "one-sided";
+  double alpha = 0.0;
+};
+
+int run_recertify(const Arguments& a, const Common& common) {
+  if (a.radius != "one-sided" && a.radius != "multiclass") {
+    throw Error("--radius={}: must be one-sided or multiclass", a.radius);
+  }
+  if (!(a.alpha > 0 && a.alpha < 1)) throw Error("--alpha: must be given, between 0 and 1");
+  const fs::path table = find_table(a.table);
+  std::vector<CertificateRow> rows = read_certificates(table);
+  if (rows.empty()) throw Error("{}: has no rows yet", table.string());
+  nlohmann::json sidecar = read_sidecar(table);
+
+  const RadiusKind radius =
+      a.radius == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
+  for (CertificateRow& row : rows) {
+    check_certify_options({row.n0, row.certificate.counts.n, a.alpha, radius}, row.sigma);
+    row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius);
+    row.alpha = a.alpha;
+  }
+  sidecar["identity"]["alpha"] = a.alpha;
+  sidecar["identity"]["radius"] = a.radius;
+  sidecar["recertified_from"] = table.string();
+
+  fs::path out = a.out;
+  if (out.empty()) {
+    out = table.parent_path() /
+          fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, a.radius);
+  }
+  if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
+  write_certificates(out, rows, sidecar);
+  print_summary(out, common);
+  return 0;
+}
+
+}  // namespace
+
+void add_recertify(CLI::App& app, Common& common) {
+  auto a = std::make_shared<Arguments>();
+  Command c(app, common, "recertify", "new radii at another alpha, from the stored counts",
+            "  fedsmooth recertify runs/quickstart/certificates.tsv --alpha 0.01");
+  c.argument("certificates", a->table, "table of certificates");
+  c.option("alpha", a->alpha, "failure probability per image");
+  c.option("radius", a->radius, "one-sided or multiclass");
+  c.option("out", a->out, "table to write");
+  c.on_run([a, &common](const Overrides& overrides) {
+    refuse_overrides(overrides);
+    return run_recertify(*a, common);
+  });
+}
+
+}  // namespace fedsmooth::cli

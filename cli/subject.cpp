@@ -1,0 +1,97 @@
+#include "cli/subject.h"
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool given(const Overrides& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const auto& pair) { return pair.first == key; });
+}
+
+fs::path find_model(const fs::path& path) {
+  if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
+  if (!fs::is_directory(path)) return path;
+  const fs::path model = path / "model.safetensors";
+  if (!fs::exists(path / "experiment.toml") || !fs::exists(model)) {
+    throw Error("{}: no run here; it needs experiment.toml and model.safetensors", path.string());
+  }
+  return model;
+}
+
+double settle_sigma(const Subject& subject, double trained, bool smoothing_given, bool is_run) {
+  const Experiment& e = subject.experiment;
+  if (e.certify.sigma > 0) return e.certify.sigma;
+  if (is_run || smoothing_given) return e.smoothing.sigma;
+  if (trained > 0) return trained;
+  throw Error("{}: does not say for which noise it was trained; give --sigma",
+              subject.model_path.string());
+}
+
+}  // namespace
+
+Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
+  find_model(path);
+  Experiment experiment;
+  if (fs::is_directory(path)) {
+    experiment = read_experiment(path / "experiment.toml");
+  } else {
+    experiment.model.name.clear();  // a model file tells its own network
+  }
+  apply_overrides(experiment, overrides);
+  return experiment;
+}
+
+Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
+                     const Shape& input) {
+  Subject subject;
+  subject.model_path = find_model(path);
+  subject.experiment = subject_experiment(path, overrides);
+  Experiment& e = subject.experiment;
+  set_default_normalization(e.model, e.data.name, input[0]);
+  const std::string bytes = read_file(subject.model_path);
+  subject.sha256 = sha256(bytes);
+  if (data != nullptr) subject.class_names = data->class_names;
+
+  double trained = 0.0;
+  if (subject.model_path.extension() == ".pt") {
+    subject.f = base_classifier(subject.model_path, input);
+    if (data != nullptr && subject.f.classes != data->classes()) {
+      throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
+                  subject.f.classes, data->classes());
+    }
+  } else {
+    const ImageKind kind = {input, data == nullptr ? 0 : data->classes()};
+    const Model model =
+        parse_model(bytes, subject.model_path.string(), e.model, data == nullptr ? nullptr : &kind);
+    if (model.network.input != input) {
+      throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
+                  fmt::join(model.network.input, ", "), fmt::join(input, ", "));
+    }
+    subject.f = base_classifier(model);
+    trained = model.sigma;
+    if (data == nullptr) subject.class_names = model.class_names;
+  }
+  const bool smoothing_given = given(overrides, "smoothing.sigma");
+  subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
+  check_is_function(subject.f, input);
+  return subject;
+}
+
+Shape image_shape(const Dataset& data) {
+  return {data.images.size(1), data.images.size(2), data.images.size(3)};
+}
+
+fs::path certificates_path(const fs::path& path) {
+  if (fs::is_directory(path)) return path / "certificates.tsv";
+  fs::path table = path;
+  return table.replace_extension(".certificates.tsv");
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,91 @@
+#include "cli/tables.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A folder's certificates are called after the folder.
+std::string run_name(const fs::path& table) {
+  const fs::path folder = fs::absolute(table).parent_path().filename();
+  return table.filename() == "certificates.tsv" ? folder.string() : table.stem().string();
+}
+
+void append_members(const json& object, std::vector<std::pair<std::string, std::string>>& out) {
+  if (!object.is_object()) return;
+  for (const auto& [key, value] : object.items()) {
+    out.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+}
+
+json summary_json(const fs::path& table, const Summary& summary) {
+  json radii = json::array();
+  for (const AtRadius& at : summary.table) {
+    radii.push_back({{"radius", at.radius},
+                     {"certified_accuracy", at.accuracy.value},
+                     {"low", at.accuracy.low},
+                     {"high", at.accuracy.high},
+                     {"high_probability", at.high_probability}});
+  }
+  return {{"certificates", table.string()},
+          {"images", summary.images},
+          {"certified_accuracy", radii},
+          {"abstained", summary.abstained.value},
+          {"wrong_but_certified", summary.wrong_but_certified.value},
+          {"average_certified_radius", summary.average_certified_radius},
+          {"distinct_predictions", summary.distinct_predictions},
+          {"median_seconds", summary.median_seconds}};
+}
+
+}  // namespace
+
+fs::path find_table(const fs::path& path) {
+  const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
+  if (!fs::exists(table)) {
+    throw Error("{}: no certificates here; `fedsmooth certify` writes them", table.string());
+  }
+  return table;
+}
+
+ReportRun load_run(const fs::path& path) {
+  const fs::path table = find_table(path);
+  ReportRun run{run_name(table)};
+  run.rows = read_certificates(table);
+  if (run.rows.empty()) throw Error("{}: has no rows yet", table.string());
+  if (!fs::exists(sidecar_path(table))) return run;
+  const json sidecar = read_sidecar(table);
+  if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
+    for (const json& name : sidecar["classes"]) {
+      run.class_names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+    }
+  }
+  append_members(sidecar["identity"], run.provenance);
+  if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
+  return run;
+}
+
+std::vector<ReportRun> load_runs(const std::vector<std::string>& paths) {
+  std::vector<ReportRun> runs;
+  for (const std::string& path : paths) runs.push_back(load_run(path));
+  return runs;
+}
+
+void print_summary(const fs::path& table, const Common& common) {
+  const ReportRun run = load_run(table);
+  if (common.json) {
+    fmt::print("{}\n", summary_json(table, summarize(run.rows)).dump());
+    return;
+  }
+  if (!common.quiet) fmt::print("{}\n{}\n", render_table({run}), table.string());
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,24 @@
+// Tables of certificates as arguments: RUN folders or .tsv files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "fedsmooth/report/html.h"
+
+namespace fedsmooth::cli {
+
+/// The table of a run folder, or the file itself; an Error if there is none.
+std::filesystem::path find_table(const std::filesystem::path& path);
+
+/// Rows, class names and provenance of a table, named after its folder or file.
+ReportRun load_run(const std::filesystem::path& path);
+std::vector<ReportRun> load_runs(const std::vector<std::string>& paths);
+
+/// What every command that writes a table ends with: the table of certified accuracy, where the
+/// file is, and the JSON summary if asked for.
+void print_summary(const std::filesystem::path& table, const Common& common);
+
+}  // namespace fedsmooth::cli

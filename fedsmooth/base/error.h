@@ -1,0 +1,23 @@
+// The user's mistakes: bad arguments, experiment files, data, models. The command line prints them
+// as one line and exits with status 2. Our own mistakes are TORCH_CHECKs and exit with status 1.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace fedsmooth {
+
+/// A message is `where: what is wrong, with the value; what to do`.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : std::runtime_error(message) {}
+
+  template <typename... Args>
+  explicit Error(fmt::format_string<Args...> format, Args&&... args)
+      : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
+}  // namespace fedsmooth

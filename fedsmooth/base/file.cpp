@@ -1,0 +1,159 @@
+#include "fedsmooth/base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code status;
+  if (!std::filesystem::exists(path, status)) throw Error("{}: no such file", path.string());
+  if (!std::filesystem::is_regular_file(path, status)) {
+    throw Error("{}: not a regular file", path.string());
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Error("{}: cannot be opened: {}", path.string(), std::strerror(errno));
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (in.gcount() != static_cast<std::streamsize>(bytes.size())) {
+    throw Error("{}: cannot be read to its end", path.string());
+  }
+  return bytes;
+}
+
+namespace {
+
+void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (::fsync(descriptor) != 0) {
+    throw Error("{}: cannot be flushed: {}", path.string(), std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::error_code status;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  const std::filesystem::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  }
+  try {
+    write_all(descriptor, bytes, path);
+  } catch (...) {
+    ::close(descriptor);
+    std::filesystem::remove(temporary, status);
+    throw;
+  }
+  ::close(descriptor);
+  std::filesystem::rename(temporary, path, status);
+  if (status) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw Error("{}: cannot be written: {}", path.string(), status.message());
+  }
+}
+
+namespace {
+
+// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+struct RoundConstants {
+  uint32_t k[64];
+  RoundConstants() {
+    int found = 0;
+    for (int candidate = 2; found < 64; ++candidate) {
+      bool prime = true;
+      for (int d = 2; d * d <= candidate; ++d) prime = prime && candidate % d != 0;
+      if (!prime) continue;
+      const long double root = std::cbrt(static_cast<long double>(candidate));
+      k[found++] = static_cast<uint32_t>((root - std::floor(root)) * 0x1p32L);
+    }
+  }
+};
+
+}  // namespace
+
+void Sha256::compress(const unsigned char* block) {
+  static const RoundConstants constants;
+  uint32_t w[64];
+  for (int i = 0; i < 16; ++i) {
+    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |
+           uint32_t{block[4 * i + 2]} << 8 | uint32_t{block[4 * i + 3]};
+  }
+  for (int i = 16; i < 64; ++i) {
+    const uint32_t a = w[i - 15], b = w[i - 2];
+    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[i - 7] +
+           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+  }
+  uint32_t s[8];
+  std::copy_n(state_, 8, s);
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
+    const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
+    const uint32_t t1 = s[7] + (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) +
+                        choice + constants.k[i] + w[i];
+    const uint32_t t2 = (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) + majority;
+    std::copy_backward(s, s + 7, s + 8);
+    s[4] += t1;
+    s[0] = t1 + t2;
+  }
+  for (int i = 0; i < 8; ++i) state_[i] += s[i];
+}
+
+void Sha256::update(const void* bytes, size_t size) {
+  const auto* next = static_cast<const unsigned char*>(bytes);
+  while (size > 0) {
+    const size_t used = size_ % 64;
+    const size_t taken = std::min(size, 64 - used);
+    if (used == 0 && taken == 64) {
+      compress(next);
+    } else {
+      std::copy_n(next, taken, tail_ + used);
+      if (used + taken == 64) compress(tail_);
+    }
+    size_ += taken;
+    next += taken;
+    size -= taken;
+  }
+}
+
+std::string Sha256::hex() const {
+  Sha256 padded = *this;
+  const uint64_t bits = size_ * 8;
+  const unsigned char one = 0x80, zero = 0;
+  padded.update(&one, 1);
+  while (padded.size_ % 64 != 56) padded.update(&zero, 1);
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    const auto byte = static_cast<unsigned char>(bits >> shift);
+    padded.update(&byte, 1);
+  }
+  std::string digits;
+  for (const uint32_t word : padded.state_) digits += fmt::format("{:08x}", word);
+  return digits;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 hash;
+  hash.update(bytes.data(), bytes.size());
+  return hash.hex();
+}
+
+}  // namespace fedsmooth

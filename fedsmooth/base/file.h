@@ -1,0 +1,37 @@
+// Files, whole or not at all: readers get every byte or an Error, writers leave either the old
+// content or the new one, also when the machine stops in between.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fedsmooth {
+
+/// The whole file; an Error that names it if it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes a temporary neighbour, flushes it to disk and renames it over `path`. Missing folders are
+/// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Incremental SHA-256 (FIPS 180-4).
+class Sha256 {
+ public:
+  void update(const void* bytes, size_t size);
+  /// The digest of everything so far, as 64 hexadecimal digits.
+  std::string hex() const;
+
+ private:
+  void compress(const unsigned char* block);
+
+  uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  unsigned char tail_[64] = {};
+  uint64_t size_ = 0;
+};
+
+std::string sha256(std::string_view bytes);
+
+}  // namespace fedsmooth

@@ -1,0 +1,20 @@
+#include "fedsmooth/base/version.h"
+
+#include <fmt/chrono.h>
+#include <torch/version.h>
+
+#include <ctime>
+
+namespace fedsmooth {
+
+std::string version() { return FEDSMOOTH_VERSION; }
+
+std::string commit() { return FEDSMOOTH_COMMIT; }
+
+std::string torch_version() { return TORCH_VERSION; }
+
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,55 @@
+// One experiment: the option structs of the modules, read from and written to TOML. Sections are
+// structs, keys their fields.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fedsmooth/data/dataset.h"
+#include "fedsmooth/model/architectures.h"
+#include "fedsmooth/smoothing/certify.h"
+
+namespace fedsmooth {
+
+struct SmoothingOptions {
+  double sigma = 0.25;  // standard deviation of the noise, in units of the [0, 1] image
+};
+
+struct CertificationOptions : CertifyOptions {
+  double sigma = 0.0;  // 0: smoothing.sigma
+  int64_t every = 20;  // certify every so many-th test image
+  int64_t limit = 0;   // at most so many images; 0: all
+};
+
+struct Experiment {
+  uint64_t seed = 0;
+  DataOptions data;
+  ModelOptions model;
+  SmoothingOptions smoothing;
+  CertificationOptions certify;
+};
+
+/// Reads TOML text; keys that are left out keep their values in `base`. An unknown key, a wrong
+/// type and a value out of range are Errors with `name` and the line.
+Experiment parse_experiment(std::string_view text, const std::string& name, Experiment base = {});
+Experiment read_experiment(const std::filesystem::path& path);
+
+/// Every value as TOML that reads back to the same experiment.
+std::string format_experiment(const Experiment& experiment);
+
+/// Applies `section.key` = `value` as given on the command line.
+void set_key(Experiment& experiment, const std::string& key, const std::string& value);
+
+/// All keys, in the order of the file.
+std::vector<std::string> experiment_keys();
+
+/// The candidate with the fewest edits to `word`; empty if none is near.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// One seed from the operating system, for --seed=random.
+uint64_t random_seed();
+
+}  // namespace fedsmooth

@@ -1,0 +1,37 @@
+// Labelled images, as bytes. Pixel values enter a network as byte / 255, in [0, 1]; sigma, epsilon
+// and every radius are l2 distances in that space.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fedsmooth/base/tensor.h"
+
+namespace fedsmooth {
+
+struct DataOptions {
+  std::string name = "cifar10";  // cifar10 | image-folder | shapes
+  std::string root = "data";     // where its files are; `shapes` needs none
+};
+
+enum class Split { kTrain, kTest };
+
+struct Dataset {
+  Tensor images;  // uint8 [N, C, H, W]
+  Tensor labels;  // int64 [N], each in [0, class_names.size())
+  std::vector<std::string> class_names;
+
+  int64_t size() const { return labels.size(0); }
+  int64_t classes() const { return static_cast<int64_t>(class_names.size()); }
+  /// Image `index` as float [C, H, W] in [0, 1].
+  Tensor image(int64_t index) const;
+  int64_t label(int64_t index) const;
+};
+
+/// Reads and checks one half of a data set; an Error names the file that is missing or wrong.
+Dataset load_dataset(const DataOptions& options, Split split);
+
+/// SHA-256 of the pixels and labels: what provenance records.
+std::string digest(const Dataset& dataset);
+
+}  // namespace fedsmooth

@@ -1,0 +1,36 @@
+#include "fedsmooth/engine/threaded_sampler.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+namespace fedsmooth {
+
+ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads)
+    : noisy_(threads), classes_(f.classes), batch_(f.batch), workers_(threads) {
+  for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
+}
+
+Votes ThreadedSampler::count(const Tensor& x, double sigma, int64_t n, Stream stream) {
+  Votes total(classes_, 0);
+  std::mutex mutex;
+  std::atomic<int64_t> next = 0;
+  workers_.run([&](int worker) {
+    at::NoGradGuard no_grad;
+    Tensor& noisy = noisy_[worker];
+    if (!noisy.defined()) noisy = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
+    Votes votes(classes_, 0);
+    // Batches start at multiples of the batch size, whoever takes them.
+    for (int64_t first; (first = next.fetch_add(batch_)) < n;) {
+      add_votes(classifiers_[worker], x, sigma, stream, first, std::min(batch_, n - first), noisy,
+                votes);
+    }
+    const std::lock_guard lock(mutex);
+    for (int64_t c = 0; c < classes_; ++c) total[c] += votes[c];
+  });
+  return total;
+}
+
+}  // namespace fedsmooth

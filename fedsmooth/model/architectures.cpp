@@ -1,0 +1,162 @@
+#include "fedsmooth/model/architectures.h"
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+using Layers = std::vector<Layer>;
+
+Layer conv(std::string name, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding,
+           bool bias = true) {
+  Layer layer{Kind::kConv, std::move(name), outputs, kernel, stride, padding};
+  layer.bias = bias;
+  return layer;
+}
+
+Layer linear(std::string name, int64_t outputs) {
+  return {Kind::kLinear, std::move(name), outputs};
+}
+
+Layer relu() { return {Kind::kRelu}; }
+
+Layer max_pool(int64_t size) { return {Kind::kMaxPool, "", 0, size, size}; }
+
+Layer dropout(double rate) {
+  Layer layer{Kind::kDropout};
+  layer.drop_rate = rate;
+  return layer;
+}
+
+Layer batch_norm(std::string name) { return {Kind::kBatchNorm, std::move(name)}; }
+
+Layer normalize(const ModelOptions& options) {
+  Layer layer{Kind::kNormalize};
+  layer.mean = options.mean;
+  layer.sd = options.sd;
+  return layer;
+}
+
+// The AlexNet for 32x32 images without hidden linear layers; 2,472,266 weights for ten classes.
+Layers alexnet(int64_t classes) {
+  return {conv("features.0", 64, 11, 4, 5),
+          relu(),
+          max_pool(2),
+          conv("features.3", 192, 5, 1, 2),
+          relu(),
+          max_pool(2),
+          conv("features.6", 384, 3, 1, 1),
+          relu(),
+          conv("features.8", 256, 3, 1, 1),
+          relu(),
+          conv("features.10", 256, 3, 1, 1),
+          relu(),
+          max_pool(2),
+          linear("classifier", classes)};
+}
+
+// The AlexNet with two hidden linear layers; 23,272,266 weights for ten classes.
+Layers alexnet_fc(int64_t classes) {
+  return {conv("features.0", 64, 3, 2, 1),
+          relu(),
+          max_pool(2),
+          conv("features.3", 192, 3, 1, 1),
+          relu(),
+          max_pool(2),
+          conv("features.6", 384, 3, 1, 1),
+          relu(),
+          conv("features.8", 256, 3, 1, 1),
+          relu(),
+          conv("features.10", 256, 3, 1, 1),
+          relu(),
+          max_pool(2),
+          dropout(0.5),
+          linear("classifier.1", 4096),
+          relu(),
+          dropout(0.5),
+          linear("classifier.4", 4096),
+          relu(),
+          linear("classifier.6", classes)};
+}
+
+// For the built-in data: 26,922 weights, a sixteenth of AlexNet's arithmetic.
+Layers small(int64_t classes) {
+  return {conv("features.0", 16, 5, 2, 2), relu(), max_pool(2),
+          conv("features.3", 32, 3, 1, 1), relu(), max_pool(2),
+          conv("features.6", 64, 3, 1, 1), relu(), max_pool(2),
+          linear("classifier", classes)};
+}
+
+Layer basic_block(const std::string& name, int64_t channels, int64_t stride, bool project) {
+  Layer block{Kind::kResidual};
+  block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), batch_norm(name + ".bn1"),
+                relu(), conv(name + ".conv2", channels, 3, 1, 1, false), batch_norm(name + ".bn2")};
+  if (project) {
+    block.shortcut = {conv(name + ".downsample.0", channels, 1, stride, 0, false),
+                      batch_norm(name + ".downsample.1")};
+  }
+  return block;
+}
+
+// He et al.'s ResNet for CIFAR: three stages of (depth - 2) / 6 basic blocks.
+Layers resnet(int64_t depth, int64_t classes) {
+  Layers layers = {conv("conv1", 16, 3, 1, 1, false), batch_norm("bn1"), relu()};
+  for (int64_t stage = 1; stage <= 3; ++stage) {
+    for (int64_t i = 0; i < (depth - 2) / 6; ++i) {
+      const bool first = stage > 1 && i == 0;
+      layers.push_back(basic_block(fmt::format("layer{}.{}", stage, i), int64_t{8} << stage,
+                                   first ? 2 : 1, first));
+      layers.push_back(relu());
+    }
+  }
+  layers.push_back({Kind::kAvgPool});
+  layers.push_back(linear("fc", classes));
+  return layers;
+}
+
+Layers named_layers(const std::string& name, int64_t classes) {
+  if (name == "alexnet") return alexnet(classes);
+  if (name == "alexnet-fc") return alexnet_fc(classes);
+  if (name == "resnet20") return resnet(20, classes);
+  if (name == "resnet110") return resnet(110, classes);
+  if (name == "small") return small(classes);
+  throw Error("model.name=\"{}\": no such network; there are {} and layers", name,
+              fmt::join(architecture_names(), ", "));
+}
+
+}  // namespace
+
+const std::vector<std::string>& architecture_names() {
+  static const std::vector<std::string> names = {"alexnet", "alexnet-fc", "resnet20", "resnet110",
+                                                 "small"};
+  return names;
+}
+
+Network build_network(const ModelOptions& options, const Shape& input, int64_t classes) {
+  Network network{options.name, input, {normalize(options)}};
+  const Layers layers =
+      options.name == "layers" ? options.layers : named_layers(options.name, classes);
+  network.layers.insert(network.layers.end(), layers.begin(), layers.end());
+  const Shape output = output_shape(network);
+  if (output != Shape{classes, 1, 1}) {
+    throw Error("network {}: gives [{}] for images [{}], expected {} classes", options.name,
+                fmt::join(output, ", "), fmt::join(input, ", "), classes);
+  }
+  return network;
+}
+
+void set_default_normalization(ModelOptions& options, const std::string& data_name,
+                               int64_t channels) {
+  const bool cifar10 = data_name == "cifar10";
+  if (options.mean.empty()) {
+    options.mean =
+        cifar10 ? std::vector<double>{0.4914, 0.4822, 0.4465} : std::vector<double>(channels, 0.5);
+  }
+  if (options.sd.empty()) {
+    options.sd =
+        cifar10 ? std::vector<double>{0.2023, 0.1994, 0.2010} : std::vector<double>(channels, 0.25);
+  }
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,154 @@
+#include "fedsmooth/model/model.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/model/network_json.h"
+#include "fedsmooth/model/safetensors.h"
+
+namespace fedsmooth {
+namespace {
+
+using nlohmann::json;
+using Tensors = std::map<std::string, Tensor>;
+
+constexpr const char* kNetworkKey = "fedsmooth.network";
+constexpr const char* kSigmaKey = "fedsmooth.sigma";
+constexpr const char* kClassesKey = "fedsmooth.classes";
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Without the prefixes of wrapping modules and without PyTorch's batch counters.
+Tensors strip(const Tensors& tensors) {
+  Tensors stripped;
+  for (const auto& [key, tensor] : tensors) {
+    if (ends_with(key, ".num_batches_tracked")) continue;
+    std::string_view name = key;
+    for (const std::string_view prefix : {"module.", "1.", "module."}) {
+      if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+    }
+    stripped[std::string(name)] = tensor;
+  }
+  return stripped;
+}
+
+// The first thing that keeps `tensors` from being the weights of `network`, or nothing.
+std::optional<std::string> mismatch(const Network& network, const Tensors& tensors) {
+  const std::vector<Parameter> wanted = parameters(network);
+  for (const Parameter& p : wanted) {
+    const auto found = tensors.find(p.name);
+    if (found == tensors.end()) return fmt::format("tensor {} is missing", p.name);
+    if (found->second.scalar_type() != at::kFloat) {
+      return fmt::format("tensor {} holds integers", p.name);
+    }
+    if (found->second.sizes() != at::IntArrayRef(p.shape)) {
+      return fmt::format("tensor {} has shape [{}], expected [{}]", p.name,
+                         fmt::join(found->second.sizes(), ", "), fmt::join(p.shape, ", "));
+    }
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const bool known = std::any_of(wanted.begin(), wanted.end(),
+                                   [&](const Parameter& p) { return p.name == name; });
+    if (!known) return fmt::format("tensor {} does not belong to it", name);
+  }
+  return std::nullopt;
+}
+
+Network find_network(const Tensors& tensors, ModelOptions options, const ImageKind* data,
+                     const std::string& name) {
+  if (data == nullptr) {
+    throw Error("{}: does not describe its network; give the data set it is for with --data.name",
+                name);
+  }
+  if (!options.name.empty()) return build_network(options, data->input, data->classes);
+  for (const std::string& candidate : architecture_names()) {
+    options.name = candidate;
+    Network network = build_network(options, data->input, data->classes);
+    if (!mismatch(network, tensors)) return network;
+  }
+  throw Error(
+      "{}: its tensors fit none of {} for {} classes and images [{}]; name the network with "
+      "--model.name",
+      name, fmt::join(architecture_names(), ", "), data->classes, fmt::join(data->input, ", "));
+}
+
+double parse_sigma(const std::string& text, const std::string& name) {
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_number() || !(value.get<double>() >= 0) || !std::isfinite(value.get<double>())) {
+    throw Error("{}: metadata {} is \"{}\", not a noise level", name, kSigmaKey, text);
+  }
+  return value.get<double>();
+}
+
+std::vector<std::string> parse_classes(const std::string& text, const std::string& name) {
+  const json list = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> classes;
+  const bool strings = list.is_array() && std::all_of(list.begin(), list.end(),
+                                                      [](const json& v) { return v.is_string(); });
+  if (!strings) throw Error("{}: metadata {} is no list of names", name, kClassesKey);
+  for (const json& item : list) classes.push_back(item.get<std::string>());
+  return classes;
+}
+
+void check_fits(const Model& model, const ImageKind& data, const std::string& name) {
+  if (model.network.input != data.input) {
+    throw Error("{}: made for images [{}], the data has [{}]", name,
+                fmt::join(model.network.input, ", "), fmt::join(data.input, ", "));
+  }
+  const Shape output = output_shape(model.network);
+  if (output != Shape{data.classes, 1, 1}) {
+    throw Error("{}: gives {} classes, the data has {}", name, output[0], data.classes);
+  }
+}
+
+}  // namespace
+
+std::string format_model(const Model& model) {
+  const std::vector<Parameter> wanted = parameters(model.network);
+  TORCH_CHECK(wanted.size() == model.weights.size(), "format_model: ", model.weights.size(),
+              " tensors, the network has ", wanted.size());
+  Safetensors content;
+  for (size_t i = 0; i < wanted.size(); ++i) content.tensors[wanted[i].name] = model.weights[i];
+  TORCH_CHECK(content.tensors.size() == wanted.size(), "format_model: two layers share a name");
+  content.metadata = {{"format", "pt"},
+                      {kNetworkKey, to_json(model.network).dump()},
+                      {kSigmaKey, fmt::format("{}", model.sigma)},
+                      {kClassesKey, json(model.class_names).dump()}};
+  return format_safetensors(content);
+}
+
+Model parse_model(std::string_view bytes, const std::string& name, const ModelOptions& options,
+                  const ImageKind* data) {
+  const Safetensors content = parse_safetensors(bytes, name);
+  const auto metadata = [&](const char* key) -> const std::string* {
+    const auto found = content.metadata.find(key);
+    return found == content.metadata.end() ? nullptr : &found->second;
+  };
+  const Tensors tensors = strip(content.tensors);
+  Model model;
+  if (const std::string* text = metadata(kNetworkKey)) {
+    const json network = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    model.network = network_from_json(network, fmt::format("{}: {}", name, kNetworkKey));
+  } else {
+    model.network = find_network(tensors, options, data, name);
+  }
+  if (const std::string* text = metadata(kSigmaKey)) model.sigma = parse_sigma(*text, name);
+  if (const std::string* text = metadata(kClassesKey)) {
+    model.class_names = parse_classes(*text, name);
+  }
+  if (const auto problem = mismatch(model.network, tensors)) {
+    throw Error("{}: not the weights of network {}: {}", name, model.network.name, *problem);
+  }
+  if (data != nullptr) check_fits(model, *data, name);
+  for (const Parameter& p : parameters(model.network)) {
+    model.weights.push_back(tensors.at(p.name));
+  }
+  return model;
+}
+
+}  // namespace fedsmooth

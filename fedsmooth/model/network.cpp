@@ -1,0 +1,196 @@
+#include "fedsmooth/model/network.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+constexpr int64_t kMaxFeatures = int64_t{1} << 31;  // keeps every product of sizes within 64 bits
+
+int64_t features(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
+
+int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                     const std::string& name) {
+  const int64_t reach = size + 2 * padding - kernel;
+  if (reach < 0) {
+    throw Error("network: layer {}: a window of {} does not fit a map of {} with padding {}",
+                name.empty() ? "without a name" : name, kernel, size, padding);
+  }
+  return reach / stride + 1;
+}
+
+void append_parameters(const Layer& layer, const Shape& in, std::vector<Parameter>& out) {
+  if (layer.kind == Kind::kConv || layer.kind == Kind::kLinear) {
+    const bool conv = layer.kind == Kind::kConv;
+    const int64_t fan_in = conv ? in[0] * layer.kernel * layer.kernel : features(in);
+    out.push_back({layer.name + ".weight",
+                   conv ? std::vector<int64_t>{layer.outputs, in[0], layer.kernel, layer.kernel}
+                        : std::vector<int64_t>{layer.outputs, fan_in},
+                   true, fan_in});
+    if (layer.bias) out.push_back({layer.name + ".bias", {layer.outputs}, true, fan_in});
+  } else if (layer.kind == Kind::kBatchNorm) {
+    out.push_back({layer.name + ".weight", {in[0]}, true, 0, 1.0f});
+    out.push_back({layer.name + ".bias", {in[0]}, true});
+    out.push_back({layer.name + ".running_mean", {in[0]}, false});
+    out.push_back({layer.name + ".running_var", {in[0]}, false, 0, 1.0f});
+  }
+}
+
+Shape walk(const std::vector<Layer>& layers, Shape shape, std::vector<Parameter>& out) {
+  for (const Layer& layer : layers) {
+    if (layer.kind != Kind::kResidual) {
+      append_parameters(layer, shape, out);
+      shape = shape_after(layer, shape);
+      if (features(shape) > kMaxFeatures) {
+        throw Error("network: a layer's output of [{}] is too large", fmt::join(shape, ", "));
+      }
+      continue;
+    }
+    const Shape body = walk(layer.body, shape, out);
+    const Shape shortcut = walk(layer.shortcut, shape, out);
+    if (body != shortcut) {
+      throw Error("network: a residual block's branches give [{}] and [{}]", fmt::join(body, ", "),
+                  fmt::join(shortcut, ", "));
+    }
+    shape = body;
+  }
+  return shape;
+}
+
+// A forward pass: takes the weights in order as layers use them.
+class Pass {
+ public:
+  explicit Pass(const Weights& weights) : weights_(weights) {}
+
+  Tensor run(const std::vector<Layer>& layers, Tensor h) {
+    for (const Layer& layer : layers) h = apply(layer, h);
+    return h;
+  }
+
+  bool used_all() const { return next_ == weights_.size(); }
+
+ private:
+  const Tensor& take() {
+    TORCH_CHECK(next_ < weights_.size(), "forward: the network has more than ", weights_.size(),
+                " tensors");
+    return weights_[next_++];
+  }
+
+  Tensor apply(const Layer& layer, const Tensor& h) {
+    switch (layer.kind) {
+      case Kind::kNormalize: {
+        const auto channels = static_cast<int64_t>(layer.mean.size());
+        const Tensor mean = at::tensor(layer.mean, h.options()).view({channels, 1, 1});
+        const Tensor sd = at::tensor(layer.sd, h.options()).view({channels, 1, 1});
+        return (h - mean) / sd;
+      }
+      case Kind::kConv: {
+        const Tensor& weight = take();
+        const Tensor bias = layer.bias ? take() : Tensor();
+        return at::conv2d(h, weight, bias, layer.stride, layer.padding);
+      }
+      case Kind::kBatchNorm: {
+        const Tensor &weight = take(), &bias = take(), &mean = take(), &variance = take();
+        return at::batch_norm(h, weight, bias, mean, variance, /*training=*/false,
+                              /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/false);
+      }
+      case Kind::kRelu:
+        return at::relu(h);
+      case Kind::kMaxPool:
+        return at::max_pool2d(h, layer.kernel, layer.stride);
+      case Kind::kAvgPool:
+        return h.mean({2, 3}, /*keepdim=*/true);
+      case Kind::kDropout:
+        return h;
+      case Kind::kLinear: {
+        const Tensor& weight = take();
+        const Tensor bias = layer.bias ? take() : Tensor();
+        return at::linear(h.flatten(1), weight, bias);
+      }
+      case Kind::kResidual: {
+        const Tensor body = run(layer.body, h);
+        return body + run(layer.shortcut, h);
+      }
+    }
+    TORCH_CHECK(false, "forward: unknown kind of layer");
+  }
+
+  const Weights& weights_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+Shape shape_after(const Layer& layer, const Shape& in) {
+  switch (layer.kind) {
+    case Kind::kNormalize:
+      if (static_cast<int64_t>(layer.mean.size()) != in[0]) {
+        throw Error("network: normalisation for {} channels, the images have {}", layer.mean.size(),
+                    in[0]);
+      }
+      return in;
+    case Kind::kConv:
+      return {layer.outputs,
+              window_count(in[1], layer.kernel, layer.stride, layer.padding, layer.name),
+              window_count(in[2], layer.kernel, layer.stride, layer.padding, layer.name)};
+    case Kind::kMaxPool:
+      return {in[0], window_count(in[1], layer.kernel, layer.stride, 0, "max-pool"),
+              window_count(in[2], layer.kernel, layer.stride, 0, "max-pool")};
+    case Kind::kAvgPool:
+      return {in[0], 1, 1};
+    case Kind::kLinear:
+      return {layer.outputs, 1, 1};
+    default:
+      return in;
+  }
+}
+
+std::vector<Parameter> parameters(const Network& network) {
+  std::vector<Parameter> found;
+  walk(network.layers, network.input, found);
+  return found;
+}
+
+Shape output_shape(const Network& network) {
+  std::vector<Parameter> ignored;
+  return walk(network.layers, network.input, ignored);
+}
+
+int64_t count_weights(const Network& network) {
+  int64_t count = 0;
+  for (const Parameter& p : parameters(network)) {
+    if (p.trained) count += c10::multiply_integers(p.shape);
+  }
+  return count;
+}
+
+Weights initial_weights(const Network& network, Key key) {
+  Weights weights;
+  uint32_t item = 0;
+  for (const Parameter& p : parameters(network)) {
+    Tensor w = at::full(p.shape, p.initial);
+    if (p.fan_in > 0) {
+      fill_uniform({key, item}, 0, w.data_ptr<float>(), w.numel());
+      const double bound = 1.0 / std::sqrt(static_cast<double>(p.fan_in));
+      w.mul_(2 * bound).sub_(bound);
+    }
+    weights.push_back(w);
+    ++item;
+  }
+  return weights;
+}
+
+Tensor forward(const Network& network, const Weights& weights, const Tensor& images) {
+  Pass pass(weights);
+  const Tensor logits = pass.run(network.layers, images);
+  TORCH_CHECK(pass.used_all(), "forward: more tensors than network ", network.name, " has");
+  return logits.flatten(1);
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,27 @@
+// A network as JSON: what a model file carries and what [[model.layers]] in an experiment
+// describes.
+//
+//   {"kind": "conv", "name": "features.0", "outputs": 64, "kernel": 11, "stride": 4, "padding": 5}
+//
+// Kinds: normalize (mean, sd), conv (outputs, kernel, stride, padding, bias), batch-norm, relu,
+// max-pool (kernel, stride), avg-pool, dropout (drop_rate), linear (outputs, bias), residual (body,
+// shortcut). A layer without a name is called after its place: layers.3, layers.3.body.0.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+
+nlohmann::json to_json(const std::vector<Layer>& layers);
+/// Strict: an unknown kind or key, a wrong type and a value out of range are Errors. `where` stands
+/// in the messages.
+std::vector<Layer> layers_from_json(const nlohmann::json& json, const std::string& where);
+
+nlohmann::json to_json(const Network& network);
+Network network_from_json(const nlohmann::json& json, const std::string& where);
+
+}  // namespace fedsmooth

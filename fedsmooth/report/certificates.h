@@ -1,0 +1,45 @@
+// certificates.tsv: one row per certified image. The first six columns are those that the analysis
+// scripts of locuslab/smoothing read; the rest is what the radius rests on, so that it can be
+// recomputed at another alpha without the model.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fedsmooth/smoothing/certify.h"
+
+namespace fedsmooth {
+
+struct CertificateRow {
+  int64_t index = 0;
+  int64_t label = 0;
+  double seconds = 0.0;  // kept to the microsecond
+  int64_t n0 = 0;
+  double alpha = 0.0;
+  double sigma = 0.0;
+  uint64_t seed = 0;
+  std::string base;  // BaseClassifier::description; no tab, no line end
+  Certificate certificate;
+
+  bool abstained() const { return certificate.predict == kAbstain; }
+  bool correct() const { return certificate.predict == label; }
+};
+
+/// The header line, and a row as a line, both with their line end. Numbers are written so that they
+/// read back bit for bit.
+std::string certificate_header();
+std::string format_row(const CertificateRow& row);
+
+/// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by
+/// a kill and is left out, be it the header; anything else that is wrong is an Error with its line
+/// number.
+std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name);
+std::vector<CertificateRow> read_certificates(const std::filesystem::path& path);
+
+/// Three significant digits, rounded down: a printed radius is never larger than the proved one.
+/// Plain decimals from 1e-5 on. `radius` is finite and not negative.
+std::string format_radius(double radius);
+
+}  // namespace fedsmooth

@@ -1,0 +1,31 @@
+// The facts beside the accuracy table, and what should worry the reader, in words. The page and the
+// terminal show the same ones.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+
+/// 0.734 as "73.4".
+std::string percent(double share);
+
+/// The same rounded down, for a bound from below.
+std::string percent_at_least(double share);
+
+/// "8.0% [5.8, 10.7]".
+std::string format_share(const Share& share);
+
+/// Name and value, in the order in which to show them.
+std::vector<std::pair<std::string, std::string>> list_facts(const std::vector<CertificateRow>& rows,
+                                                            const Summary& summary);
+
+/// Signs of a collapsed model or of certificates that do not belong together; each is a sentence of
+/// at most 88 characters.
+std::vector<std::string> list_warnings(const std::vector<CertificateRow>& rows,
+                                       const Summary& summary);
+
+}  // namespace fedsmooth

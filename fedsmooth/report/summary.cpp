@@ -1,0 +1,141 @@
+#include "fedsmooth/report/summary.h"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr double kIntervalTail = 0.025;  // on either side of a 95% interval
+constexpr double kRho = 0.001;           // as in Cohen's analyze.py
+constexpr double kStep = 0.25;           // between the radii of published tables
+constexpr int kMaxSteps = 20;
+
+template <typename Predicate>
+int64_t count(const std::vector<CertificateRow>& rows, Predicate predicate) {
+  if (rows.empty()) throw Error("no certificates to summarize; fedsmooth certify makes them");
+  return std::count_if(rows.begin(), rows.end(), predicate);
+}
+
+int64_t count_certified(const std::vector<CertificateRow>& rows, double r) {
+  return count(rows, [r](const CertificateRow& row) {
+    return row.correct() && row.certificate.radius >= r;
+  });
+}
+
+Share share(int64_t part, size_t whole) {
+  using Binomial = boost::math::binomial_distribution<>;
+  const auto k = static_cast<double>(part);
+  const auto n = static_cast<double>(whole);
+  return {k / n, Binomial::find_lower_bound_on_p(n, k, kIntervalTail),
+          Binomial::find_upper_bound_on_p(n, k, kIntervalTail)};
+}
+
+double high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
+  double alpha = 0;  // the bound is monotone in it, so the largest covers every row
+  for (const CertificateRow& row : rows) alpha = std::max(alpha, row.alpha);
+  const auto images = static_cast<double>(rows.size());
+  const double log_rho = std::log(1 / kRho);
+  return std::max(0.0, accuracy - alpha - std::sqrt(alpha * (1 - alpha) * log_rho / images) -
+                           log_rho / (3 * images));
+}
+
+std::vector<AtRadius> tabulate(const std::vector<CertificateRow>& rows) {
+  double largest = 0;
+  for (const CertificateRow& row : rows) {
+    if (row.correct()) largest = std::max(largest, row.certificate.radius);
+  }
+  double step = kStep;
+  while (largest / step >= kMaxSteps) step *= 2;
+  std::vector<AtRadius> table;
+  for (int i = 0; i * step <= largest; ++i) table.push_back(accuracy_at(rows, i * step));
+  return table;
+}
+
+double average_certified_radius(const std::vector<CertificateRow>& rows) {
+  double sum = 0;
+  for (const CertificateRow& row : rows) sum += row.correct() ? row.certificate.radius : 0;
+  return sum / static_cast<double>(rows.size());
+}
+
+std::vector<ClassSummary> summarize_classes(const std::vector<CertificateRow>& rows) {
+  std::vector<ClassSummary> classes;
+  const auto at = [&](int64_t label) -> ClassSummary& {
+    const auto i = static_cast<size_t>(label);
+    if (i >= classes.size()) classes.resize(i + 1);
+    return classes[i];
+  };
+  for (const CertificateRow& row : rows) {
+    ClassSummary& c = at(row.label);
+    c.images += 1;
+    c.correct += row.correct();
+    c.abstained += row.abstained();
+    c.mean_radius += row.correct() ? row.certificate.radius : 0;
+    if (!row.abstained()) at(row.certificate.predict).predicted += 1;
+  }
+  for (ClassSummary& c : classes) {
+    const auto images = static_cast<double>(std::max<int64_t>(c.images, 1));
+    c.correct /= images;
+    c.abstained /= images;
+    c.mean_radius /= images;
+  }
+  return classes;
+}
+
+double median_seconds(const std::vector<CertificateRow>& rows) {
+  std::vector<double> seconds;
+  for (const CertificateRow& row : rows) seconds.push_back(row.seconds);
+  std::sort(seconds.begin(), seconds.end());
+  const size_t middle = seconds.size() / 2;
+  return seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+}
+
+}  // namespace
+
+double certified_accuracy(const std::vector<CertificateRow>& rows, double r) {
+  return static_cast<double>(count_certified(rows, r)) / static_cast<double>(rows.size());
+}
+
+AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
+  const Share accuracy = share(count_certified(rows, r), rows.size());
+  return {r, accuracy, high_probability(rows, accuracy.value)};
+}
+
+Summary summarize(const std::vector<CertificateRow>& rows) {
+  const int64_t abstained = count(rows, [](const auto& row) { return row.abstained(); });
+  const int64_t wrong =
+      count(rows, [](const auto& row) { return !row.abstained() && !row.correct(); });
+  Summary summary;
+  summary.images = static_cast<int64_t>(rows.size());
+  summary.table = tabulate(rows);
+  summary.abstained = share(abstained, rows.size());
+  summary.wrong_but_certified = share(wrong, rows.size());
+  summary.average_certified_radius = average_certified_radius(rows);
+  summary.classes = summarize_classes(rows);
+  for (const ClassSummary& c : summary.classes) {
+    summary.distinct_labels += c.images > 0;
+    summary.distinct_predictions += c.predicted > 0;
+  }
+  summary.median_seconds = median_seconds(rows);
+  return summary;
+}
+
+std::vector<CurvePoint> accuracy_curve(const std::vector<CertificateRow>& rows) {
+  std::vector<CurvePoint> curve = {{0, certified_accuracy(rows, 0)}};
+  std::vector<double> radii;
+  for (const CertificateRow& row : rows) {
+    if (row.correct() && row.certificate.radius > 0) radii.push_back(row.certificate.radius);
+  }
+  std::sort(radii.begin(), radii.end());
+  for (size_t i = 0; i < radii.size(); ++i) {
+    if (i > 0 && radii[i] == radii[i - 1]) continue;
+    const auto certified = static_cast<double>(radii.size() - i);
+    curve.push_back({radii[i], certified / static_cast<double>(rows.size())});
+  }
+  return curve;
+}
+
+}  // namespace fedsmooth

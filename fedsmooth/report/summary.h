@@ -1,0 +1,59 @@
+// What a set of certificates says, with Cohen's semantics: a radius counts if it is at least r, and
+// abstentions stay in the denominator. Every function refuses an empty set.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/report/certificates.h"
+
+namespace fedsmooth {
+
+/// Share of images that are correct and certified at radius at least `r`.
+double certified_accuracy(const std::vector<CertificateRow>& rows, double r);
+
+struct Share {
+  double value = 0.0;
+  double low = 0.0;  // exact (Clopper-Pearson) 95% interval over the choice of test images
+  double high = 0.0;
+};
+
+struct AtRadius {
+  double radius = 0.0;
+  Share accuracy;
+  /// Holds with probability 1 - rho although each certificate fails with probability alpha
+  /// (Bernstein over independent images, rho = 0.001); never below 0.
+  double high_probability = 0.0;
+};
+AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r);
+
+struct ClassSummary {
+  int64_t images = 0;
+  int64_t predicted = 0;     // how often the class was the answer, whatever the label
+  double correct = 0.0;      // share correct at radius 0
+  double abstained = 0.0;    // share
+  double mean_radius = 0.0;  // of the correct ones, over all images of the class
+};
+
+struct Summary {
+  int64_t images = 0;
+  std::vector<AtRadius> table;  // at 0, 0.25, 0.5, ... up to the largest radius
+  Share abstained;
+  Share wrong_but_certified;            // predicted, certified at radius >= 0, and not the label
+  double average_certified_radius = 0;  // ACR: mean of correct * radius over all rows
+  int64_t distinct_labels = 0;          // classes that occur as labels
+  int64_t distinct_predictions = 0;     // classes predicted at least once; 1: a constant classifier
+  std::vector<ClassSummary> classes;    // by class number, up to the largest label or prediction
+  double median_seconds = 0.0;          // per certificate
+};
+
+/// The table's step doubles from 0.25 until at most 20 radii are left.
+Summary summarize(const std::vector<CertificateRow>& rows);
+
+/// The step curve of certified accuracy: (radius, accuracy just up to and including it), from 0.
+struct CurvePoint {
+  double radius = 0.0;
+  double accuracy = 0.0;
+};
+std::vector<CurvePoint> accuracy_curve(const std::vector<CertificateRow>& rows);
+
+}  // namespace fedsmooth

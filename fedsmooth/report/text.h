@@ -1,0 +1,20 @@
+// Names come from users and files. Before they are shown they become one line of valid UTF-8, and
+// HTML's special characters lose their meaning.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fedsmooth {
+
+/// Control characters become spaces, bytes that are not UTF-8 become U+FFFD.
+std::string one_line(std::string_view text);
+
+/// one_line() cut to at most `width` characters (at least 3), with an ellipsis in the middle: runs
+/// often differ only in the beginning or the end of their names.
+std::string shorten(std::string_view text, size_t width);
+
+/// one_line() for use between tags and in quoted attributes.
+std::string escape_html(std::string_view text);
+
+}  // namespace fedsmooth

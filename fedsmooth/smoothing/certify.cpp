@@ -1,0 +1,111 @@
+#include "fedsmooth/smoothing/certify.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/smoothing/statistics.h"
+
+namespace fedsmooth {
+namespace {
+
+int64_t argmax(const Votes& votes) {
+  return std::max_element(votes.begin(), votes.end()) - votes.begin();  // the first on ties
+}
+
+int64_t most_for_another(const Votes& votes, int64_t selected) {
+  int64_t most = 0;
+  for (int64_t c = 0; c < static_cast<int64_t>(votes.size()); ++c) {
+    if (c != selected) most = std::max(most, votes[c]);
+  }
+  return most;
+}
+
+// Noise is added in pixel space; an image that is already normalised would get the wrong sigma.
+void check_pixels(const Tensor& x) {
+  if (!x.ge(0).logical_and(x.le(1)).all().item<bool>()) {
+    throw Error("image: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
+  }
+}
+
+void check_noise_and_level(double alpha, double sigma) {
+  if (!(sigma > 0) || !std::isfinite(sigma)) throw Error("sigma={}: must be positive", sigma);
+  if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
+}
+
+void check_draws(const char* name, int64_t n) {
+  if (n < 1 || n > int64_t{1} << 32) throw Error("{}={}: must be between 1 and 2^32", name, n);
+}
+
+}  // namespace
+
+Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& o,
+                    uint64_t seed, uint32_t index) {
+  check_pixels(x);
+  const Votes guess = sampler.count(x, sigma, o.n0, {make_key(seed, Purpose::kSelection), index});
+  const int64_t selected = argmax(guess);
+  // The bound holds only if these votes are independent of the ones that chose `selected`.
+  const Votes votes = sampler.count(x, sigma, o.n, {make_key(seed, Purpose::kEstimation), index});
+  return certificate_from_counts(
+      {selected, o.n, votes[selected], most_for_another(votes, selected)}, sigma, o.alpha,
+      o.radius);
+}
+
+Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
+                                    RadiusKind radius) {
+  Certificate c{counts};
+  // The noise that was drawn had sigma rounded to fp32; the smaller of the two is safe.
+  sigma = std::min(sigma, static_cast<double>(static_cast<float>(sigma)));
+  if (radius == RadiusKind::kOneSided) {
+    c.p_lower = binomial_lower_bound(counts.top, counts.n, alpha);
+    // Written so that a NaN would abstain.
+    if (!(c.p_lower >= 0.5)) return c;
+    c.radius = multiply_down(sigma, std::max(0.0, normal_quantile_below(c.p_lower)));
+  } else {
+    // The bound on the largest count is at least the bound on the true runner-up's count, so that
+    // no correction for the choice of the class is needed. Each bound gets half of alpha.
+    c.p_lower = binomial_lower_bound(counts.top, counts.n, alpha / 2);
+    const double p_upper = std::min(binomial_upper_bound(counts.runner_up, counts.n, alpha / 2),
+                                    std::nextafter(1.0 - c.p_lower, 2.0));
+    if (!(c.p_lower > p_upper)) return c;
+    const double gap = normal_quantile_below(c.p_lower) - normal_quantile_above(p_upper);
+    if (!(gap > 0)) return c;
+    c.radius = multiply_down(sigma / 2, std::nextafter(gap, 0.0));
+  }
+  c.predict = counts.selected;
+  return c;
+}
+
+Prediction predict(Sampler& sampler, const Tensor& x, double sigma, int64_t n, double alpha,
+                   uint64_t seed, uint32_t index) {
+  check_pixels(x);
+  Votes votes = sampler.count(x, sigma, n, {make_key(seed, Purpose::kPrediction), index});
+  const int64_t top = argmax(votes);
+  const int64_t n1 = votes[top], n2 = most_for_another(votes, top);
+  const bool settled = fair_coin_p_value(n1, n1 + n2) <= alpha;
+  return {settled ? top : kAbstain, std::move(votes)};
+}
+
+void check_certify_options(const CertifyOptions& o, double sigma) {
+  check_noise_and_level(o.alpha, sigma);
+  check_draws("n0", o.n0);
+  check_draws("n", o.n);
+  if (certificate_from_counts({0, o.n, o.n, 0}, sigma, o.alpha, o.radius).predict == kAbstain) {
+    const double level = o.radius == RadiusKind::kOneSided ? o.alpha : o.alpha / 2;
+    throw Error("n={}: too few votes to certify anything at alpha={}; at least {} are needed", o.n,
+                o.alpha, static_cast<int64_t>(std::ceil(-std::log2(level))));
+  }
+}
+
+void check_predict_options(int64_t n, double alpha, double sigma) {
+  check_noise_and_level(alpha, sigma);
+  check_draws("n", n);
+  if (!(fair_coin_p_value(n, n) <= alpha)) {
+    throw Error("n={}: too few votes ever to answer at alpha={}; at least {} are needed", n, alpha,
+                static_cast<int64_t>(std::ceil(1 - std::log2(alpha))));
+  }
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,98 @@
+#include "fedsmooth/smoothing/sampler.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/smoothing/noise.h"
+
+namespace fedsmooth {
+namespace {
+
+// The class with the largest logit, the lowest one on ties; -1 if any logit is not finite, because
+// a broken evaluation must not count in favour of a class.
+int64_t vote(const float* logits, int64_t classes) {
+  int64_t best = 0;
+  bool finite = true;
+  for (int64_t c = 0; c < classes; ++c) {
+    finite = finite && std::isfinite(logits[c]);
+    if (logits[c] > logits[best]) best = c;
+  }
+  return finite ? best : -1;
+}
+
+}  // namespace
+
+void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream, int64_t first,
+               int64_t count, Tensor& noisy, Votes& votes) {
+  const int64_t batch = noisy.size(0);
+  const auto classes = static_cast<int64_t>(votes.size());
+  for (int64_t done = 0; done < count; done += batch) {
+    const int64_t used = std::min(batch, count - done);
+    add_noise(x, sigma, stream, first + done, used, noisy);
+    // A short batch keeps its shape; rows beyond `used` hold older copies and are not counted.
+    const Tensor logits = f(noisy).contiguous();  // [batch, K]
+    TORCH_CHECK(logits.dim() == 2 && logits.size(0) == batch && logits.size(1) == classes,
+                "add_votes: the classifier gave logits ", logits.sizes(), ", expected [", batch,
+                ", ", classes, "]");
+    const float* row = logits.data_ptr<float>();
+    for (int64_t i = 0; i < used; ++i, row += classes) {
+      const int64_t c = vote(row, classes);
+      if (c >= 0) ++votes[c];
+    }
+  }
+}
+
+SerialSampler::SerialSampler(const BaseClassifier& f)
+    : classifier_(f.make()), classes_(f.classes), batch_(f.batch) {}
+
+Votes SerialSampler::count(const Tensor& x, double sigma, int64_t n, Stream stream) {
+  at::NoGradGuard no_grad;
+  if (!noisy_.defined()) noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
+  Votes votes(classes_, 0);
+  add_votes(classifier_, x, sigma, stream, 0, n, noisy_, votes);
+  return votes;
+}
+
+void check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
+  at::NoGradGuard no_grad;
+  const Classifier classifier = f.make();
+  Tensor inputs = at::zeros({f.batch, shape[0], shape[1], shape[2]});
+  const Tensor grey = at::full(shape, 0.5);
+  add_noise(grey, 0.5, {make_key(0, Purpose::kProbe)}, 0, f.batch, inputs);
+  const Tensor logits = classifier(inputs).clone();
+  if (logits.dim() != 2 || logits.size(0) != f.batch || logits.size(1) != f.classes) {
+    throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
+                fmt::join(logits.sizes(), ", "), f.batch, f.batch, f.classes);
+  }
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.eq(b).logical_or(a.isnan().logical_and(b.isnan())).all().item<bool>();
+  };
+  const Tensor again = classifier(inputs).clone();
+  if (!same(logits, again)) {
+    throw Error(
+        "model: gives different logits for the same images when asked again; a certificate needs a "
+        "deterministic network in evaluation mode");
+  }
+  // An odd shift moves every row to another position; the second half gets other neighbours too.
+  for (const int64_t shift : {int64_t{1}, f.batch / 2 + 1}) {
+    if (!same(logits.roll(shift, 0), classifier(inputs.roll(shift, 0)))) {
+      throw Error(
+          "model: an image's logits depend on its position in the batch ({}); it cannot be "
+          "certified with this build",
+          f.description);
+    }
+  }
+  Tensor others = inputs.clone();
+  const int64_t kept = (f.batch + 1) / 2;
+  others.narrow(0, kept, f.batch - kept).mul_(-3.0);
+  if (!same(logits.narrow(0, 0, kept), classifier(others).narrow(0, 0, kept))) {
+    throw Error(
+        "model: an image's logits depend on the other images in the batch; a certificate needs a "
+        "network in evaluation mode");
+  }
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,28 @@
+// The two functions that turn votes into a radius, rounded so that they never overstate: the
+// Clopper-Pearson bounds of a binomial probability and the normal quantile. Each is computed in
+// long double, rounded in the safe direction, verified against its defining inequality and stepped
+// on until that holds with a margin for the error of the verification itself.
+#pragma once
+
+#include <cstdint>
+
+namespace fedsmooth {
+
+/// A p with P[Bin(n, p) >= k] <= alpha, within 1e-12 of the largest one. So p is at most the true
+/// probability in all but a share alpha of experiments that count k successes in n.
+double binomial_lower_bound(int64_t k, int64_t n, double alpha);
+
+/// A p with P[Bin(n, p) <= k] <= alpha, within 1e-12 of the smallest one.
+double binomial_upper_bound(int64_t k, int64_t n, double alpha);
+
+/// A z with Phi(z) <= p (below) or Phi(z) >= p (above), within 1e-12 of the quantile. 0 < p < 1.
+double normal_quantile_below(double p);
+double normal_quantile_above(double p);
+
+/// The product of two doubles >= 0, rounded down.
+double multiply_down(double a, double b);
+
+/// min(1, 2 P[Bin(n, 1/2) >= k]): the two-sided p-value of k against a fair coin, for k >= n / 2.
+double fair_coin_p_value(int64_t k, int64_t n);
+
+}  // namespace fedsmooth

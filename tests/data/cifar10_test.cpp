@@ -1,0 +1,103 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/data/sources.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kRecords = 10'000;
+constexpr int64_t kRecordBytes = 3073;
+
+/// The message of the Error that `read` throws.
+template <typename Function>
+std::string refusal(Function read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(nothing was refused)";
+}
+
+/// Record i has label i % 10 and pixels that tell the batch, the record and the position apart.
+std::string batch_bytes(int64_t batch) {
+  std::string bytes(kRecords * kRecordBytes, '\0');
+  for (int64_t i = 0; i < kRecords; ++i) {
+    char* record = bytes.data() + i * kRecordBytes;
+    record[0] = static_cast<char>(i % 10);
+    for (int64_t j = 1; j < kRecordBytes; ++j) {
+      record[j] = static_cast<char>(31 * batch + 7 * i + j / 3);
+    }
+  }
+  return bytes;
+}
+
+class Cifar10Test : public testing::Test {
+ protected:
+  Cifar10Test() { fs::create_directories(root_); }
+  ~Cifar10Test() override { fs::remove_all(root_); }
+
+  void expect_refused(Split split, const fs::path& path, const std::string& what) const {
+    const std::string message = refusal([&] { read_cifar10(root_, split); });
+    EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, what, message);
+  }
+
+  const fs::path root_ =
+      fs::path(testing::TempDir()) /
+      fmt::format("cifar10_test.{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(Cifar10Test, ReadsTheFiveTrainingFilesInOrder) {
+  for (int batch = 1; batch <= 5; ++batch) {
+    write_file(root_ / fmt::format("data_batch_{}.bin", batch), batch_bytes(batch));
+  }
+  const Dataset data = read_cifar10(root_, Split::kTrain);
+  EXPECT_EQ(data.images.sizes(), at::IntArrayRef({50'000, 3, 32, 32}));
+  EXPECT_TRUE(at::equal(data.labels, at::arange(50'000, at::kLong).remainder(10)));
+  for (const int64_t index : {0, 9'999, 10'000, 49'999}) {
+    const int64_t batch = index / kRecords + 1, record = index % kRecords;
+    const int64_t position = 1 + 1024 * 2 + 32 * 5 + 17;  // channel 2, row 5, column 17
+    EXPECT_EQ(data.images[index][2][5][17].item<int64_t>(),
+              (31 * batch + 7 * record + position / 3) % 256)
+        << index;
+  }
+}
+
+TEST_F(Cifar10Test, FindsTheTestFileInTheFolderOfTheArchive) {
+  write_file(root_ / "cifar-10-batches-bin" / "test_batch.bin", batch_bytes(0));
+  const Dataset data = read_cifar10(root_, Split::kTest);
+  EXPECT_EQ(data.size(), 10'000);
+  EXPECT_EQ(data.classes(), 10);
+  EXPECT_EQ(data.class_names[9], "truck");
+}
+
+TEST_F(Cifar10Test, RefusesAMissingFile) {
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "no such file");
+  write_file(root_ / "data_batch_1.bin", batch_bytes(1));
+  expect_refused(Split::kTrain, root_ / "data_batch_2.bin", "no such file");
+}
+
+TEST_F(Cifar10Test, RefusesAFileThatIsAByteTooShortOrTooLong) {
+  std::string bytes = batch_bytes(0);
+  bytes.pop_back();
+  write_file(root_ / "test_batch.bin", bytes);
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "30729999 bytes");
+  write_file(root_ / "test_batch.bin", bytes + "ab");
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "30730001 bytes");
+}
+
+TEST_F(Cifar10Test, RefusesALabelAboveNine) {
+  std::string bytes = batch_bytes(0);
+  bytes[1234 * kRecordBytes] = 10;
+  write_file(root_ / "test_batch.bin", bytes);
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "record 1234 has label 10");
+}
+
+}  // namespace
+}  // namespace fedsmooth

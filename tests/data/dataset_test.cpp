@@ -1,0 +1,86 @@
+#include "fedsmooth/data/dataset.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+/// The message of the Error that `read` throws.
+template <typename Function>
+std::string refusal(Function read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(nothing was refused)";
+}
+
+Dataset two_images() {
+  const Tensor pixels = at::arange(2 * 3 * 2 * 4, at::kByte).mul(5).view({2, 3, 2, 4});
+  return {pixels, at::tensor({1, 0}, at::kLong), {"left", "right"}};
+}
+
+TEST(DatasetTest, ScalesBytesToTheUnitInterval) {
+  Dataset data = two_images();
+  data.images[1][0][0][0] = 0;
+  data.images[1][2][1][3] = 255;
+  const Tensor image = data.image(1);
+  EXPECT_EQ(image.sizes(), at::IntArrayRef({3, 2, 4}));
+  EXPECT_EQ(image.scalar_type(), at::kFloat);
+  EXPECT_EQ(image[0][0][0].item<float>(), 0.0f);
+  EXPECT_EQ(image[2][1][3].item<float>(), 1.0f);
+  EXPECT_EQ(image[0][0][1].item<float>(), 125 / 255.0f);
+  EXPECT_EQ(data.label(0), 1);
+}
+
+TEST(DatasetTest, DigestChangesWithAPixelALabelAndTheShape) {
+  const std::string original = digest(two_images());
+  EXPECT_EQ(digest(two_images()), original);
+
+  Dataset data = two_images();
+  data.images[1][2][0][3] += 1;
+  EXPECT_NE(digest(data), original);
+
+  data = two_images();
+  data.labels[1] = 1;
+  EXPECT_NE(digest(data), original);
+
+  data = two_images();
+  data.images = data.images.view({2, 3, 4, 2});
+  EXPECT_NE(digest(data), original);
+}
+
+TEST(DatasetTest, DigestDoesNotDependOnTheMemoryLayout) {
+  Dataset data = two_images();
+  data.images = data.images.to(at::MemoryFormat::ChannelsLast);
+  EXPECT_EQ(digest(data), digest(two_images()));
+}
+
+TEST(DatasetTest, LoadsTheBuiltInShapes) {
+  const Dataset test = load_dataset({.name = "shapes"}, Split::kTest);
+  EXPECT_EQ(test.images.sizes(), at::IntArrayRef({2000, 3, 32, 32}));
+  EXPECT_EQ(test.classes(), 10);
+  EXPECT_EQ(load_dataset({.name = "shapes"}, Split::kTrain).size(), 10'000);
+}
+
+TEST(DatasetTest, PassesTheRootToTheReaders) {
+  for (const char* name : {"cifar10", "image-folder"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "/nowhere/", refusal([&] {
+                          load_dataset({.name = name, .root = "/nowhere"}, Split::kTest);
+                        }));
+  }
+}
+
+TEST(DatasetTest, RefusesAnUnknownNameWithTheKnownOnes) {
+  const std::string message = refusal([] { load_dataset({.name = "mnist"}, Split::kTest); });
+  for (const char* part : {"mnist", "cifar10", "image-folder", "shapes"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, part, message);
+  }
+}
+
+}  // namespace
+}  // namespace fedsmooth

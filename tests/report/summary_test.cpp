@@ -1,0 +1,169 @@
+#include "fedsmooth/report/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+CertificateRow row(int64_t label, int64_t predict, double radius, double alpha = 0.001) {
+  CertificateRow made;
+  made.label = label;
+  made.alpha = alpha;
+  made.certificate.predict = predict;
+  made.certificate.radius = radius;
+  return made;
+}
+
+// Two correct, one wrong, one abstention.
+std::vector<CertificateRow> four_rows() {
+  return {row(0, 0, 0.5), row(0, 1, 3.0), row(1, kAbstain, 0), row(1, 1, 0.2)};
+}
+
+std::vector<CertificateRow> eight_of_ten() {
+  std::vector<CertificateRow> rows(8, row(0, 0, 1));
+  rows.resize(10, row(0, 1, 1));
+  return rows;
+}
+
+TEST(SummaryTest, CertifiedAccuracyCountsTheRadiusItself) {
+  EXPECT_EQ(certified_accuracy(four_rows(), 0.5), 0.25);
+  EXPECT_EQ(certified_accuracy(four_rows(), std::nextafter(0.5, 1)), 0);
+}
+
+TEST(SummaryTest, AbstentionsAndMistakesStayInTheDenominator) {
+  EXPECT_EQ(certified_accuracy(four_rows(), 0), 0.5);
+}
+
+TEST(SummaryTest, IntervalIsClopperPearson) {
+  const Share eight = accuracy_at(eight_of_ten(), 1).accuracy;
+  EXPECT_DOUBLE_EQ(eight.value, 0.8);
+  EXPECT_NEAR(eight.low, 0.4439045, 1e-6);
+  EXPECT_NEAR(eight.high, 0.9747893, 1e-6);
+}
+
+TEST(SummaryTest, IntervalReachesTheEndsWithNoneAndWithAll) {
+  // One-sided there: 1 - 0.025^(1/10).
+  const Share none = accuracy_at(std::vector(10, row(0, 1, 1)), 0).accuracy;
+  EXPECT_EQ(none.low, 0);
+  EXPECT_NEAR(none.high, 1 - std::pow(0.025, 0.1), 1e-12);
+  const Share all = accuracy_at(std::vector(10, row(0, 0, 1)), 0).accuracy;
+  EXPECT_NEAR(all.low, std::pow(0.025, 0.1), 1e-12);
+  EXPECT_EQ(all.high, 1);
+}
+
+TEST(SummaryTest, HighProbabilityBoundMatchesTheHandComputedValue) {
+  // ln 1000 = 6.907755; 0.75 - 0.001 - sqrt(0.000999 * 6.907755 / 500) - 6.907755 / 1500
+  std::vector<CertificateRow> rows(375, row(0, 0, 1));
+  rows.resize(500, row(0, 1, 1));
+  EXPECT_NEAR(accuracy_at(rows, 0).high_probability, 0.7406797, 1e-6);
+}
+
+TEST(SummaryTest, HighProbabilityBoundUsesTheLargestAlphaAndIsNeverNegative) {
+  std::vector<CertificateRow> rows(500, row(0, 0, 1));
+  rows[17].alpha = 0.01;
+  // 1 - 0.01 - sqrt(0.0099 * 6.907755 / 500) - 6.907755 / 1500
+  EXPECT_NEAR(accuracy_at(rows, 0).high_probability, 0.9736999, 1e-6);
+  EXPECT_EQ(accuracy_at(rows, 2).high_probability, 0);
+}
+
+TEST(SummaryTest, TableStopsAtTheLargestCorrectRadius) {
+  const Summary summary = summarize(four_rows());  // the wrong answer has radius 3
+  ASSERT_EQ(summary.table.size(), 3);
+  EXPECT_EQ(summary.table[0].radius, 0);
+  EXPECT_EQ(summary.table[0].accuracy.value, 0.5);
+  EXPECT_EQ(summary.table[1].radius, 0.25);
+  EXPECT_EQ(summary.table[1].accuracy.value, 0.25);
+  EXPECT_EQ(summary.table[2].radius, 0.5);
+  EXPECT_EQ(summary.table[2].accuracy.value, 0.25);
+}
+
+TEST(SummaryTest, TableHasRadiusZeroEvenIfNothingIsCorrect) {
+  const Summary summary = summarize({row(0, 1, 3)});
+  ASSERT_EQ(summary.table.size(), 1);
+  EXPECT_EQ(summary.table[0].accuracy.value, 0);
+}
+
+TEST(SummaryTest, TableStaysShortWhateverTheRadius) {
+  EXPECT_EQ(summarize({row(0, 0, 3.81)}).table.back().radius, 3.75);
+  EXPECT_EQ(summarize({row(0, 0, 3.81)}).table.size(), 16);
+  EXPECT_EQ(summarize({row(0, 0, 5)}).table.at(1).radius, 0.5);
+  EXPECT_LE(summarize({row(0, 0, 1e300)}).table.size(), 20);
+}
+
+TEST(SummaryTest, CountsAbstentionsAndWrongButCertified) {
+  const Summary summary = summarize(four_rows());
+  EXPECT_EQ(summary.images, 4);
+  EXPECT_EQ(summary.abstained.value, 0.25);
+  EXPECT_EQ(summary.wrong_but_certified.value, 0.25);
+  EXPECT_NEAR(summary.abstained.high, 0.8058796, 1e-6);  // 1 of 4
+}
+
+TEST(SummaryTest, AverageCertifiedRadiusIsOverAllRows) {
+  EXPECT_DOUBLE_EQ(summarize(four_rows()).average_certified_radius, (0.5 + 0.2) / 4);
+}
+
+TEST(SummaryTest, ConstantClassifierShowsAsOneDistinctPrediction) {
+  const Summary summary = summarize({row(0, 2, 1), row(1, 2, 1), row(2, 2, 1), row(2, -1, 0)});
+  EXPECT_EQ(summary.distinct_predictions, 1);
+  EXPECT_EQ(summary.distinct_labels, 3);
+}
+
+TEST(SummaryTest, ClassesAreCountedByLabelAndByPrediction) {
+  const std::vector<ClassSummary> classes = summarize(four_rows()).classes;
+  ASSERT_EQ(classes.size(), 2);
+  EXPECT_EQ(classes[0].images, 2);
+  EXPECT_EQ(classes[0].predicted, 1);
+  EXPECT_EQ(classes[0].correct, 0.5);
+  EXPECT_EQ(classes[0].abstained, 0);
+  EXPECT_EQ(classes[0].mean_radius, 0.25);
+  EXPECT_EQ(classes[1].images, 2);
+  EXPECT_EQ(classes[1].predicted, 2);
+  EXPECT_EQ(classes[1].correct, 0.5);
+  EXPECT_EQ(classes[1].abstained, 0.5);
+  EXPECT_EQ(classes[1].mean_radius, 0.1);
+}
+
+TEST(SummaryTest, ClassThatIsOnlyPredictedHasNoImages) {
+  const std::vector<ClassSummary> classes = summarize({row(0, 4, 1)}).classes;
+  ASSERT_EQ(classes.size(), 5);
+  EXPECT_EQ(classes[4].images, 0);
+  EXPECT_EQ(classes[4].predicted, 1);
+  EXPECT_EQ(classes[4].correct, 0);
+}
+
+TEST(SummaryTest, MedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo) {
+  std::vector<CertificateRow> rows(4, row(0, 0, 1));
+  for (size_t i = 0; i < 4; ++i) rows[i].seconds = std::vector<double>{9, 1, 2, 100}[i];
+  EXPECT_EQ(summarize(rows).median_seconds, 5.5);
+  rows.pop_back();
+  EXPECT_EQ(summarize(rows).median_seconds, 2);
+}
+
+TEST(SummaryTest, CurveAgreesWithCertifiedAccuracyAtAndBesideEveryStep) {
+  const std::vector<CertificateRow> rows = {row(0, 0, 0.5), row(0, 0, 0.5), row(0, 0, 0),
+                                            row(0, 0, 0.7), row(0, 1, 0.9), row(0, -1, 0)};
+  const std::vector<CurvePoint> curve = accuracy_curve(rows);
+  ASSERT_EQ(curve.size(), 3);
+  EXPECT_EQ(curve[0].radius, 0);
+  EXPECT_EQ(curve[1].radius, 0.5);
+  EXPECT_EQ(curve[2].radius, 0.7);
+  for (size_t i = 0; i < curve.size(); ++i) {
+    EXPECT_EQ(curve[i].accuracy, certified_accuracy(rows, curve[i].radius));
+    const double next = i + 1 < curve.size() ? curve[i + 1].accuracy : 0;
+    EXPECT_EQ(next, certified_accuracy(rows, std::nextafter(curve[i].radius, 1)));
+  }
+}
+
+TEST(SummaryTest, RefusesAnEmptySet) {
+  EXPECT_THROW(certified_accuracy({}, 0), Error);
+  EXPECT_THROW(accuracy_at({}, 0), Error);
+  EXPECT_THROW(summarize({}), Error);
+  EXPECT_THROW(accuracy_curve({}), Error);
+}
+
+}  // namespace
+}  // namespace fedsmooth

@@ -1,0 +1,36 @@
+#include "fedsmooth/report/text.h"
+
+#include <gtest/gtest.h>
+
+namespace fedsmooth {
+namespace {
+
+TEST(TextTest, ControlCharactersBecomeSpaces) {
+  EXPECT_EQ(one_line(std::string("a\tb\nc\0d\x7f", 8)), "a b c d ");
+}
+
+TEST(TextTest, ValidUtf8StaysAsItIs) { EXPECT_EQ(one_line("σ = ½, 図, 𝛼"), "σ = ½, 図, 𝛼"); }
+
+TEST(TextTest, BytesThatAreNotUtf8AreReplaced) {
+  EXPECT_EQ(one_line("a\xff"
+                     "b"),
+            "a\ufffd"
+            "b");
+  EXPECT_EQ(one_line("\xcf"), "\ufffd");                                // cut off
+  EXPECT_EQ(one_line("\xc0\xaf"), "\ufffd\ufffd");                      // overlong slash
+  EXPECT_EQ(one_line("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");            // surrogate
+  EXPECT_EQ(one_line("\xf4\x90\x80\x80"), "\ufffd\ufffd\ufffd\ufffd");  // beyond U+10FFFF
+}
+
+TEST(TextTest, LongTextKeepsBothEnds) {
+  EXPECT_EQ(shorten("abcdefghij", 10), "abcdefghij");
+  EXPECT_EQ(shorten("abcdefghijk", 10), "abcd…ghijk");
+  EXPECT_EQ(shorten("σσσσσσσσσ", 5), "σσ…σσ");
+}
+
+TEST(TextTest, HtmlLosesItsMeaning) {
+  EXPECT_EQ(escape_html("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+}
+
+}  // namespace
+}  // namespace fedsmooth
