@@ -24,6 +24,7 @@ Command::Command(CLI::App& app, Common& common, const std::string& name, const s
                  const std::string& examples)
     : app_(app.add_subcommand(name, what)) {
   app_->allow_extras();
+  app_->option_defaults()->take_last();
   app_->footer("Any key of the experiment can be given as --section.key=value.\n\nExamples:\n" +
                examples);
   app_->add_option("--device", common.device, "auto, cpu or cuda")->default_str("auto");
@@ -40,7 +41,7 @@ void Command::argument(const std::string& name, std::string& value, const std::s
 
 void Command::arguments(const std::string& name, std::vector<std::string>& values,
                         const std::string& what) {
-  app_->add_option(name, values, what)->required();
+  app_->add_option(name, values, what)->required()->take_all();
 }
 
 void Command::option(const std::string& name, std::string& value, const std::string& what) {

@@ -207,18 +207,33 @@ void render(const Figure& figure, Draws draws, uint8_t* image) {
   }
 }
 
+/// The labels of images 10 `group` to 10 `group` + 9: balanced, yet every so many-th image is a
+/// fair sample.
+std::array<int64_t, kClasses> shuffled_classes(Key key, int64_t group) {
+  uint32_t words[kClasses];
+  // The client counter is free here: with 1 it names streams that no image uses.
+  fill_words({key, static_cast<uint32_t>(group), 1}, 0, words, kClasses);
+  std::array<int64_t, kClasses> classes = {};
+  for (int64_t i = 0; i < kClasses; ++i) {
+    const auto place = static_cast<int64_t>(words[i] % (i + 1));
+    classes[i] = classes[place];
+    classes[place] = i;
+  }
+  return classes;
+}
+
 }  // namespace
 
 Dataset make_shapes(Split split, int64_t count, uint64_t seed) {
   const Key key = make_key(seed, Purpose::kShapes, split == Split::kTrain ? 0 : 1);
-  Dataset data{at::empty({count, 3, kSide, kSide}, at::kByte),
-               at::arange(count, at::kLong).remainder(kClasses),
-               {}};
+  Dataset data{at::empty({count, 3, kSide, kSide}, at::kByte), at::empty({count}, at::kLong), {}};
   for (const Figure& figure : kFigures) data.class_names.emplace_back(figure.name);
   auto* images = data.images.data_ptr<uint8_t>();
+  auto* labels = data.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < count; ++i) {
+    labels[i] = shuffled_classes(key, i / kClasses)[i % kClasses];
     const Draws draws({key, static_cast<uint32_t>(i)});
-    render(kFigures[i % kClasses], draws, images + i * 3 * kSide * kSide);
+    render(kFigures[labels[i]], draws, images + i * 3 * kSide * kSide);
   }
   return data;
 }

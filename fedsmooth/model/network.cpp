@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <unordered_set>
 
 #include "fedsmooth/base/error.h"
 
@@ -19,8 +20,8 @@ int64_t window_count(int64_t size, int64_t kernel, int64_t stride, int64_t paddi
                      const std::string& name) {
   const int64_t reach = size + 2 * padding - kernel;
   if (reach < 0) {
-    throw Error("network: layer {}: a window of {} does not fit a map of {} with padding {}",
-                name.empty() ? "without a name" : name, kernel, size, padding);
+    throw Error("network: layer {:?}: a window of {} does not fit a map of {} with padding {}",
+                name, kernel, size, padding);
   }
   return reach / stride + 1;
 }
@@ -111,7 +112,7 @@ class Pass {
       case Kind::kLinear: {
         const Tensor& weight = take();
         const Tensor bias = layer.bias ? take() : Tensor();
-        return at::linear(h.flatten(1), weight, bias);
+        return at::linear(h.flatten(1), weight, bias).unsqueeze(2).unsqueeze(3);  // [B, K, 1, 1]
       }
       case Kind::kResidual: {
         const Tensor body = run(layer.body, h);
@@ -134,6 +135,10 @@ Shape shape_after(const Layer& layer, const Shape& in) {
         throw Error("network: normalisation for {} channels, the images have {}", layer.mean.size(),
                     in[0]);
       }
+      if (layer.sd.size() != layer.mean.size()) {
+        throw Error("network: normalisation with {} means and {} standard deviations",
+                    layer.mean.size(), layer.sd.size());
+      }
       return in;
     case Kind::kConv:
       return {layer.outputs,
@@ -154,6 +159,10 @@ Shape shape_after(const Layer& layer, const Shape& in) {
 std::vector<Parameter> parameters(const Network& network) {
   std::vector<Parameter> found;
   walk(network.layers, network.input, found);
+  std::unordered_set<std::string> names;
+  for (const Parameter& p : found) {
+    if (!names.insert(p.name).second) throw Error("network: two tensors are called {:?}", p.name);
+  }
   return found;
 }
 

@@ -54,11 +54,15 @@ class Members {
       if (fallback < low) throw Error("{}: has no \"{}\"", where_, key);
       return fallback;
     }
-    if (!value->is_number_integer()) throw Error("{}.{}: not an integer", where_, key);
-    const bool too_large = value->is_number_unsigned() && value->get<uint64_t>() > uint64_t(high);
-    const int64_t number = too_large ? high + 1 : value->get<int64_t>();
+    return integer(*value, key, low, high);
+  }
+
+  int64_t integer(const json& value, const std::string& key, int64_t low, int64_t high) {
+    if (!value.is_number_integer()) throw Error("{}.{}: not an integer", where_, key);
+    const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(high);
+    const int64_t number = too_large ? high + 1 : value.get<int64_t>();
     if (number < low || number > high) {
-      throw Error("{}.{}={}: must be from {} to {}", where_, key, value->dump(), low, high);
+      throw Error("{}.{}={}: must be from {} to {}", where_, key, value.dump(), low, high);
     }
     return number;
   }
@@ -94,7 +98,7 @@ class Members {
 
   void refuse_others() const {
     for (const auto& [key, value] : object_.items()) {
-      if (known_.count(key) == 0) throw Error("{}: unknown key \"{}\"", where_, key);
+      if (known_.count(key) == 0) throw Error("{}: unknown key {:?}", where_, key);
     }
   }
 
@@ -112,7 +116,7 @@ Layer read_layer(const json& object, const std::string& where, const std::string
   Members members(object, where);
   const std::string kind = members.string("kind", "");
   const auto found = kinds().find(kind);
-  if (found == kinds().end()) throw Error("{}.kind=\"{}\": no such kind of layer", where, kind);
+  if (found == kinds().end()) throw Error("{}.kind={:?}: no such kind of layer", where, kind);
   Layer layer{found->second};
   switch (layer.kind) {
     case Kind::kNormalize:
@@ -241,12 +245,7 @@ Network network_from_json(const json& object, const std::string& where) {
     throw Error("{}.input: not [channels, height, width]", where);
   }
   for (size_t i = 0; i < 3; ++i) {
-    const json& side = (*input)[i];
-    if (!side.is_number_unsigned() || side.get<uint64_t>() < 1 ||
-        side.get<uint64_t>() > kMaxImageSide) {
-      throw Error("{}.input: {} is no image size", where, side.dump());
-    }
-    network.input[i] = side.get<int64_t>();
+    network.input[i] = members.integer((*input)[i], "input", 1, kMaxImageSide);
   }
   const json* layers = members.find("layers");
   if (layers == nullptr) throw Error("{}: has no \"layers\"", where);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_set>
 
 #include "fedsmooth/base/error.h"
 
@@ -30,7 +31,10 @@ std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
 
 // A JSON number that is a non-negative integer; sizes in a file are nothing else.
 uint64_t read_size(const json& value, const std::string& where) {
-  if (!value.is_number_unsigned()) throw Error("{}: {} is no size", where, value.dump());
+  if (!value.is_number_unsigned()) {
+    // Lists can be nested deeper than dump() has stack for.
+    throw Error("{}: {} is no size", where, value.is_primitive() ? value.dump() : "a list");
+  }
   return value.get<uint64_t>();
 }
 
@@ -41,13 +45,16 @@ struct Entry {
   uint64_t begin = 0, end = 0;
 };
 
-// Byte size of the shape, or nothing if it overflows.
+// Byte size of the shape, or nothing if it overflows. A side of 0 does not excuse the others:
+// LibTorch multiplies them for the strides.
 std::optional<uint64_t> byte_size(const std::vector<int64_t>& shape, uint64_t item) {
-  uint64_t size = item;
+  int64_t size = static_cast<int64_t>(item);
+  bool empty = false;
   for (const int64_t side : shape) {
-    if (__builtin_mul_overflow(size, static_cast<uint64_t>(side), &size)) return std::nullopt;
+    empty = empty || side == 0;
+    if (side > 0 && __builtin_mul_overflow(size, side, &size)) return std::nullopt;
   }
-  return size;
+  return empty ? 0 : size;
 }
 
 Entry read_entry(const std::string& name, const json& info, uint64_t data_size,
@@ -62,7 +69,7 @@ Entry read_entry(const std::string& name, const json& info, uint64_t data_size,
   }
   const auto dtype = info["dtype"].get<std::string>();
   const auto type = scalar_type(dtype);
-  if (!type) throw Error("{}: dtype {} is not supported", where, dtype);
+  if (!type) throw Error("{}: dtype {:?} is not supported", where, dtype);
   Entry entry{name, *type};
   if (info["shape"].size() > kMaxDimensions) throw Error("{}: too many dimensions", where);
   for (const json& side : info["shape"]) {
@@ -98,7 +105,7 @@ void check_covered(std::vector<Entry> entries, uint64_t data_size, const std::st
   uint64_t covered = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != covered) {
-      throw Error("{}: tensor {} starts at byte {} of the data, expected {}", name, entry.name,
+      throw Error("{}: tensor {:?} starts at byte {} of the data, expected {}", name, entry.name,
                   entry.begin, covered);
     }
     covered = entry.end;
@@ -117,8 +124,17 @@ json parse_header(std::string_view bytes, const std::string& name) {
                 size, bytes.size());
   }
   const std::string_view text = bytes.substr(8, size);
-  json header = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
+  std::optional<std::string> repeated;
+  const auto watch = [&](int /*depth*/, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value).second) repeated = value;
+    return true;
+  };
+  json header = json::parse(text, watch, /*allow_exceptions=*/false);
   if (!header.is_object()) throw Error("{}: the header is no JSON object", name);
+  if (repeated) throw Error("{}: the header has {:?} twice", name, *repeated);
   return header;
 }
 
@@ -136,12 +152,13 @@ Safetensors parse_safetensors(std::string_view bytes, const std::string& name) {
     if (key == "__metadata__") {
       if (!info.is_object()) throw Error("{}: __metadata__ is no JSON object", name);
       for (const auto& [item, value] : info.items()) {
-        if (!value.is_string()) throw Error("{}: metadata \"{}\" is no string", name, item);
+        if (!value.is_string()) throw Error("{}: metadata {:?} is no string", name, item);
         content.metadata[item] = value.get<std::string>();
       }
       continue;
     }
-    entries.push_back(read_entry(key, info, data.size(), fmt::format("{}: tensor {}", name, key)));
+    entries.push_back(
+        read_entry(key, info, data.size(), fmt::format("{}: tensor {:?}", name, key)));
   }
   check_covered(entries, data.size(), name);
   for (const Entry& entry : entries) content.tensors[entry.name] = read_tensor(entry, data);

@@ -32,6 +32,24 @@ long double normal_cdf(double z) {
   return boost::math::erfc(-static_cast<long double>(z) / std::sqrt(2.0L)) / 2;
 }
 
+enum class Side { kBelow, kAbove };
+
+double quantile(double p, Side side) {
+  TORCH_CHECK(p > 0 && p < 1, "normal quantile: p ", p);
+  // By the nearer tail, so that nothing cancels: z = -t for p >= 1/2, where P[N > z] = Phi(t).
+  const bool upper = p >= 0.5;
+  const long double tail = upper ? 1 - static_cast<long double>(p) : static_cast<long double>(p);
+  // A z below the quantile is a t below it in the lower tail and above it in the upper one.
+  const bool t_below = (side == Side::kBelow) != upper;
+  const long double aim = t_below ? tail * (1 - 2 * kMargin) : tail * (1 + 2 * kMargin);
+  auto t = static_cast<double>(-std::sqrt(2.0L) * boost::math::erfc_inv(2 * aim));
+  const auto holds = [&] {
+    return t_below ? normal_cdf(t) * (1 + kMargin) <= tail : normal_cdf(t) >= tail * (1 + kMargin);
+  };
+  while (!holds()) t = std::nextafter(t, t_below ? -INFINITY : INFINITY);
+  return upper ? -t : t;
+}
+
 }  // namespace
 
 double binomial_lower_bound(int64_t k, int64_t n, double alpha) {
@@ -54,27 +72,9 @@ double binomial_upper_bound(int64_t k, int64_t n, double alpha) {
   return q == 0.0 ? 1.0 : std::min(1.0, std::nextafter(1.0 - q, 2.0));
 }
 
-double normal_quantile_below(double p) {
-  TORCH_CHECK(p > 0 && p < 1, "normal_quantile: p ", p);
-  // From the nearer tail, so that nothing cancels; 1 - p is exact in long double for p >= 2^-11.
-  const long double q = 1 - static_cast<long double>(p);
-  const long double estimate =
-      p < 0.5 ? -std::sqrt(2.0L) * boost::math::erfc_inv(2 * static_cast<long double>(p))
-              : std::sqrt(2.0L) * boost::math::erfc_inv(2 * q);
-  double z = round_down(estimate);
-  // Phi(z) <= p, or for the upper half 1 - Phi(z) = Phi(-z) >= q.
-  while (p < 0.5 ? !(normal_cdf(z) * (1 + kMargin) <= p) : !(normal_cdf(-z) >= q * (1 + kMargin))) {
-    z = down(z);
-  }
-  return z;
-}
+double normal_quantile_below(double p) { return quantile(p, Side::kBelow); }
 
-double normal_quantile_above(double p) {
-  // Phi^-1(p) = -Phi^-1(1 - p); a 1 - p that rounded up would give too small a result.
-  double q = 1.0 - p;
-  if (q == 0.0 || static_cast<long double>(q) > 1 - static_cast<long double>(p)) q = down(q);
-  return -normal_quantile_below(q);
-}
+double normal_quantile_above(double p) { return quantile(p, Side::kAbove); }
 
 double multiply_down(double a, double b) {
   const double product = a * b;

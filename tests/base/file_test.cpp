@@ -1,0 +1,77 @@
+#include "fedsmooth/base/file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_ =
+      fs::temp_directory_path() / ("fedsmooth_file_test" + std::to_string(::getpid()));
+};
+
+// FIPS 180-4's examples.
+TEST_F(FileTest, Sha256GivesItsKnownAnswers) {
+  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(sha256(std::string(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_F(FileTest, Sha256DoesNotDependOnHowTheBytesArrive) {
+  const std::string text(1000, 'x');
+  for (const size_t piece : {1, 63, 64, 65, 200}) {
+    Sha256 hash;
+    for (size_t i = 0; i < text.size(); i += piece) {
+      hash.update(text.data() + i, std::min(piece, text.size() - i));
+    }
+    EXPECT_EQ(hash.hex(), sha256(text)) << piece;
+  }
+}
+
+TEST_F(FileTest, WhatWasWrittenIsRead) {
+  const std::string bytes("a\0b\n", 4);
+  write_file(folder_ / "deep" / "er" / "file", bytes);
+  EXPECT_EQ(read_file(folder_ / "deep" / "er" / "file"), bytes);
+}
+
+TEST_F(FileTest, WritingReplacesAndLeavesNothingBehind) {
+  write_file(folder_ / "file", "old and longer");
+  write_file(folder_ / "file", "new");
+  EXPECT_EQ(read_file(folder_ / "file"), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(FileTest, AMissingFileIsNamed) {
+  try {
+    read_file(folder_ / "missing");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("missing: no such file"), std::string::npos);
+  }
+}
+
+TEST_F(FileTest, AFolderIsNoFile) { EXPECT_THROW(read_file(folder_), Error); }
+
+TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
+  // A folder in the way of the rename stands for any failure after the bytes were written.
+  fs::create_directories(folder_ / "taken" / "inside");
+  EXPECT_THROW(write_file(folder_ / "taken", "x"), Error);
+  EXPECT_TRUE(fs::exists(folder_ / "taken" / "inside"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+}  // namespace
+}  // namespace fedsmooth

@@ -1,0 +1,172 @@
+// certify, merge and recertify, as a user runs them, killed and resumed.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/report/certificates.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CertifyCommandTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+  }
+
+  std::string model() const { return path("model.safetensors"); }
+  std::string certify(const std::string& more) const {
+    return "certify " + model() + " --data.name=shapes --every 100 --n 1000 " + more;
+  }
+
+  // Rows without their times.
+  std::vector<std::string> rows(const std::string& table) const {
+    std::vector<std::string> found;
+    for (CertificateRow row : read_certificates(table)) {
+      row.seconds = 0;
+      found.push_back(format_row(row));
+    }
+    return found;
+  }
+};
+
+TEST_F(CertifyCommandTest, WritesARowPerImage) {
+  const Outcome done = run(certify("--json --out " + path("a.tsv")));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(read_certificates(path("a.tsv")).size(), 20U);
+  const auto summary = nlohmann::json::parse(done.out);
+  EXPECT_EQ(summary["images"], 20);
+  EXPECT_EQ(summary["certified_accuracy"][0]["radius"], 0.0);
+  EXPECT_TRUE(fs::exists(path("a.json")));
+}
+
+TEST_F(CertifyCommandTest, SaysTheSameOnAnyNumberOfThreads) {
+  ASSERT_EQ(run(certify("--threads 1 --out " + path("a.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--threads 3 --out " + path("b.tsv"))).status, 0);
+  EXPECT_EQ(rows(path("a.tsv")), rows(path("b.tsv")));
+}
+
+TEST_F(CertifyCommandTest, GoesOnAfterKill9) {
+  ASSERT_EQ(run(certify("--n 20000 --out " + path("whole.tsv"))).status, 0);
+  const std::string killed = certify("--n 20000 --out " + path("killed.tsv"));
+  for (const int64_t at : {1, 7, 15}) {
+    const pid_t child = start(killed + " --resume");
+    wait_for_rows(path("killed.tsv"), at);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).status, -SIGKILL);
+  }
+  // As if the last row had been cut in the middle.
+  const std::string text = read_file(path("killed.tsv"));
+  std::ofstream(path("killed.tsv")) << text.substr(0, text.size() - 9);
+  ASSERT_EQ(run(killed + " --resume").status, 0);
+  EXPECT_EQ(rows(path("killed.tsv")), rows(path("whole.tsv")));
+}
+
+TEST_F(CertifyCommandTest, StopsCleanlyWhenInterrupted) {
+  const std::string command = certify("--n 20000 --out " + path("a.tsv"));
+  const pid_t child = start(command);
+  wait_for_rows(path("a.tsv"), 2);
+  ::kill(child, SIGINT);
+  const Outcome stopped = finish(child);
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_NE(stopped.err.find("--resume"), std::string::npos);
+  ASSERT_EQ(run(command + " --resume").status, 0);
+  EXPECT_EQ(read_certificates(path("a.tsv")).size(), 20U);
+}
+
+TEST_F(CertifyCommandTest, ShardsJoinToTheWhole) {
+  ASSERT_EQ(run(certify("--out " + path("whole.tsv"))).status, 0);
+  std::string parts;
+  for (const std::string shard : {"3", "1", "2"}) {
+    const std::string part = path("part" + shard + ".tsv");
+    ASSERT_EQ(run(certify("--shard " + shard + "/3 --out " + part)).status, 0);
+    parts += " " + part;
+  }
+  ASSERT_EQ(run("merge" + parts + " --out " + path("merged.tsv")).status, 0);
+  EXPECT_EQ(rows(path("merged.tsv")), rows(path("whole.tsv")));
+  expect_refused(run("merge " + path("part1.tsv") + " --out " + path("m.tsv")), "2/3 is missing");
+  expect_refused(run("merge" + parts + " " + path("part1.tsv") + " --out " + path("m.tsv")),
+                 "there twice");
+}
+
+TEST_F(CertifyCommandTest, MergeRefusesWhatDoesNotBelongTogether) {
+  ASSERT_EQ(run(certify("--shard 1/2 --out " + path("a.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--shard 2/2 --seed=1 --out " + path("b.tsv"))).status, 0);
+  expect_refused(run("merge " + path("a.tsv") + " " + path("b.tsv") + " --out " + path("m.tsv")),
+                 "they differ in seed");
+  // Another machine's arithmetic is another classifier.
+  auto sidecar = nlohmann::json::parse(read_file(path("b.json")));
+  sidecar["identity"]["seed"] = 0;
+  sidecar["identity"]["base"] = "cuda/bf16/1024/sm90/torch-2.11.0";
+  write_file(path("b.json"), sidecar.dump());
+  expect_refused(run("merge " + path("a.tsv") + " " + path("b.tsv") + " --out " + path("m.tsv")),
+                 "they differ in base");
+  EXPECT_FALSE(fs::exists(path("m.tsv")));
+}
+
+TEST_F(CertifyCommandTest, RecertifyIsCertifyAtAnotherAlpha) {
+  ASSERT_EQ(run(certify("--out " + path("a.tsv"))).status, 0);
+  for (const std::string radius : {"one-sided", "multiclass"}) {
+    const std::string to = " --alpha 0.05 --radius " + radius + " --out ";
+    const std::string again = path("again-" + radius + ".tsv");
+    ASSERT_EQ(run(certify(to + again)).status, 0);
+    const std::string fresh = path("fresh-" + radius + ".tsv");
+    ASSERT_EQ(run("recertify " + path("a.tsv") + to + fresh).status, 0);
+    EXPECT_EQ(rows(again), rows(fresh));
+  }
+}
+
+TEST_F(CertifyCommandTest, LeavesOtherCertificationsAlone) {
+  ASSERT_EQ(run(certify("--out " + path("a.tsv"))).status, 0);
+  const std::string before = read_file(path("a.tsv"));
+  expect_refused(run(certify("--out " + path("a.tsv"))), "exists");
+  expect_refused(run(certify("--alpha 0.01 --resume --out " + path("a.tsv"))), "alpha");
+  expect_refused(run(certify("--sigma 0.5 --resume --out " + path("a.tsv"))), "sigma");
+  EXPECT_EQ(read_file(path("a.tsv")), before);
+  EXPECT_EQ(run(certify("--resume --out " + path("a.tsv"))).status, 0);
+  EXPECT_EQ(read_file(path("a.tsv")), before);
+}
+
+TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
+  const std::string out = " --out " + path("a.tsv");
+  expect_refused(run(certify("--sigma 0" + out + " --certify.sigma=-1")), "must not be negative");
+  expect_refused(run(certify("--alpha 1" + out)), "--certify.alpha=1: must be between 0 and 1");
+  expect_refused(run(certify("--n 9" + out)), "at least 10");
+  expect_refused(run(certify("--n0 0" + out)), "must be positive");
+  expect_refused(run(certify("--alpa 0.1" + out)), "did you mean --alpha?");
+  expect_refused(run(certify("--certify.evry=3" + out)), "did you mean --certify.every?");
+  expect_refused(run(certify("--data.name=cifar100" + out)), "must be cifar10");
+  expect_refused(run(certify("--shard 4/3" + out)), "I/K");
+  expect_refused(run(certify("--shard 40/40" + out)), "no images");
+  expect_refused(run(certify("--device cuda" + out)), "no CUDA");
+  expect_refused(run(certify("--device tpu" + out)), "auto, cpu or cuda");
+  expect_refused(run(certify("--threads=-1" + out)), "--threads");
+  expect_refused(run(certify("--out /proc/none/a.tsv")), "cannot be written");
+  expect_refused(run("certify " + path("none.safetensors") + out), "no such run or model");
+  expect_refused(run("certify " + folder_.string() + out), "no run here");
+  expect_refused(run("certify " + model() + " --data.root=" + path("nowhere") + out), "nowhere");
+  EXPECT_FALSE(fs::exists(path("a.tsv")));
+}
+
+TEST_F(CertifyCommandTest, RefusesBrokenModels) {
+  const std::string bytes = read_file(model());
+  const auto broken = [&](const std::string& content) {
+    write_file(model(), content);
+    return run(certify("--out " + path("a.tsv")));
+  };
+  expect_refused(broken(bytes.substr(0, bytes.size() - 1)), model());
+  expect_refused(broken(bytes + "x"), "1 bytes after the last tensor");
+  expect_refused(broken(""), "no safetensors file");
+  expect_refused(broken(std::string(8, '\xff') + bytes.substr(8)), "header");
+  write_file(path("broken.pt"), bytes);
+  expect_refused(run("certify " + path("broken.pt") + " --data.name=shapes --sigma 0.25"),
+                 "not a TorchScript module");
+}
+
+}  // namespace
+}  // namespace fedsmooth

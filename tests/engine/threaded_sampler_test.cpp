@@ -1,0 +1,43 @@
+#include "fedsmooth/engine/threaded_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/base_classifier.h"
+#include "tests/smoothing/classifiers.h"
+
+namespace fedsmooth {
+namespace {
+
+BaseClassifier small_network() {
+  ModelOptions options{"small"};
+  set_default_normalization(options, "shapes", 3);
+  const Network network = build_network(options, {3, 32, 32}, 10);
+  Weights weights = initial_weights(network, Key{7});
+  for (Tensor& w : weights) w.mul_(3);  // spread the logits, so that votes differ
+  return base_classifier(Model{network, weights});
+}
+
+TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
+  const BaseClassifier f = small_network();
+  const Tensor image = at::full({3, 32, 32}, 0.4);
+  const Stream stream{make_key(5, Purpose::kEstimation), 17};
+  SerialSampler serial(f);
+  for (const int64_t n : {1, 100, 256, 257, 2000}) {
+    const Votes expected = serial.count(image, 0.5, n, stream);
+    for (const int threads : {1, 2, 3, 5}) {
+      ThreadedSampler sampler(f, threads);
+      EXPECT_EQ(sampler.count(image, 0.5, n, stream), expected) << n << " on " << threads;
+      EXPECT_EQ(sampler.count(image, 0.5, n, stream), expected) << "again";
+    }
+  }
+}
+
+TEST(ThreadedSamplerTest, PassesErrorsOn) {
+  const Classifier f = [](const Tensor&) -> Tensor { throw Error("no"); };
+  ThreadedSampler sampler(fixed_batch(f, 2), 2);
+  EXPECT_THROW(sampler.count(at::full({1, 2, 2}, 0.5), 0.25, 1000, {}), Error);
+}
+
+}  // namespace
+}  // namespace fedsmooth

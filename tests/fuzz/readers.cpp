@@ -1,0 +1,245 @@
+#include "tests/fuzz/readers.h"
+
+#include <cstdio>  // jpeglib.h uses FILE without including it
+
+#include <jpeglib.h>
+#include <png.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/model/network_json.h"
+#include "fedsmooth/model/safetensors.h"
+#include "fedsmooth/report/certificates.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+using Strings = std::vector<std::string>;
+
+// Reading back what was accepted must work; a refusal here is no answer to bad input.
+template <typename Function>
+void must_work(Function read_back) {
+  try {
+    read_back();
+  } catch (const Error& error) {
+    throw std::logic_error(std::string("accepted, but cannot be read back: ") + error.what());
+  }
+}
+
+constexpr const char* kEveryKind = R"([
+  {"kind": "conv", "name": "conv", "outputs": 4, "kernel": 3, "padding": 1, "bias": false},
+  {"kind": "batch-norm", "name": "bn"},
+  {"kind": "relu"},
+  {"kind": "residual", "body": [{"kind": "conv", "outputs": 6, "kernel": 1, "stride": 2}],
+   "shortcut": [{"kind": "conv", "outputs": 6, "kernel": 2, "stride": 2}]},
+  {"kind": "max-pool", "kernel": 2},
+  {"kind": "dropout", "drop_rate": 0.5},
+  {"kind": "avg-pool"},
+  {"kind": "linear", "name": "1", "outputs": 3}])";
+
+ModelOptions layer_options() {
+  return {"layers",
+          {0.5, 0.5, 0.5},
+          {0.25, 0.25, 0.25},
+          layers_from_json(json::parse(kEveryKind), "layers")};
+}
+
+constexpr ImageKind kImages = {{3, 8, 8}, 3};
+
+Network network_of_every_kind() {
+  return build_network(layer_options(), kImages.input, kImages.classes);
+}
+
+Strings model_seeds() {
+  const Network network = network_of_every_kind();
+  const Model model = {network, initial_weights(network, Key{1}), 0.25, {"a", "b", "c"}};
+  const std::string described = format_model(model);
+  Safetensors state_dict = parse_safetensors(described, "described");
+  state_dict.metadata.clear();
+  return {described, format_safetensors(state_dict)};
+}
+
+void read_model(const std::string& bytes) {
+  const Model model = parse_model(bytes, "m.safetensors", layer_options(), &kImages);
+  must_work([&] { parse_model(format_model(model), "m.safetensors", {}, nullptr); });
+}
+
+Strings network_seeds() {
+  Strings seeds = {to_json(network_of_every_kind()).dump()};
+  for (const char* name : {"small", "resnet20"}) {
+    seeds.push_back(to_json(build_network({name, {0.5}, {0.25}}, {1, 32, 32}, 10)).dump());
+  }
+  return seeds;
+}
+
+void read_network(const std::string& text) {
+  const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Network network = network_from_json(object, "network");
+  must_work([&] { network_from_json(to_json(network), "network"); });
+}
+
+Strings experiment_seeds() {
+  Experiment experiment;
+  experiment.model = layer_options();
+  experiment.data.root = "a \"quoted\" folder";
+  return {format_experiment({}), format_experiment(experiment), R"(seed = "random"
+data = { name = "shapes" }
+certify.n = 1_000
+certify.alpha = 1e-3
+[[model.layers]]
+kind = "linear"
+outputs = 0xa
+)"};
+}
+
+void read_experiment_text(const std::string& text) {
+  const Experiment experiment = parse_experiment(text, "e.toml");
+  must_work([&] { parse_experiment(format_experiment(experiment), "e.toml"); });
+}
+
+Strings certificate_seeds() {
+  std::string file = certificate_header();
+  for (int64_t i = 0; i < 5; ++i) {
+    CertificateRow row = {.index = i * 20,
+                          .label = i % 2,
+                          .seconds = 0.25,
+                          .n0 = 100,
+                          .alpha = 0.001,
+                          .sigma = 0.25,
+                          .seed = 7,
+                          .base = "cpu/fp32"};
+    const Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
+    row.certificate = certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided);
+    file += format_row(row);
+  }
+  return {file};
+}
+
+void read_certificate_text(const std::string& text) {
+  const std::vector<CertificateRow> rows = parse_certificates(text, "c.tsv");
+  std::string file = certificate_header();
+  for (const CertificateRow& row : rows) file += format_row(row);
+  must_work([&] { parse_certificates(file, "c.tsv"); });
+}
+
+constexpr int kSide = 24;
+
+// A pattern that compresses badly enough to fill the file with symbols of all kinds.
+std::string pixels(int channels) {
+  std::string bytes;
+  for (int i = 0; i < kSide * kSide * channels; ++i) {
+    bytes += static_cast<char>(i % 7 == 0 ? i * i : i);
+  }
+  return bytes;
+}
+
+std::string encode_png(png_uint_32 format, int channels, int colors) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = image.height = kSide;
+  image.format = format;
+  image.colormap_entries = colors;
+  std::string rows = pixels(channels);
+  for (char& byte : rows) {
+    if (colors > 0) byte = static_cast<char>(static_cast<unsigned char>(byte) % colors);
+  }
+  const std::string palette(4 * 256, '\x55');
+  std::string bytes(1 << 16, '\0');
+  png_alloc_size_t size = bytes.size();
+  if (!png_image_write_to_memory(&image, bytes.data(), &size, 0, rows.data(), 0, palette.data())) {
+    throw std::logic_error(image.message);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+Strings png_seeds() {
+  return {encode_png(PNG_FORMAT_RGB, 3, 0), encode_png(PNG_FORMAT_GRAY, 1, 0),
+          encode_png(PNG_FORMAT_RGB_COLORMAP, 1, 16)};
+}
+
+std::string encode_jpeg(int channels, bool progressive) {
+  jpeg_error_mgr errors;
+  jpeg_compress_struct info;
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* buffer = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &buffer, &size);
+  info.image_width = info.image_height = kSide;
+  info.input_components = channels;
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&info);
+  if (progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  std::string rows = pixels(channels);
+  while (info.next_scanline < info.image_height) {
+    auto* row = reinterpret_cast<unsigned char*>(rows.data()) +
+                size_t{info.next_scanline} * kSide * channels;
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  std::string bytes(reinterpret_cast<char*>(buffer), size);
+  std::free(buffer);
+  return bytes;
+}
+
+Strings jpeg_seeds() {
+  return {encode_jpeg(3, false), encode_jpeg(3, true), encode_jpeg(1, false)};
+}
+
+void read_image_bytes(const std::string& bytes) { decode_image(bytes, "image"); }
+
+constexpr size_t kBatchBytes = 10'000 * 3073;
+
+// A batch is 30 MB, too much to write for every run: most are short, a few have one label changed.
+std::string mutate_cifar10(const std::string& valid, const Strings& /*seeds*/, Random& random) {
+  if (below(random, 200) != 0) {
+    const std::string short_file = valid.substr(0, 5000);
+    return mutate_bytes(short_file, {short_file}, random);
+  }
+  std::string bytes = valid;
+  bytes[3073 * below(random, 10'000)] = static_cast<char>(below(random, 12));
+  return bytes;
+}
+
+// The reader takes a folder.
+void read_cifar10_bytes(const std::string& bytes) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("fedsmooth_fuzz" + std::to_string(::getpid()));
+  struct Cleanup {
+    const fs::path& folder;
+    ~Cleanup() { fs::remove_all(folder); }
+  } cleanup{folder};
+  fs::create_directories(folder);
+  std::ofstream(folder / "test_batch.bin", std::ios::binary) << bytes;
+  read_cifar10(folder, Split::kTest);
+}
+
+}  // namespace
+
+std::vector<Reader> readers() {
+  return {{"parse_model", model_seeds, mutate_safetensors, read_model},
+          {"network_from_json", network_seeds, mutate_text, read_network},
+          {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
+          {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
+          {"decode_image (PNG)", png_seeds, mutate_png, read_image_bytes},
+          {"decode_image (JPEG)", jpeg_seeds, mutate_bytes, read_image_bytes},
+          {"read_cifar10", [] { return Strings{std::string(kBatchBytes, '\x01')}; }, mutate_cifar10,
+           read_cifar10_bytes}};
+}
+
+}  // namespace fedsmooth
