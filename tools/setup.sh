@@ -3,13 +3,13 @@
 # sudo it lists the packages instead.
 set -eu
 
-packages="g++ cmake ninja-build git libtorch-dev libopenblas0-serial librandom123-dev
+packages="g++ cmake ninja-build git libtorch-dev libopenblas0-pthread librandom123-dev
   libboost-dev libboost-math-dev libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
   libjpeg62-turbo-dev libpng-dev gnuplot-nox libgtest-dev libbenchmark-dev clang-format clang-tidy
   python3"
 # A LibTorch from elsewhere replaces Debian's.
 if [ -n "${TORCH:-}" ]; then
-  packages=$(printf '%s\n' $packages | grep -v -e '^libtorch-dev$' -e '^libopenblas0-serial$')
+  packages=$(printf '%s\n' $packages | grep -v -e '^libtorch-dev$' -e '^libopenblas0-pthread$')
 fi
 
 missing=""

@@ -4,6 +4,7 @@
 #include <ATen/Version.h>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/fast_network.h"
 #include "fedsmooth/model/torch_script.h"
@@ -22,8 +23,8 @@ std::string cpu_capability() {
 }
 
 std::string describe(const char* evaluator) {
-  return fmt::format("cpu/fp32/{}x{}/{}/torch-{}", evaluator, kCpuBatch, cpu_capability(),
-                     torch_version());
+  return fmt::format("cpu/fp32/{}x{}/{}/{}/torch-{}", evaluator, kCpuBatch, cpu_capability(),
+                     blas_name(), torch_version());
 }
 
 }  // namespace

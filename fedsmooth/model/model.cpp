@@ -70,6 +70,11 @@ std::optional<std::string> mismatch(const Network& network, const Tensors& tenso
 // The named network that `tensors` are the weights of, or nothing.
 std::optional<Network> recognize(const Tensors& tensors, ModelOptions options,
                                  const ImageKind& data) {
+  // What is wrong here is wrong for all of them.
+  Layer normalize{Layer::Kind::kNormalize};
+  normalize.mean = options.mean;
+  normalize.sd = options.sd;
+  shape_after(normalize, data.input);
   for (const std::string& candidate : architecture_names()) {
     options.name = candidate;
     try {

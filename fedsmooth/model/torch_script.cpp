@@ -7,19 +7,22 @@
 namespace fedsmooth {
 namespace {
 
-std::string first_line(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return text.substr(0, text.find('\n'));
+// The line that says what went wrong: the last one where the interpreter failed, as Python's
+// tracebacks have it, else the first.
+std::string cause(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  std::string text = ours != nullptr ? ours->what_without_backtrace() : error.what();
+  text.erase(text.find_last_not_of('\n') + 1);
+  const bool traceback = text.find("Traceback of TorchScript") != std::string::npos;
+  return traceback ? text.substr(text.rfind('\n') + 1) : text.substr(0, text.find('\n'));
 }
 
 torch::jit::Module load(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) throw Error("{}: no such file", path.string());
   try {
     return torch::jit::load(path.string(), torch::kCPU);
-  } catch (const c10::Error& error) {
-    throw Error("{}: not a TorchScript module: {}", path.string(), first_line(error));
-  } catch (const std::exception&) {
-    throw Error("{}: not a TorchScript module", path.string());
+  } catch (const std::exception& error) {
+    throw Error("{}: not a TorchScript module: {}", path.string(), cause(error));
   }
 }
 
@@ -36,14 +39,15 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
   }
   return [module, name = path.string()](const Tensor& images) mutable -> Tensor {
     torch::NoGradGuard no_grad;
+    torch::jit::IValue output;
     try {
-      const torch::jit::IValue output = module.forward({images});
-      if (!output.isTensor()) throw Error("{}: gives no tensor", name);
-      return output.toTensor().to(torch::kFloat);
-    } catch (const c10::Error& error) {
+      output = module.forward({images});
+    } catch (const std::exception& error) {
       throw Error("{}: fails on images [{}]: {}", name, fmt::join(images.sizes(), ", "),
-                  first_line(error));
+                  cause(error));
     }
+    if (!output.isTensor()) throw Error("{}: gives no tensor", name);
+    return output.toTensor().to(torch::kFloat);
   };
 }
 

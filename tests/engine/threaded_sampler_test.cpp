@@ -33,6 +33,23 @@ TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
   }
 }
 
+// Products of this shape are where a BLAS that is not safe to call from several threads shows it:
+// Debian's serial OpenBLAS gets some of them wrong within seconds.
+TEST(ThreadedSamplerTest, ConcurrentProductsAreRight) {
+  ModelOptions options{"layers"};
+  options.layers = {{Layer::Kind::kLinear, "classifier", 10}};
+  set_default_normalization(options, "shapes", 3);
+  const Network network = build_network(options, {3, 32, 32}, 10);
+  const BaseClassifier f = base_classifier(Model{network, initial_weights(network, Key{1})});
+  const Tensor image = at::full({3, 32, 32}, 0.5);
+  SerialSampler serial(f);
+  ThreadedSampler threaded(f, 4);
+  for (uint32_t i = 0; i < 10; ++i) {
+    const Stream stream{make_key(0, Purpose::kEstimation), i};
+    EXPECT_EQ(threaded.count(image, 0.5, 5000, stream), serial.count(image, 0.5, 5000, stream));
+  }
+}
+
 TEST(ThreadedSamplerTest, PassesErrorsOn) {
   const Classifier f = [](const Tensor&) -> Tensor { throw Error("no"); };
   ThreadedSampler sampler(fixed_batch(f, 2), 2);

@@ -19,6 +19,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+sys.dont_write_bytecode = True  # leave nothing in docs/
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "docs"))
 from load_model import load
 

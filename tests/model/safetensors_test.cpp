@@ -1,0 +1,236 @@
+#include "fedsmooth/model/safetensors.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "tests/model/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+std::string with_length(uint64_t length, const std::string& rest) {
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + rest;
+}
+
+std::string file(const std::string& header, const std::string& data) {
+  return with_length(header.size(), header + data);
+}
+
+/// A file with one tensor called "a".
+std::string one_tensor(const std::string& dtype, const std::string& shape,
+                       const std::string& offsets, const std::string& data) {
+  return file(fmt::format(R"({{"a":{{"dtype":"{}","shape":{},"data_offsets":{}}}}})", dtype, shape,
+                          offsets),
+              data);
+}
+
+template <typename T>
+std::string bytes_of(std::initializer_list<T> values) {
+  return {reinterpret_cast<const char*>(std::data(values)), values.size() * sizeof(T)};
+}
+
+std::string refusal_of(const std::string& bytes) {
+  return refusal([&] { parse_safetensors(bytes, "m"); });
+}
+
+TEST(SafetensorsTest, WhatWasWrittenIsReadBitForBit) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor odd = at::tensor({0.0f, -0.0f, 1e-45f, 3.4e38f, -INFINITY, nan}).view({2, 3});
+  const Safetensors content = {
+      {{"odd", odd}, {"scalar", at::scalar_tensor(0.1)}, {"empty", at::empty({0, 3})}},
+      {{"key", "a \"quoted\"\nvalue"}, {"format", "pt"}}};
+  const std::string bytes = format_safetensors(content);
+  const Safetensors again = parse_safetensors(bytes, "m");
+  EXPECT_EQ(again.metadata, content.metadata);
+  ASSERT_EQ(again.tensors.size(), 3u);
+  EXPECT_EQ(again.tensors.at("empty").sizes(), at::IntArrayRef({0, 3}));
+  EXPECT_EQ(again.tensors.at("scalar").dim(), 0);
+  EXPECT_EQ(again.tensors.at("odd").sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(std::memcmp(again.tensors.at("odd").data_ptr(), odd.data_ptr(), 6 * sizeof(float)), 0);
+  EXPECT_EQ(format_safetensors(again), bytes);
+}
+
+TEST(SafetensorsTest, WritesTensorsThatAreNotContiguousInTheirOrder) {
+  const Tensor transposed = at::arange(6, at::kFloat).view({2, 3}).t();
+  const Safetensors again = parse_safetensors(format_safetensors({{{"t", transposed}}, {}}), "m");
+  EXPECT_TRUE(at::equal(again.tensors.at("t"), transposed));
+}
+
+TEST(SafetensorsTest, AlignsTheDataToEightBytes) {
+  for (const char* name : {"a", "ab", "abc"}) {
+    uint64_t length = 0;
+    std::memcpy(&length, format_safetensors({{{name, at::zeros({1})}}, {}}).data(), 8);
+    EXPECT_EQ(length % 8, 0u);
+  }
+}
+
+TEST(SafetensorsTest, WritesFloatsOnly) {
+  EXPECT_THROW(format_safetensors({{{"a", at::zeros({1}, at::kDouble)}}, {}}), c10::Error);
+}
+
+Tensor read_one(const std::string& dtype, const std::string& shape, const std::string& data) {
+  const std::string offsets = fmt::format("[0,{}]", data.size());
+  return parse_safetensors(one_tensor(dtype, shape, offsets, data), "m").tensors.at("a");
+}
+
+TEST(SafetensorsTest, OtherFloatsBecomeFloat32) {
+  const Tensor expected = at::tensor({1.0f, -2.5f});
+  const std::string halves = bytes_of<uint16_t>({0x3c00, 0xc100});
+  const std::string brain_floats = bytes_of<uint16_t>({0x3f80, 0xc020});
+  EXPECT_TRUE(at::equal(read_one("F16", "[2]", halves), expected));
+  EXPECT_TRUE(at::equal(read_one("BF16", "[2]", brain_floats), expected));
+  EXPECT_TRUE(at::equal(read_one("F64", "[2]", bytes_of<double>({1.0, -2.5})), expected));
+  EXPECT_TRUE(at::equal(read_one("F32", "[2]", bytes_of<float>({1.0f, -2.5f})), expected));
+}
+
+TEST(SafetensorsTest, IntegersStayIntegers) {
+  const Tensor tensor = read_one("I64", "[1]", bytes_of<int64_t>({(int64_t{1} << 53) + 1}));
+  EXPECT_EQ(tensor.scalar_type(), at::kLong);
+  EXPECT_EQ(tensor.item<int64_t>(), (int64_t{1} << 53) + 1);
+}
+
+TEST(SafetensorsTest, RefusesAFileWithoutAHeader) {
+  EXPECT_EQ(refusal_of(""), "m: 0 bytes are no safetensors file");
+  EXPECT_EQ(refusal_of("1234567"), "m: 7 bytes are no safetensors file");
+}
+
+TEST(SafetensorsTest, RefusesAHeaderThatIsLongerThanTheFile) {
+  EXPECT_EQ(refusal_of(with_length(3, "{}")),
+            "m: a header of 3 bytes in a file of 10; cut off, or no safetensors file");
+  EXPECT_EQ(refusal_of(with_length(~uint64_t{0}, "{}")),
+            "m: a header of 18446744073709551615 bytes in a file of 10; cut off, or no "
+            "safetensors file");
+}
+
+TEST(SafetensorsTest, RefusesAHugeHeader) {
+  const std::string header = "{}" + std::string(100'000'000, ' ');
+  EXPECT_EQ(refusal_of(file(header, "")),
+            "m: a header of 100000002 bytes in a file of 100000010; cut off, or no safetensors "
+            "file");
+}
+
+TEST(SafetensorsTest, RefusesAHeaderThatIsNoObject) {
+  for (const char* header : {"", "{", "[]", "3", "{}{}", "{\"a\":\xff}"}) {
+    EXPECT_EQ(refusal_of(file(header, "")), "m: the header is no JSON object") << header;
+  }
+}
+
+TEST(SafetensorsTest, RefusesATensorNamedTwice) {
+  const std::string entry = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  EXPECT_EQ(refusal_of(file("{" + entry + "," + entry + "}", "1234")),
+            "m: the header has \"a\" twice");
+}
+
+TEST(SafetensorsTest, RefusesAnIncompleteEntry) {
+  for (const char* entry : {R"(3)", R"({})", R"({"dtype":"F32","shape":[1]})",
+                            R"({"dtype":3,"shape":[1],"data_offsets":[0,4]})",
+                            R"({"dtype":"F32","shape":1,"data_offsets":[0,4]})",
+                            R"({"dtype":"F32","shape":[1],"data_offsets":[4]})",
+                            R"({"dtype":"F32","shape":[1],"data_offsets":[0,4,4]})"}) {
+    EXPECT_EQ(refusal_of(file(fmt::format(R"({{"a":{}}})", entry), "1234")),
+              "m: tensor \"a\": needs dtype, shape and data_offsets")
+        << entry;
+  }
+}
+
+TEST(SafetensorsTest, RefusesADtypeThatIsNoWeight) {
+  EXPECT_EQ(refusal_of(one_tensor("U8", "[4]", "[0,4]", "1234")),
+            "m: tensor \"a\": dtype \"U8\" is not supported");
+  EXPECT_EQ(refusal_of(one_tensor("f32", "[1]", "[0,4]", "1234")),
+            "m: tensor \"a\": dtype \"f32\" is not supported");
+}
+
+TEST(SafetensorsTest, RefusesSizesThatAreNone) {
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[-1]", "[0,4]", "1234")),
+            "m: tensor \"a\": -1 is no size");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1.0]", "[0,4]", "1234")),
+            "m: tensor \"a\": 1.0 is no size");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1]", "[-4,0]", "1234")),
+            "m: tensor \"a\": -4 is no size");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[[1]]", "[0,4]", "1234")),
+            "m: tensor \"a\": a list is no size");
+}
+
+TEST(SafetensorsTest, RefusesListsNestedDeeperThanTheStack) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_EQ(refusal_of(one_tensor("F32", deep, "[0,4]", "1234")),
+            "m: tensor \"a\": a list is no size");
+}
+
+TEST(SafetensorsTest, RefusesOffsetsOutsideTheData) {
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[2]", "[0,8]", "1234")),
+            "m: tensor \"a\": data_offsets [0, 8] lie outside the 4 bytes of data");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1]", "[4,0]", "1234")),
+            "m: tensor \"a\": data_offsets [4, 0] lie outside the 4 bytes of data");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1]", "[0,18446744073709551615]", "1234")),
+            "m: tensor \"a\": data_offsets [0, 18446744073709551615] lie outside the 4 bytes of "
+            "data");
+}
+
+TEST(SafetensorsTest, RefusesAShapeOfAnotherSize) {
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[2]", "[0,4]", "1234")),
+            "m: tensor \"a\": shape [2] does not fit its 4 bytes");
+  EXPECT_EQ(refusal_of(one_tensor("F64", "[1]", "[0,4]", "1234")),
+            "m: tensor \"a\": shape [1] does not fit its 4 bytes");
+}
+
+// 2^32 * 2^32 * 4 bytes are 0 bytes modulo 2^64.
+TEST(SafetensorsTest, RefusesAShapeWhoseSizeOverflows) {
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[4294967296,4294967296]", "[0,0]", "")),
+            "m: tensor \"a\": shape [4294967296, 4294967296] does not fit its 0 bytes");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1099511627777]", "[0,4]", "1234")),
+            "m: tensor \"a\": a side of 1099511627777 is too large");
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]", "1234")),
+            "m: tensor \"a\": too many dimensions");
+}
+
+TEST(SafetensorsTest, RefusesAnEmptyShapeWhoseStridesOverflow) {
+  EXPECT_EQ(refusal_of(one_tensor("F32", "[0,1099511627776,1099511627776]", "[0,0]", "")),
+            "m: tensor \"a\": shape [0, 1099511627776, 1099511627776] does not fit its 0 bytes");
+}
+
+/// A file with tensors "a" and "b" of one float each at the given offsets.
+std::string two_tensors(int64_t a, int64_t b, const std::string& data) {
+  const auto entry = [](int64_t at) {
+    return fmt::format(R"({{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})", at, at + 4);
+  };
+  return file(fmt::format(R"({{"a":{},"b":{}}})", entry(a), entry(b)), data);
+}
+
+TEST(SafetensorsTest, TheDataMayHaveAnotherOrderThanTheNames) {
+  const Safetensors content = parse_safetensors(two_tensors(4, 0, bytes_of<float>({1, 2})), "m");
+  EXPECT_EQ(content.tensors.at("a").item<float>(), 2);
+  EXPECT_EQ(content.tensors.at("b").item<float>(), 1);
+}
+
+TEST(SafetensorsTest, RefusesDataThatTensorsDoNotCoverOnce) {
+  EXPECT_EQ(refusal_of(two_tensors(0, 2, "123456")),
+            "m: tensor \"b\" starts at byte 2 of the data, expected 4");
+  EXPECT_EQ(refusal_of(two_tensors(0, 0, "1234")),
+            "m: tensor \"b\" starts at byte 0 of the data, expected 4");
+  EXPECT_EQ(refusal_of(two_tensors(0, 8, "123456789012")),
+            "m: tensor \"b\" starts at byte 8 of the data, expected 4");
+  EXPECT_EQ(refusal_of(two_tensors(4, 8, "123456789012")),
+            "m: tensor \"a\" starts at byte 4 of the data, expected 0");
+  EXPECT_EQ(refusal_of(two_tensors(0, 4, "123456789")), "m: 1 bytes after the last tensor");
+  EXPECT_EQ(refusal_of(file("{}", "1")), "m: 1 bytes after the last tensor");
+}
+
+TEST(SafetensorsTest, RefusesMetadataThatAreNoStrings) {
+  EXPECT_EQ(refusal_of(file(R"({"__metadata__":[]})", "")), "m: __metadata__ is no JSON object");
+  EXPECT_EQ(refusal_of(file(R"({"__metadata__":{"key":3}})", "")),
+            "m: metadata \"key\" is no string");
+}
+
+TEST(SafetensorsTest, AMessageStaysOneLineWhateverATensorIsCalled) {
+  EXPECT_EQ(refusal_of(file(R"({"a\nb":3})", "")),
+            "m: tensor \"a\\nb\": needs dtype, shape and data_offsets");
+}
+
+}  // namespace
+}  // namespace fedsmooth
