@@ -49,16 +49,16 @@ format:
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 bench: build
-	@benchmarks/run.sh $(BUILD)
+	@$(BUILD)/micro_benchmarks
+	@benchmarks/certify.py --program $(BUILD)/fedsmooth
 
 fuzz: setup
-	@cmake -G Ninja -B $(BUILD)-fuzz $(PREFIX) -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-	  -DFEDSMOOTH_SANITIZE=address,undefined -DFEDSMOOTH_BENCHMARKS=OFF . > /dev/null
-	@cmake --build $(BUILD)-fuzz --target fuzz_readers
-	@ASAN_OPTIONS=detect_leaks=0 $(BUILD)-fuzz/fuzz_readers $(FUZZ_RUNS)
+	@cmake --preset fuzz $(PREFIX) > /dev/null
+	@cmake --build --preset fuzz
+	@ASAN_OPTIONS=detect_leaks=0 build-fuzz/fuzz_readers $(FUZZ_RUNS)
 
 install: build
 	@cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-fuzz
+	rm -rf $(BUILD) build-fuzz

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace fedsmooth::cli {
 namespace {
@@ -17,7 +18,7 @@ constexpr int kBarWidth = 24;
 double seconds(steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 std::string duration(double s) {
-  const auto whole = static_cast<int64_t>(s + 0.5);
+  const int64_t whole = std::llround(s);
   if (whole < 60) return fmt::format("{}s", whole);
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);

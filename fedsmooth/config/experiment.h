@@ -49,7 +49,4 @@ std::vector<std::string> experiment_keys();
 /// The candidate with the fewest edits to `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
-/// One seed from the operating system, for --seed=random.
-uint64_t random_seed();
-
 }  // namespace fedsmooth

@@ -207,7 +207,7 @@ constexpr size_t kBatchBytes = 10'000 * 3073;
 
 // A batch is 30 MB, too much to write for every run: most are short, a few have one label changed.
 std::string mutate_cifar10(const std::string& valid, const Strings& /*seeds*/, Random& random) {
-  if (below(random, 200) != 0) {
+  if (below(random, 20) != 0) {
     const std::string short_file = valid.substr(0, 5000);
     return mutate_bytes(short_file, {short_file}, random);
   }
@@ -239,7 +239,7 @@ std::vector<Reader> readers() {
           {"decode_image (PNG)", png_seeds, mutate_png, read_image_bytes},
           {"decode_image (JPEG)", jpeg_seeds, mutate_bytes, read_image_bytes},
           {"read_cifar10", [] { return Strings{std::string(kBatchBytes, '\x01')}; }, mutate_cifar10,
-           read_cifar10_bytes}};
+           read_cifar10_bytes, /*one_in=*/10}};
 }
 
 }  // namespace fedsmooth

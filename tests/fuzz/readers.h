@@ -14,6 +14,7 @@ struct Reader {
   std::function<std::vector<std::string>()> seeds;  // valid files
   std::function<std::string(const std::string&, const std::vector<std::string>&, Random&)> mutate;
   std::function<void(const std::string&)> read;
+  int64_t one_in = 1;  // does only one in so many of the runs, being slow
 };
 
 std::vector<Reader> readers();

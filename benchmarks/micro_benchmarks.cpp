@@ -1,0 +1,80 @@
+// Parts on one core: noise against at::randn, and the networks per image.
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+
+#include "fedsmooth/base/parallel.h"
+#include "fedsmooth/base/random.h"
+#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/smoothing/statistics.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int64_t kPixels = 3 * 32 * 32;
+constexpr int64_t kImages = 256;
+
+void fill_normal(benchmark::State& state) {
+  Tensor out = at::empty({kImages, kPixels});
+  for (auto _ : state) {
+    for (int64_t i = 0; i < kImages; ++i) {
+      fedsmooth::fill_normal({Key{1}}, static_cast<uint32_t>(i), out[i].data_ptr<float>(), kPixels);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kImages * kPixels);
+}
+BENCHMARK(fill_normal);
+
+void at_randn(benchmark::State& state) {
+  Tensor out = at::empty({kImages, kPixels});
+  for (auto _ : state) out.normal_();
+  state.SetItemsProcessed(state.iterations() * kImages * kPixels);
+}
+BENCHMARK(at_randn);
+
+Model named_model(const std::string& name) {
+  ModelOptions options{name};
+  set_default_normalization(options, "cifar10", 3);
+  const Network network = build_network(options, {3, 32, 32}, 10);
+  return {network, initial_weights(network, Key{1})};
+}
+
+void base_classifier_images(benchmark::State& state, const std::string& name) {
+  at::NoGradGuard no_grad;
+  const BaseClassifier f = base_classifier(named_model(name));
+  const Classifier classify = f.make();
+  const Tensor images = at::rand({f.batch, 3, 32, 32});
+  for (auto _ : state) benchmark::DoNotOptimize(classify(images));
+  state.SetItemsProcessed(state.iterations() * f.batch);
+}
+BENCHMARK_CAPTURE(base_classifier_images, alexnet, "alexnet");
+BENCHMARK_CAPTURE(base_classifier_images, small, "small");
+
+void libtorch_images(benchmark::State& state, const std::string& name) {
+  at::NoGradGuard no_grad;
+  const Model model = named_model(name);
+  const Tensor images = at::rand({kImages, 3, 32, 32});
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(forward(model.network, model.weights, images));
+  }
+  state.SetItemsProcessed(state.iterations() * kImages);
+}
+BENCHMARK_CAPTURE(libtorch_images, alexnet, "alexnet");
+BENCHMARK_CAPTURE(libtorch_images, small, "small");
+
+void lower_bound(benchmark::State& state) {
+  int64_t k = 50'000;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(binomial_lower_bound(k, 100'000, 0.001));
+    k = k == 100'000 ? 50'000 : k + 1;
+  }
+}
+BENCHMARK(lower_bound);
+
+}  // namespace
+}  // namespace fedsmooth
+
+int main(int argc, char** argv) {
+  fedsmooth::use_single_threaded_operators();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
