@@ -140,7 +140,7 @@ void set_key(Experiment& experiment, const std::string& key, const std::string& 
     throw Error("--{}={:?}: must be one line of UTF-8", key, value);
   }
   refuse_deep_keys(value, "--" + key);
-  const bool quoted = value.rfind('"', 0) == 0;
+  const bool quoted = !value.empty() && (value[0] == '"' || value[0] == '\'');
   toml::table table;
   table.insert_or_assign("value", value);
   if (!field->is_text || quoted) {

@@ -257,6 +257,8 @@ TEST(ExperimentTest, TheCommandLineTakesBareWordsAndTomlValues) {
   EXPECT_EQ(set("data.root", "").data.root, "");
   EXPECT_EQ(set("data.root", "\"").data.root, "\"");
   EXPECT_EQ(set("data.root", "'a\"b'").data.root, "a\"b");
+  EXPECT_EQ(set("data.root", "2024").data.root, "2024");
+  EXPECT_EQ(set("data.root", "true").data.root, "true");
   EXPECT_EQ(set("data.root", "größer").data.root, "größer");
   EXPECT_EQ(set("seed", "7").seed, 7u);
   EXPECT_EQ(set("certify.n", "1_000").certify.n, 1000);
