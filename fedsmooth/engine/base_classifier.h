@@ -10,7 +10,7 @@
 namespace fedsmooth {
 
 /// Noisy copies evaluated at a time on the CPU: part of the definition of f.
-inline constexpr int64_t kCpuBatch = 256;
+inline constexpr int64_t kCpuBatch = 128;
 
 /// The network on the CPU in fp32: the fast evaluator where it knows all layers, else LibTorch.
 BaseClassifier base_classifier(const Model& model);

@@ -3,9 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 
 #include "fedsmooth/base/vector_clones.h"
+#include "fedsmooth/engine/matrix_product.h"
 #include "fedsmooth/engine/toeplitz.h"
 
 namespace fedsmooth {
@@ -14,9 +15,9 @@ namespace {
 using Kind = Layer::Kind;
 using Step = FastNetwork::Step;
 
-// Rows of a matrix product that are gathered at a time: enough to keep the product efficient, few
-// enough that the patches stay in the cache.
-constexpr int64_t kPatchRows = 1024;
+// Floats of scratch for the left sides of matrix products: they should stay in the second-level
+// cache. Half or four times as many are as fast.
+constexpr int64_t kCachedFloats = 128 * 1024;
 
 int64_t size_of(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
 
@@ -42,7 +43,10 @@ void add_bias(float* x, int64_t rows, int64_t channels, const float* bias, bool 
 
 FEDSMOOTH_VECTOR_CLONES
 void max_into(float* out, const float* x, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c) out[c] = out[c] >= x[c] ? out[c] : x[c];
+  // NaN wins here too.
+  for (int64_t c = 0; c < channels; ++c) {
+    out[c] = (out[c] >= x[c]) | (out[c] != out[c]) ? out[c] : x[c];
+  }
 }
 
 Tensor bias_of(const Layer& layer, Weights::const_iterator& next) {
@@ -85,9 +89,9 @@ void pad_map(const float* x, const Shape& in, int64_t padding, float* padded) {
   }
 }
 
-// Images per product of at most kPatchRows rows; divides the batch so that all products are alike.
-int64_t images_at_a_time(int64_t batch, int64_t rows_per_image) {
-  int64_t images = std::max<int64_t>(1, std::min(batch, kPatchRows / rows_per_image));
+// Images at a time; divides the batch so that all products are alike.
+int64_t images_at_a_time(int64_t batch, int64_t floats_per_image) {
+  int64_t images = std::clamp<int64_t>(kCachedFloats / floats_per_image, 1, batch);
   while (batch % images != 0) --images;
   return images;
 }
@@ -101,7 +105,7 @@ Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t 
   const int64_t height = in[1] + 2 * layer.padding, width = in[2] + 2 * layer.padding;
   const int64_t padded_size = height * width * in[0];
   const int64_t positions = out[1] * out[2], patch = matrix.size(0);
-  const int64_t images = images_at_a_time(batch, positions);
+  const int64_t images = images_at_a_time(batch, positions * patch);
   const auto run = [=](const float* x, float* y, float* scratch) {
     float *padded = scratch, *patches = scratch + padded_size;
     std::fill_n(padded, padded_size, 0.0f);  // the frame stays zero from image to image
@@ -118,22 +122,50 @@ Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t 
   return {run, batch * size_of(out), padded_size + images * positions * patch};
 }
 
-Step toeplitz_step(const Layer& layer, const Shape& in, int64_t batch, bool relu,
-                   Weights::const_iterator& next) {
-  const ToeplitzAxis axis(in[1]);
-  const Tensor weights = toeplitz_weights(axis, *next++);  // [P, C, K]
-  const Tensor bias = bias_of(layer, next);
-  const int64_t products = weights.size(0), channels = in[0], outputs = layer.outputs;
-  const std::vector<Tensor> matrices = weights.unbind(0);
-  const auto run = [=](const float* x, float* y, float* scratch) {
-    float *sums = scratch, *results = scratch + products * batch * channels;
-    toeplitz_inputs(axis, batch, channels, x, sums);
-    for (int64_t p = 0; p < products; ++p) {
-      multiply(sums + p * batch * channels, matrices[p], batch, results + p * batch * outputs);
+Step blocks_step(const Layer& normalize, const Layer& conv, const Shape& in,
+                 const ToeplitzShape& shape, int64_t batch) {
+  std::vector<float> scale;
+  for (const double sd : normalize.sd) scale.push_back(static_cast<float>(1.0 / sd));
+  const int64_t blocks = shape.n * shape.n * shape.channels;
+  const auto run = [=, mean = std::vector<float>(normalize.mean.begin(), normalize.mean.end())](
+                       const float* x, float* out, float* row) {
+    for (int64_t b = 0; b < batch; ++b, x += size_of(in), out += blocks) {
+      cut_blocks(conv, in, shape, x, mean.data(), scale.data(), row, out);
     }
-    toeplitz_outputs(axis, batch, outputs, results, bias.data_ptr<float>(), relu, y);
   };
-  return {run, batch * in[1] * in[2] * outputs, products * batch * (channels + outputs)};
+  return {run, batch * blocks, shape.n * conv.stride + in[2]};
+}
+
+Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch, bool relu,
+                   bool pool, Weights::const_iterator& next) {
+  const Tensor kernel = layer.stride > 1 ? block_kernel(*next, layer.stride, shape) : *next;
+  ++next;
+  const Tensor bias = bias_of(layer, next);
+  const Tensor panels = pack_panels(toeplitz_weights(shape.scheme, kernel));
+  const int64_t outputs = layer.outputs, width = panels.size(3), depth = shape.channels;
+  const int64_t products = shape.products(), tiles = shape.tiles() * shape.tiles();
+  const int64_t images = images_at_a_time(batch, products * tiles * depth), rows = images * tiles;
+  const int64_t in = shape.n * shape.n * depth;
+  const int64_t out =
+      tiles * shape.size().outputs * shape.size().outputs / (pool ? 4 : 1) * outputs;
+  // One cache line more, or all planes would compete for the same few lines of the cache.
+  const int64_t sums_plane = rows * depth + 16, results_plane = rows * width + 16;
+  const auto run = [=](const float* x, float* y, float* scratch) {
+    float *sums = scratch, *results = scratch + products * sums_plane;
+    for (int64_t b = 0; b < batch; b += images, x += images * in, y += images * out) {
+      toeplitz_inputs(shape, images, x, sums, sums_plane);
+      const float* panel = panels.data_ptr<float>();
+      for (int64_t k = 0; k < outputs; k += width) {
+        for (int64_t p = 0; p < products; ++p, panel += depth * width) {
+          multiply_panel(sums + p * sums_plane, rows, depth, panel, width,
+                         results + p * results_plane);
+        }
+        toeplitz_outputs(shape, images, results, results_plane, width,
+                         {bias.data_ptr<float>() + k, relu, pool}, y + k, outputs);
+      }
+    }
+  };
+  return {run, batch * out, products * (sums_plane + results_plane)};
 }
 
 Step linear_step(const Layer& layer, const Shape& in, int64_t batch, bool relu,
@@ -178,10 +210,6 @@ Step relu_step(const Shape& in, int64_t batch) {
   return {run, batch * size_of(in)};
 }
 
-bool keeps_size(const Layer& layer) {
-  return layer.stride == 1 && layer.kernel % 2 == 1 && layer.padding == layer.kernel / 2;
-}
-
 }  // namespace
 
 bool FastNetwork::supports(const Network& network) {
@@ -197,31 +225,40 @@ bool FastNetwork::supports(const Network& network) {
 FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t batch)
     : batch_(batch), classes_(output_shape(network)[0]) {
   TORCH_CHECK(supports(network), "FastNetwork: network ", network.name, " has other layers");
+  const auto& layers = network.layers;
+  const auto is = [&](size_t i, Kind kind) { return i < layers.size() && layers[i].kind == kind; };
   auto next = weights.begin();
   Shape shape = network.input;
-  for (size_t i = 0; i < network.layers.size(); ++i) {
-    const Layer& layer = network.layers[i];
-    const Shape out = shape_after(layer, shape);
+  std::optional<ToeplitzShape> blocks;  // of a strided convolution that comes next
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = layers[i];
+    const Shape in = shape;
+    shape = shape_after(layer, in);
     // A ReLU right after a product is applied with the bias.
     const bool product = layer.kind == Kind::kConv || layer.kind == Kind::kLinear;
-    const bool relu =
-        product && i + 1 < network.layers.size() && network.layers[i + 1].kind == Kind::kRelu;
+    const bool relu = product && is(i + 1, Kind::kRelu);
+    if (relu) ++i;
     if (layer.kind == Kind::kNormalize) {
-      steps_.push_back(normalize_step(layer, shape, batch));
+      const bool strided = is(i + 1, Kind::kConv) && layers[i + 1].stride > 1;
+      if (strided) blocks = toeplitz_shape(layers[i + 1], in);
+      steps_.push_back(blocks ? blocks_step(layer, layers[i + 1], in, *blocks, batch)
+                              : normalize_step(layer, in, batch));
     } else if (layer.kind == Kind::kLinear) {
-      steps_.push_back(linear_step(layer, shape, batch, relu, next));
+      steps_.push_back(linear_step(layer, in, batch, relu, next));
     } else if (layer.kind == Kind::kMaxPool) {
-      steps_.push_back(max_pool_step(layer, shape, out, batch));
+      steps_.push_back(max_pool_step(layer, in, shape, batch));
     } else if (layer.kind == Kind::kRelu) {
-      steps_.push_back(relu_step(shape, batch));
+      steps_.push_back(relu_step(in, batch));
     } else if (layer.kind == Kind::kConv) {
-      const bool toeplitz =
-          keeps_size(layer) && shape[1] == shape[2] && toeplitz_pays(shape[1], layer.kernel);
-      steps_.push_back(toeplitz ? toeplitz_step(layer, shape, batch, relu, next)
-                                : window_step(layer, shape, out, batch, relu, next));
+      const auto toeplitz = layer.stride == 1 ? toeplitz_shape(layer, in) : blocks;
+      // So is pooling, where tiles are whole windows.
+      const bool pool = toeplitz && is(i + 1, Kind::kMaxPool) && layers[i + 1].kernel == 2 &&
+                        layers[i + 1].stride == 2;
+      steps_.push_back(toeplitz ? toeplitz_step(layer, *toeplitz, batch, relu, pool, next)
+                                : window_step(layer, in, shape, batch, relu, next));
+      if (pool) shape = shape_after(layers[++i], shape);
+      blocks.reset();
     }
-    shape = out;
-    i += relu ? 1 : 0;
   }
 }
 

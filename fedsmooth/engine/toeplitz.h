@@ -1,47 +1,61 @@
-// Convolution on small square maps with fewer multiplications.
+// Convolution by the schemes in toeplitz_schemes.h: sums of pixels, one matrix product between
+// channels for each of them, and sums of the products with what follows, bias, ReLU and pooling.
+// Channels are taken 16 at a time with all sums in registers.
 //
-// A stride-1 convolution that keeps the size n of its map is, along each axis, a Toeplitz matrix
-// y_i = sum_j k_(j-i) x_j. For n = 2 three products do instead of four:
-//
-//     m0 = k_0 (x_0 + x_1),  m1 = (k_1 - k_0) x_1,  m2 = (k_-1 - k_0) x_0
-//     y_0 = m0 + m1,         y_1 = m0 + m2
-//
-// and for n = 4 the same on 2x2 blocks of 2x2 blocks: nine instead of sixteen. In two dimensions a
-// 2x2 map takes 9 products of channel matrices and a 4x4 map 81, where the padded sliding window
-// takes 36 (3x3 kernel) and 400 (5x5). Only additions surround the products, so the result is as
-// accurate as that of the plain sum to within a small factor.
+// A convolution of stride s is one of stride 1 on blocks of s x s pixels taken as channels: kernel
+// 11 and stride 4 become kernel 3 on 48 channels.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "fedsmooth/base/tensor.h"
+#include "fedsmooth/engine/toeplitz_schemes.h"
+#include "fedsmooth/model/network.h"
 
 namespace fedsmooth {
 
-/// One axis of a map of size n = 2^levels, as 3^levels products.
-struct ToeplitzAxis {
-  explicit ToeplitzAxis(int64_t n);
+enum class Scheme { kWhole2, kWhole4, kTile4 };
 
-  int64_t n;
-  int64_t products;
-  std::vector<std::vector<int64_t>> inputs;   // per product: the x_j that are added up for it
-  std::vector<std::vector<int64_t>> outputs;  // per y_i: the products that are added up for it
-  std::vector<std::vector<int>> kernel;       // [product][n - 1 + d]: coefficient of k_d
+/// A stride-1 convolution of maps [n, n, channels] by a scheme; the channels are a multiple of 16.
+struct ToeplitzShape {
+  Scheme scheme;
+  int64_t n, padding, channels;
+
+  SchemeSize size() const;
+  int64_t products() const;  // in two dimensions
+  int64_t tiles() const;     // along an axis
 };
 
-/// Whether the products of a map of size n are fewer than those of a sliding kernel of size k.
-bool toeplitz_pays(int64_t n, int64_t k);
+/// How to compute a convolution of maps `in` by a scheme, if one fits. With a stride of 2 or 4 the
+/// shape is that of the blocks.
+std::optional<ToeplitzShape> toeplitz_shape(const Layer& conv, const Shape& in);
 
-/// The transformed weights [products^2, C, K] of a kernel [K, C, k, k] with padding k / 2.
-Tensor toeplitz_weights(const ToeplitzAxis& axis, const Tensor& kernel);
+/// A kernel [K, C, k, k] as one [K, D, taps, taps] on blocks, filled up with zeros.
+Tensor block_kernel(const Tensor& kernel, int64_t stride, const ToeplitzShape& shape);
 
-/// [B, n, n, C] to [products^2, B, C].
-void toeplitz_inputs(const ToeplitzAxis& axis, int64_t batch, int64_t channels, const float* x,
-                     float* out);
+/// Images [C, H, W] to normalised blocks [n, n, D], starting in the padding of `conv`. `row` is
+/// scratch of n * stride + W floats.
+void cut_blocks(const Layer& conv, const Shape& in, const ToeplitzShape& shape, const float* x,
+                const float* mean, const float* scale, float* row, float* out);
 
-/// [products^2, B, K] to [B, n, n, K], adding the bias and, if asked, applying ReLU.
-void toeplitz_outputs(const ToeplitzAxis& axis, int64_t batch, int64_t channels,
-                      const float* products, const float* bias, bool relu, float* out);
+/// The transformed weights [products, C, K] of a kernel [K, C, taps, taps].
+Tensor toeplitz_weights(Scheme scheme, const Tensor& kernel);
+
+/// Maps [images, n, n, C] to sums [products, images * tiles^2, C], `plane` floats apart.
+void toeplitz_inputs(const ToeplitzShape& shape, int64_t images, const float* x, float* sums,
+                     int64_t plane);
+
+/// What follows the products: the bias, then ReLU and the maximum over 2x2 pixels if asked.
+struct ToeplitzEnd {
+  const float* bias;
+  bool relu, pool;
+};
+
+/// Products [products, images * tiles^2, width], `plane` floats apart, to `width` (16 or 32) of the
+/// channels of maps [images, m, m, channels].
+void toeplitz_outputs(const ToeplitzShape& shape, int64_t images, const float* products,
+                      int64_t plane, int64_t width, const ToeplitzEnd& end, float* out,
+                      int64_t channels);
 
 }  // namespace fedsmooth
