@@ -3,10 +3,12 @@
 #
 #   make TORCH=auto ...      build against the LibTorch of the installed PyTorch instead of Debian's
 #   make TORCH=/path ...     build against the LibTorch there
+#   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 
 BUILD ?= build
 TORCH ?=
 PYTHON ?= python3
+PYTHONS ?=
 FUZZ_RUNS ?= 10000
 
 ifeq ($(TORCH),auto)
@@ -15,25 +17,34 @@ else ifneq ($(TORCH),)
   PREFIX = -DCMAKE_PREFIX_PATH=$(TORCH)
 endif
 
-.PHONY: all build setup run test check bench format fuzz install clean
+.PHONY: FORCE all build setup run test check bench format fuzz install clean
 all: build
 
 setup:
 	@TORCH="$(TORCH)" tools/setup.sh
 
-$(BUILD)/build.ninja: CMakeLists.txt
+# Says for which TORCH the build is configured. For another one the cache goes too: it holds the
+# paths of the old LibTorch, which would win over the new prefix.
+$(BUILD)/torch.stamp: FORCE
+	@[ -f $@ ] && [ "$$(cat $@)" = "$(TORCH)" ] || \
+	  { mkdir -p $(BUILD) && rm -f $(BUILD)/CMakeCache.txt && echo "$(TORCH)" > $@; }
+
+$(BUILD)/build.ninja: CMakeLists.txt $(BUILD)/torch.stamp
 	@cmake -G Ninja -B $(BUILD) $(PREFIX) . > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
+	@touch $@
 
 build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
 # Certifies a nearest-mean classifier on the built-in data.
 run: build
-	@mkdir -p runs/quickstart
+	@if [ "$(TORCH)" != auto ] && ! grep -q '^C10_CUDA_LIBRARY' $(BUILD)/CMakeCache.txt && \
+	  nvidia-smi > /dev/null 2>&1; then echo "a GPU is here; 'make TORCH=auto run' builds for it"; fi
+	@rm -rf runs/quickstart && mkdir -p runs/quickstart
 	@$(BUILD)/examples/nearest_mean runs/quickstart/model.safetensors
 	@$(BUILD)/fedsmooth show experiments/quickstart/nearest-mean.toml > runs/quickstart/experiment.toml
-	@$(BUILD)/fedsmooth certify runs/quickstart --resume --quiet
+	@$(BUILD)/fedsmooth certify runs/quickstart --quiet
 	@$(BUILD)/fedsmooth report runs/quickstart
 
 test: build
@@ -50,7 +61,7 @@ format:
 
 bench: build
 	@$(BUILD)/micro_benchmarks
-	@benchmarks/certify.py --program $(BUILD)/fedsmooth
+	@benchmarks/certify.py --program $(BUILD)/fedsmooth $(PYTHONS:%=--python %)
 
 fuzz: setup
 	@cmake --preset fuzz $(PREFIX) > /dev/null

@@ -1,7 +1,6 @@
 // fedsmooth certify RUN_OR_MODEL: CERTIFY on the test set.
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/progress.h"
 #include "cli/subject.h"
@@ -45,7 +44,9 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o, 
   return images;
 }
 
-nlohmann::json describe(const Subject& subject, const Dataset& data, Shard shard) {
+// What the rows are about. `planned` images are certified by all shards together.
+nlohmann::json describe(const Subject& subject, const Dataset& data, Shard shard,
+                        int64_t planned) {
   const Experiment& e = subject.experiment;
   const bool one_sided = e.certify.radius == RadiusKind::kOneSided;
   return {{"model_sha256", subject.sha256},
@@ -60,6 +61,8 @@ nlohmann::json describe(const Subject& subject, const Dataset& data, Shard shard
           {"every", e.certify.every},
           {"limit", e.certify.limit},
           {"shard", fmt::format("{}/{}", shard.number, shard.count)},
+          {"images", planned},
+          {"fingerprint", subject.fingerprint},
           {"base", subject.f.description}};
 }
 
@@ -78,13 +81,12 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vect
 void certify_images(const Subject& subject, const Dataset& data, const std::vector<int64_t>& images,
                     int threads, bool quiet, CertificateFile& file) {
   const Experiment& e = subject.experiment;
-  ThreadedSampler sampler(subject.f, threads);
+  ThreadedSampler sampler(subject.f, threads, interrupted);
   Progress progress("certify", static_cast<int64_t>(file.rows().size()),
                     static_cast<int64_t>(images.size()), quiet);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
   for (size_t i = file.rows().size(); i < images.size(); ++i) {
-    if (interrupted()) throw Interrupted{"interrupted; go on with --resume"};
     const auto start = std::chrono::steady_clock::now();
     const int64_t image = images[i];
     const Certificate found = certify(sampler, data.image(image), subject.sigma, e.certify, e.seed,
@@ -105,18 +107,28 @@ int run_certify(const CertifyArguments& a, const Overrides& overrides, const Com
   const Subject subject = load_subject(a.path, overrides, &data, image_shape(data));
   check_certify_options(subject.experiment.certify, subject.sigma);
   const std::vector<int64_t> images = choose_images(data.size(), subject.experiment.certify, shard);
+  const auto planned =
+      static_cast<int64_t>(choose_images(data.size(), subject.experiment.certify, {}).size());
   if (images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
 
   const fs::path table = a.out.empty() ? certificates_path(a.path) : fs::path(a.out);
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = threads;
-  const nlohmann::json sidecar = {{"identity", describe(subject, data, shard)},
+  const nlohmann::json sidecar = {{"identity", describe(subject, data, shard, planned)},
                                   {"classes", subject.class_names},
                                   {"model", subject.model_path.string()},
                                   {"provenance", provenance}};
   CertificateFile file(table, sidecar, a.resume);
   check_is_beginning(file.rows(), images, data, table);
-  certify_images(subject, data, images, threads, common.quiet, file);
+  try {
+    certify_images(subject, data, images, threads, common.quiet, file);
+  } catch (const Cancelled&) {
+    throw Interrupted{"interrupted; go on with --resume"};
+  }
+  if (check_is_function(subject.f, image_shape(data)) != subject.fingerprint) {
+    throw Error("{}: the model's answers changed while it was certified; {} is void",
+                subject.model_path.string(), table.string());
+  }
   print_summary(table, common);
   return 0;
 }

@@ -31,10 +31,27 @@ std::string first_difference(const json& a, const json& b) {
 }
 
 void check_all_shards(const std::set<std::string>& shards) {
-  const std::string count = shards.begin()->substr(shards.begin()->find('/') + 1);
-  for (int64_t i = 1; i <= std::stoll(count); ++i) {
-    const std::string wanted = fmt::format("{}/{}", i, count);
+  const std::string of = shards.begin()->substr(shards.begin()->find('/'));
+  for (const std::string& shard : shards) {
+    if (shard.substr(shard.find('/')) != of) {
+      throw Error("merge: shards {} and {} are of different splits", *shards.begin(), shard);
+    }
+  }
+  for (size_t i = 1; i <= shards.size(); ++i) {
+    const std::string wanted = fmt::format("{}{}", i, of);
     if (shards.count(wanted) == 0) throw Error("merge: shard {} is missing", wanted);
+  }
+  if (of != fmt::format("/{}", shards.size())) {
+    throw Error("merge: shard {}{} is missing", shards.size() + 1, of);
+  }
+}
+
+// Every planned image once: an interrupted shard has fewer rows.
+void check_complete(const std::vector<CertificateRow>& rows, const json& identity) {
+  const int64_t planned = identity.value("images", int64_t{0});
+  if (static_cast<int64_t>(rows.size()) != planned) {
+    throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
+                planned);
   }
 }
 
@@ -59,6 +76,7 @@ int run_merge(const std::vector<std::string>& paths, const fs::path& out, const 
     for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
   }
   check_all_shards(shards);
+  check_complete(rows, first["identity"]);
   std::sort(rows.begin(), rows.end(),
             [](const CertificateRow& a, const CertificateRow& b) { return a.index < b.index; });
   write_certificates(out, rows, first);

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 
 #include "fedsmooth/base/error.h"
@@ -18,15 +19,54 @@ void request_stop(int) {
   if (stop_requests > 1) std::_Exit(130);
 }
 
+// Collects each value as it is parsed, so that overrides keep the order of the command line.
+CLI::Option* add_override(CLI::App& app, const std::shared_ptr<Overrides>& overrides,
+                          const std::string& option, const std::string& key,
+                          const std::string& what) {
+  const auto collect = [overrides, key](const std::string& value) {
+    overrides->emplace_back(key, value);
+  };
+  return app.add_option_function<std::string>("--" + option, collect, what)->trigger_on_parse();
+}
+
+void check_device(const std::string& device) {
+  if (device != "auto" && device != "cpu" && device != "cuda") {
+    throw Error("--device={}: must be auto, cpu or cuda", device);
+  }
+}
+
+// CLI11 would only say that a sub-command is required.
+void check_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  const std::string near = nearest(word, names);
+  throw Error(
+      "{}: no such command; {}", word,
+      near.empty() ? "`fedsmooth --help` lists them" : fmt::format("did you mean \"{}\"?", near));
+}
+
+// In CLI11's order: last word first. `--key=` becomes two words, because CLI11 would take the word
+// after it for its value.
+std::vector<std::string> reversed_words(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_empty_value = word.rfind("--", 0) == 0 && word.find('=') == word.size() - 1;
+    words.push_back(is_empty_value ? word.substr(0, word.size() - 1) : word);
+    if (is_empty_value) words.emplace_back();
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 }  // namespace
 
 Command::Command(CLI::App& app, Common& common, const std::string& name, const std::string& what,
                  const std::string& examples)
-    : app_(app.add_subcommand(name, what)) {
-  app_->allow_extras();
+    : app_(app.add_subcommand(name, what)), common_(&common), examples_(examples) {
+  app_->allow_extras();  // refuse_extras() knows more about them than CLI11
   app_->option_defaults()->take_last();
-  app_->footer("Any key of the experiment can be given as --section.key=value.\n\nExamples:\n" +
-               examples);
   app_->add_option("--device", common.device, "auto, cpu or cuda")->default_str("auto");
   app_->add_option("--threads", common.threads, "threads to use; 0: one per core")
       ->default_str("0");
@@ -61,46 +101,47 @@ void Command::flag(const std::string& name, bool& value, const std::string& what
 }
 
 void Command::alias(const std::string& name, const std::string& key, const std::string& what) {
-  app_->add_option_function<std::string>(
-      "--" + name, [](const std::string&) {}, what + " (" + key + ")");
-  aliases_.emplace_back(name, key);
+  add_override(*app_, overrides_, name, key, what + " (" + key + ")");
 }
 
-Overrides Command::overrides() const {
-  Overrides found;
-  for (const auto& [option, key] : aliases_) {
-    const CLI::Option* given = app_->get_option("--" + option);
-    if (given->count() > 0) found.emplace_back(key, given->results().back());
-  }
-  std::vector<std::string> known = experiment_keys();
-  for (const CLI::Option* option : app_->get_options()) {
-    for (const std::string& name : option->get_lnames()) known.push_back(name);
-  }
+void Command::refuse_extras() const {
   const std::vector<std::string> extras = app_->remaining();
-  for (size_t i = 0; i < extras.size(); ++i) {
-    const std::string& word = extras[i];
-    if (word.rfind("--", 0) != 0) throw Error("{}: unexpected argument", word);
-    const size_t equals = word.find('=');
-    const std::string key = word.substr(2, equals - 2);
-    const std::vector<std::string> keys = experiment_keys();
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      const std::string near = nearest(key, known);
-      throw Error("--{}: unknown option{}", key,
-                  near.empty() ? "" : fmt::format("; did you mean --{}?", near));
-    }
-    if (equals != std::string::npos) {
-      found.emplace_back(key, word.substr(equals + 1));
-    } else if (i + 1 < extras.size()) {
-      found.emplace_back(key, extras[++i]);
-    } else {
-      throw Error("--{}: needs a value", key);
-    }
+  if (extras.empty()) return;
+  const std::string& word = extras[0];
+  if (word.rfind("--", 0) != 0) throw Error("{}: unexpected argument", word);
+  const std::string option = word.substr(2, word.find('=') - 2);
+  const std::vector<std::string> keys = experiment_keys();
+  if (std::find(keys.begin(), keys.end(), option) != keys.end()) {
+    throw Error("--{}: unknown option; {} reads no experiment", option, app_->get_name());
   }
-  return found;
+  std::vector<std::string> known;
+  for (const CLI::Option* one : app_->get_options()) {
+    for (const std::string& name : one->get_lnames()) known.push_back(name);
+  }
+  const std::string near = nearest(option, known);
+  throw Error("--{}: unknown option{}", option,
+              near.empty() ? "" : fmt::format("; did you mean --{}?", near));
+}
+
+void Command::run_checked(const std::function<int()>& run) const {
+  refuse_extras();
+  check_device(common_->device);
+  exit_status = run();
 }
 
 void Command::on_run(std::function<int(const Overrides&)> run) {
-  app_->callback([*this, run = std::move(run)] { exit_status = run(overrides()); });
+  // Not listed: they are many, and `fedsmooth show` prints them all.
+  for (const std::string& key : experiment_keys()) {
+    add_override(*app_, overrides_, key, key, "")->group("");
+  }
+  app_->footer("Any key of the experiment can be given as --section.key=value.\n\nExamples:\n" +
+               examples_);
+  app_->callback([*this, run = std::move(run)] { run_checked([&] { return run(*overrides_); }); });
+}
+
+void Command::on_run(std::function<int()> run) {
+  app_->footer("Examples:\n" + examples_);
+  app_->callback([*this, run = std::move(run)] { run_checked(run); });
 }
 
 void apply_overrides(Experiment& experiment, const Overrides& overrides) {
@@ -111,10 +152,7 @@ int thread_count(const Common& common) {
   if (common.threads < 0 || common.threads > 4096) {
     throw Error("--threads={}: must be between 0 and 4096", common.threads);
   }
-  if (common.device != "auto" && common.device != "cpu") {
-    if (common.device != "cuda") {
-      throw Error("--device={}: must be auto, cpu or cuda", common.device);
-    }
+  if (common.device == "cuda") {
     throw Error("--device=cuda: this build has no CUDA engine; use --device=cpu");
   }
   return common.threads > 0 ? common.threads : available_cores();
@@ -139,7 +177,13 @@ int run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("fedsmooth {} ({}, LibTorch {})", version(),
                                                 commit(), torch_version()));
   app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  fedsmooth train experiments/quickstart/smoothadv.toml --out runs/smoothadv\n"
+      "  fedsmooth certify runs/smoothadv --every 20\n"
+      "  fedsmooth report runs/smoothadv");
   Common common;
+  add_train(app, common);
   add_certify(app, common);
   add_predict(app, common);
   add_recertify(app, common);
@@ -148,8 +192,9 @@ int run_command_line(int argc, char** argv) {
   add_plot(app, common);
   add_show(app, common);
   add_bench(app, common);
+  if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
   try {
-    app.parse(argc, argv);
+    app.parse(reversed_words(argc, argv));
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Common {
 /// `--key value` pairs for the experiment, in the order given.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
-/// A sub-command: its arguments, and any --section.key=value of the experiment.
+/// A sub-command and its arguments. Whether it also takes any --section.key=value of the experiment
+/// is decided by what it runs.
 class Command {
  public:
   Command(CLI::App& app, Common& common, const std::string& name, const std::string& what,
@@ -41,16 +43,20 @@ class Command {
   /// --`name` as a short form of --`key`.
   void alias(const std::string& name, const std::string& key, const std::string& what);
 
-  /// All overrides of this call; an unknown one is an Error with the nearest name.
-  Overrides overrides() const;
-
   /// `run` is called with the overrides when this is the command that was given, and returns the
-  /// exit status.
+  /// exit status. An unknown option is an Error with the nearest name.
   void on_run(std::function<int(const Overrides&)> run);
+  /// The same for a command that reads no experiment: it takes no overrides.
+  void on_run(std::function<int()> run);
 
  private:
+  void run_checked(const std::function<int()>& run) const;
+  void refuse_extras() const;
+
   CLI::App* app_;
-  std::vector<std::pair<std::string, std::string>> aliases_;  // option, key
+  Common* common_;
+  std::string examples_;
+  std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
 };
 
 void apply_overrides(Experiment& experiment, const Overrides& overrides);
@@ -73,6 +79,7 @@ void refuse_overrides(const Overrides& overrides);
 /// Parses the command line, runs the command and returns its exit status.
 int run_command_line(int argc, char** argv);
 
+void add_train(CLI::App& app, Common& common);
 void add_show(CLI::App& app, Common& common);
 void add_certify(CLI::App& app, Common& common);
 void add_predict(CLI::App& app, Common& common);

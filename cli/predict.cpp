@@ -8,6 +8,7 @@
 
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 
@@ -27,17 +28,41 @@ struct Input {
 };
 
 bool is_index(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
-         text.size() < 10;
+  return !text.empty() && text.size() < 10 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-Input load_input(const std::string& name, uint32_t place, const Dataset* data) {
-  if (!is_index(name)) return {name, read_image(name).to(at::kFloat).div(255), place};
+// Names a file's noise by its content, so that it gets the same votes alone and among others.
+uint32_t content_name(const Tensor& pixels) {
+  const Tensor bytes = pixels.contiguous();  // uint8
+  const std::string digest =
+      sha256({static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())});
+  return static_cast<uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
+}
+
+Input load_input(const std::string& name, const Dataset* data) {
+  if (name.empty()) throw Error("predict: the name of an image is empty");
+  if (!is_index(name)) {
+    const Tensor pixels = read_image(name);
+    return {name, pixels.to(at::kFloat).div(255), content_name(pixels)};
+  }
   const int64_t index = std::stoll(name);
   if (index >= data->size()) {
     throw Error("{}: the test set has images 0 to {}", name, data->size() - 1);
   }
   return {name, data->image(index), static_cast<uint32_t>(index)};
+}
+
+// All before the first answer: a refused command prints nothing.
+std::vector<Input> load_inputs(const std::vector<std::string>& names, const Dataset* data) {
+  std::vector<Input> inputs;
+  for (const std::string& name : names) {
+    inputs.push_back(load_input(name, data));
+    if (inputs.back().image.sizes() != inputs[0].image.sizes()) {
+      throw Error("{}: differs in size from {}", name, names[0]);
+    }
+  }
+  return inputs;
 }
 
 std::string class_name(const Subject& subject, int64_t c) {
@@ -66,10 +91,7 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
     data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
   }
   const Dataset* test = data ? &*data : nullptr;
-  std::vector<Input> inputs;
-  for (size_t i = 0; i < a.images.size(); ++i) {
-    inputs.push_back(load_input(a.images[i], static_cast<uint32_t>(i), test));
-  }
+  const std::vector<Input> inputs = load_inputs(a.images, test);
   const auto sizes = inputs[0].image.sizes();
   const Subject subject = load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]});
   const Experiment& e = subject.experiment;
@@ -79,8 +101,6 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
   nlohmann::json summary = nlohmann::json::array();
   for (const Input& input : inputs) {
     if (interrupted()) throw Interrupted{"interrupted"};
-    if (input.image.sizes() != sizes)
-      throw Error("{}: differs in size from {}", input.name, inputs[0].name);
     const Prediction found =
         predict(sampler, input.image, subject.sigma, a.n, e.certify.alpha, e.seed, input.index);
     if (common.json) {

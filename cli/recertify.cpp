@@ -14,12 +14,24 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string table, out, radius = "one-sided";
+  std::string table, out, radius;  // radius: empty for the table's own
   double alpha = 0.0;
 };
 
+bool is_radius(const std::string& name) { return name == "one-sided" || name == "multiclass"; }
+
+// The kind that was asked for, else the table's own; tables that do not say are one-sided.
+std::string settle_radius(const std::string& asked, const nlohmann::json& identity,
+                          const fs::path& table) {
+  if (!asked.empty()) return asked;
+  if (!identity.contains("radius") || !identity["radius"].is_string()) return "one-sided";
+  const std::string own = identity["radius"].get<std::string>();
+  if (!is_radius(own)) throw Error("{}: has radius \"{}\"; give --radius", table.string(), own);
+  return own;
+}
+
 int run_recertify(const Arguments& a, const Common& common) {
-  if (a.radius != "one-sided" && a.radius != "multiclass") {
+  if (!a.radius.empty() && !is_radius(a.radius)) {
     throw Error("--radius={}: must be one-sided or multiclass", a.radius);
   }
   if (!(a.alpha > 0 && a.alpha < 1)) throw Error("--alpha: must be given, between 0 and 1");
@@ -28,21 +40,21 @@ int run_recertify(const Arguments& a, const Common& common) {
   if (rows.empty()) throw Error("{}: has no rows yet", table.string());
   nlohmann::json sidecar = read_sidecar(table);
 
-  const RadiusKind radius =
-      a.radius == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
+  const std::string kind = settle_radius(a.radius, sidecar["identity"], table);
+  const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   for (CertificateRow& row : rows) {
     check_certify_options({row.n0, row.certificate.counts.n, a.alpha, radius}, row.sigma);
     row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius);
     row.alpha = a.alpha;
   }
   sidecar["identity"]["alpha"] = a.alpha;
-  sidecar["identity"]["radius"] = a.radius;
+  sidecar["identity"]["radius"] = kind;
   sidecar["recertified_from"] = table.string();
 
   fs::path out = a.out;
   if (out.empty()) {
     out = table.parent_path() /
-          fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, a.radius);
+          fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, kind);
   }
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   write_certificates(out, rows, sidecar);
@@ -57,13 +69,10 @@ void add_recertify(CLI::App& app, Common& common) {
   Command c(app, common, "recertify", "new radii at another alpha, from the stored counts",
             "  fedsmooth recertify runs/quickstart/certificates.tsv --alpha 0.01");
   c.argument("certificates", a->table, "table of certificates");
-  c.option("alpha", a->alpha, "failure probability per image");
-  c.option("radius", a->radius, "one-sided or multiclass");
-  c.option("out", a->out, "table to write");
-  c.on_run([a, &common](const Overrides& overrides) {
-    refuse_overrides(overrides);
-    return run_recertify(*a, common);
-  });
+  c.option("alpha", a->alpha, "failure probability per image; required");
+  c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");
+  c.option("out", a->out, "table to write; beside the old one if left out");
+  c.on_run([a, &common] { return run_recertify(*a, common); });
 }
 
 }  // namespace fedsmooth::cli

@@ -33,8 +33,7 @@ void add_report(CLI::App& app, Common& common) {
             "  fedsmooth report runs/a runs/b --out compare.html");
   c.arguments("runs", a->runs, "run folders or certificate tables");
   c.option("out", a->out, "page to write; report.html in the run if left out");
-  c.on_run([a, &common](const Overrides& overrides) {
-    refuse_overrides(overrides);
+  c.on_run([a, &common] {
     const std::vector<ReportRun> runs = load_runs(a->runs);
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
     write_file(out, render_report(runs));

@@ -80,7 +80,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
   }
   const bool smoothing_given = given(overrides, "smoothing.sigma");
   subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
-  check_is_function(subject.f, input);
+  subject.fingerprint = check_is_function(subject.f, input);
   return subject;
 }
 

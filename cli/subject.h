@@ -17,7 +17,8 @@ struct Subject {
   BaseClassifier f;
   double sigma = 0.0;
   std::vector<std::string> class_names;
-  std::string sha256;  // of the model file
+  std::string sha256;       // of the model file
+  std::string fingerprint;  // of f, see check_is_function()
 };
 
 /// The experiment of a run folder (or the defaults for a model file), overridden.

@@ -68,7 +68,12 @@ ReportRun load_run(const fs::path& path) {
       run.class_names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
     }
   }
-  append_members(sidecar["identity"], run.provenance);
+  const json& identity = sidecar["identity"];
+  const auto images = identity.value("images", static_cast<int64_t>(run.rows.size()));
+  if (static_cast<int64_t>(run.rows.size()) < images) {
+    run.name += fmt::format(" ({} of {} images)", run.rows.size(), images);
+  }
+  append_members(identity, run.provenance);
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
   return run;
 }

@@ -9,8 +9,10 @@ MAY_SEE = {
     "data": "base",
     "model": "base",
     "smoothing": "base",
-    "engine": "base model smoothing",
-    "config": "base data model smoothing",
+    "attack": "base",
+    "federated": "base data model attack",
+    "engine": "base model smoothing federated",
+    "config": "base data model smoothing attack federated",
     "report": "base smoothing",
 }
 

@@ -24,6 +24,14 @@ enum class Purpose : uint64_t {
   kWeights = 4,     // initial weights
   kShapes = 5,      // the built-in data
   kProbe = 6,       // inputs on which a classifier is checked or timed
+  kPartition = 7,   // which images a client holds
+  kCohort = 8,      // which clients a round takes
+  kShuffle = 9,     // the order of a client's images
+  kAugment = 10,    // crops and flips
+  kTraining = 11,   // SmoothAdv's noises
+  kDropout = 12,
+  kEvaluation = 13,  // votes on the test set during training
+  kAttack = 14,      // noises of the attack on a trained model
 };
 
 /// The `index`-th child of `key` (splitmix64, so neighbouring indices are unrelated).

@@ -15,24 +15,76 @@ constexpr int64_t kMaxDots = 4096;
 bool positive(double x) { return x > 0; }
 bool not_negative(double x) { return x >= 0; }
 bool probability(double x) { return x > 0 && x < 1; }
+bool share(double x) { return x >= 0 && x <= 1; }
+bool momentum(double x) { return x >= 0 && x < 1; }
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names = architecture_names();
+  names.insert(names.end(), {"layers", ""});
+  return names;
+}
 
 // The whole format: every key with its type and range.
 std::vector<Field> fields(Experiment& e) {
-  std::vector<std::string> models = architecture_names();
-  models.insert(models.end(), {"layers", ""});
+  LocalOptions& local = e.train.local;
   return {
       seed("seed", e.seed),
       name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
       text("data.root", e.data.root),
-      name_choice("model.name", e.model.name, models),
+      boolean("data.augment", e.data.augment),
+      choice<PartitionKind>("partition.kind", e.partition.kind,
+                            {{"major-class", PartitionKind::kMajorClass},
+                             {"iid", PartitionKind::kIid},
+                             {"dirichlet", PartitionKind::kDirichlet},
+                             {"shards", PartitionKind::kShards},
+                             {"file", PartitionKind::kFile}}),
+      count("partition.clients", e.partition.clients, 1),
+      count("partition.samples_per_client", e.partition.samples_per_client, 1),
+      number("partition.gamma", e.partition.gamma, share, "must be from 0 to 1"),
+      number("partition.alpha", e.partition.alpha, positive, "must be positive"),
+      count("partition.shards", e.partition.shards, 1),
+      text("partition.file", e.partition.file),
+      name_choice("model.name", e.model.name, model_names()),
       numbers("model.mean", e.model.mean, false),
       numbers("model.sd", e.model.sd, true),
       layers("model.layers", e.model.layers),
       number("smoothing.sigma", e.smoothing.sigma, positive, "must be positive"),
+      count("smoothing.m", e.smoothing.m, 1),
+      choice<Estimator>("attack.estimator", e.attack.estimator,
+                        {{"stochastic", Estimator::kStochastic},
+                         {"one-point", Estimator::kOnePoint},
+                         {"two-point", Estimator::kTwoPoint}}),
+      count("attack.steps", e.attack.steps, 1),
+      number("attack.epsilon", e.attack.epsilon, not_negative, "must not be negative"),
+      automatic("attack.step_size", e.attack.step_size),
+      boolean("attack.normalize", e.attack.normalize),
+      count("attack.warmup_rounds", e.attack.warmup_rounds, 0),
+      choice<Mode>("train.mode", e.train.mode,
+                   {{"federated", Mode::kFederated}, {"centralized", Mode::kCentralized}}),
+      choice<Method>("train.method", e.train.method,
+                     {{"standard", Method::kStandard},
+                      {"adversarial", Method::kAdversarial},
+                      {"gaussian", Method::kGaussian},
+                      {"smoothadv", Method::kSmoothAdv}}),
+      count("train.rounds", e.train.rounds, 1),
+      count("train.clients_per_round", e.train.clients_per_round, 1),
+      choice<Schedule>("train.schedule", e.train.schedule,
+                       {{"constant", Schedule::kConstant},
+                        {"step", Schedule::kStep},
+                        {"cosine", Schedule::kCosine}}),
+      number("train.server_momentum", e.train.server_momentum, momentum, "must be in [0, 1)"),
+      count("train.evaluate_every", e.train.evaluate_every, 0),
+      count("train.checkpoint_every", e.train.checkpoint_every, 1),
+      count("train.local.steps", local.steps, 1),
+      count("train.local.batch", local.batch, 1),
+      count("train.local.passes", local.passes, 1),
+      number("train.local.learning_rate", local.learning_rate, positive, "must be positive"),
+      number("train.local.momentum", local.momentum, momentum, "must be in [0, 1)"),
+      number("train.local.weight_decay", local.weight_decay, not_negative, "must not be negative"),
       count("certify.n0", e.certify.n0, 1),
       count("certify.n", e.certify.n, 1),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),
-      number("certify.sigma", e.certify.sigma, not_negative, "must not be negative"),
+      automatic("certify.sigma", e.certify.sigma),
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),

@@ -9,17 +9,14 @@
 #include <vector>
 
 #include "fedsmooth/data/dataset.h"
+#include "fedsmooth/federated/train.h"
 #include "fedsmooth/model/architectures.h"
 #include "fedsmooth/smoothing/certify.h"
 
 namespace fedsmooth {
 
-struct SmoothingOptions {
-  double sigma = 0.25;  // standard deviation of the noise, in units of the [0, 1] image
-};
-
 struct CertificationOptions : CertifyOptions {
-  double sigma = 0.0;  // 0: smoothing.sigma
+  double sigma = 0.0;  // 0 ("auto"): smoothing.sigma
   int64_t every = 20;  // certify every so many-th test image
   int64_t limit = 0;   // at most so many images; 0: all
 };
@@ -27,8 +24,11 @@ struct CertificationOptions : CertifyOptions {
 struct Experiment {
   uint64_t seed = 0;
   DataOptions data;
+  PartitionOptions partition;
   ModelOptions model;
   SmoothingOptions smoothing;
+  AttackOptions attack;
+  TrainOptions train;
   CertificationOptions certify;
 };
 

@@ -118,6 +118,30 @@ Field text(std::string key, std::string& value) {
           [&value] { return show_string(value); }, /*is_text=*/true};
 }
 
+Field boolean(std::string key, bool& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            require(node.is_boolean(), "must be true or false");
+            value = node.value_or(false);
+          },
+          [&value] { return std::string(value ? "true" : "false"); }};
+}
+
+Field automatic(std::string key, double& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value = 0.0;
+              return;
+            }
+            require(!node.is_string(), "must be a number or \"auto\"");
+            const double read = to_double(node);
+            require(read > 0, "must be positive");
+            value = read;
+          },
+          [&value] { return value == 0.0 ? show_string("auto") : show_double(value); }};
+}
+
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& name : names) options.emplace_back(name, name);

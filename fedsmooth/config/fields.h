@@ -27,6 +27,9 @@ Field number(std::string key, double& value, bool (*valid)(double), const char* 
 /// A whole number of at least `low`, which is 0 or 1.
 Field count(std::string key, int64_t& value, int64_t low);
 Field text(std::string key, std::string& value);
+Field boolean(std::string key, bool& value);
+/// A positive number, or "auto" for 0.
+Field automatic(std::string key, double& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
 /// A whole number >= 0, or "random".
 Field seed(std::string key, uint64_t& value);

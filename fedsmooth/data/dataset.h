@@ -12,6 +12,7 @@ namespace fedsmooth {
 struct DataOptions {
   std::string name = "cifar10";  // cifar10 | image-folder | shapes
   std::string root = "data";     // where its files are; `shapes` needs none
+  bool augment = true;           // training: random crop with padding 4 and horizontal flip
 };
 
 enum class Split { kTrain, kTest };

@@ -9,8 +9,9 @@
 
 namespace fedsmooth {
 
-/// Noisy copies evaluated at a time on the CPU: part of the definition of f.
-inline constexpr int64_t kCpuBatch = 128;
+/// Noisy copies evaluated at a time on the CPU: part of the definition of f. A multiple of the row
+/// blocks of all OpenBLAS kernels (up to 24 and 32 rows), which treat a remainder differently.
+inline constexpr int64_t kCpuBatch = 192;
 
 /// The network on the CPU in fp32: the fast evaluator where it knows all layers, else LibTorch.
 BaseClassifier base_classifier(const Model& model);

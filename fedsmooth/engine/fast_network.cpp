@@ -25,18 +25,39 @@ Tensor view(const float* data, int64_t rows, int64_t columns) {
   return at::from_blob(const_cast<float*>(data), {rows, columns}, at::kFloat);
 }
 
-void multiply(const float* a, const Tensor& b, int64_t rows, float* out) {
-  Tensor product = view(out, rows, b.size(1));
-  at::mm_out(product, view(a, rows, b.size(0)), b);
-}
+// The right side of a product, [depth, columns], as panels; columns are padded with zeros to a
+// multiple of 16. Not a BLAS: in some of them a row's result depends on its place among the rows.
+struct PackedMatrix {
+  explicit PackedMatrix(const Tensor& matrix)
+      : depth(matrix.size(0)), columns(matrix.size(1)) {
+    const Tensor padded = at::constant_pad_nd(matrix, {0, (columns + 15) / 16 * 16 - columns});
+    panels = pack_panels(padded.unsqueeze(0));  // [panels, 1, depth, width]
+    width = panels.size(3);
+  }
+
+  Tensor panels;
+  int64_t depth, columns, width = 0;
+};
 
 FEDSMOOTH_VECTOR_CLONES
-void add_bias(float* x, int64_t rows, int64_t channels, const float* bias, bool relu) {
-  for (int64_t i = 0; i < rows; ++i, x += channels) {
-    for (int64_t c = 0; c < channels; ++c) x[c] += bias[c];
-    if (relu) {
-      // Written so that NaN stays NaN: a broken evaluation must not turn into a vote.
-      for (int64_t c = 0; c < channels; ++c) x[c] = x[c] < 0.0f ? 0.0f : x[c];
+void add_bias(const float* x, int64_t columns, const float* bias, bool relu, float* out) {
+  for (int64_t c = 0; c < columns; ++c) out[c] = x[c] + bias[c];
+  if (relu) {
+    // Written so that NaN stays NaN: a broken evaluation must not turn into a vote.
+    for (int64_t c = 0; c < columns; ++c) out[c] = out[c] < 0.0f ? 0.0f : out[c];
+  }
+}
+
+// out [rows, columns] = x times the matrix plus the bias, then ReLU; scratch is [rows, width].
+void multiply(const float* x, int64_t rows, const PackedMatrix& matrix, const float* bias,
+              bool relu, float* scratch, float* out) {
+  const int64_t width = matrix.width;
+  const float* panel = matrix.panels.data_ptr<float>();
+  for (int64_t first = 0; first < matrix.columns; first += width, panel += matrix.depth * width) {
+    multiply_panel(x, rows, matrix.depth, panel, width, scratch);
+    const int64_t used = std::min(width, matrix.columns - first);
+    for (int64_t r = 0; r < rows; ++r) {
+      add_bias(scratch + r * width, used, bias + first, relu, out + r * matrix.columns + first);
     }
   }
 }
@@ -98,13 +119,12 @@ int64_t images_at_a_time(int64_t batch, int64_t floats_per_image) {
 
 Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t batch, bool relu,
                  Weights::const_iterator& next) {
-  const Tensor matrix =
-      next->permute({2, 3, 1, 0}).reshape({-1, layer.outputs}).contiguous();  // [k k C, K]
+  const PackedMatrix matrix(next->permute({2, 3, 1, 0}).reshape({-1, layer.outputs}));  // [k k C, K]
   ++next;
   const Tensor bias = bias_of(layer, next);
   const int64_t height = in[1] + 2 * layer.padding, width = in[2] + 2 * layer.padding;
   const int64_t padded_size = height * width * in[0];
-  const int64_t positions = out[1] * out[2], patch = matrix.size(0);
+  const int64_t positions = out[1] * out[2], patch = matrix.depth;
   const int64_t images = images_at_a_time(batch, positions * patch);
   const auto run = [=](const float* x, float* y, float* scratch) {
     float *padded = scratch, *patches = scratch + padded_size;
@@ -115,11 +135,11 @@ Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t 
         gather_patches(padded, width, in[0], layer, out, patches + i * positions * patch);
       }
       float* result = y + b * size_of(out);
-      multiply(patches, matrix, images * positions, result);
-      add_bias(result, images * positions, layer.outputs, bias.data_ptr<float>(), relu);
+      multiply(patches, images * positions, matrix, bias.data_ptr<float>(), relu,
+               patches + images * positions * patch, result);
     }
   };
-  return {run, batch * size_of(out), padded_size + images * positions * patch};
+  return {run, batch * size_of(out), padded_size + images * positions * (patch + matrix.width)};
 }
 
 Step blocks_step(const Layer& normalize, const Layer& conv, const Shape& in,
@@ -171,17 +191,15 @@ Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch
 Step linear_step(const Layer& layer, const Shape& in, int64_t batch, bool relu,
                  Weights::const_iterator& next) {
   // PyTorch flattens [C, H, W]; the maps here are [H, W, C].
-  const Tensor matrix = next->view({layer.outputs, in[0], in[1], in[2]})
-                            .permute({2, 3, 1, 0})
-                            .reshape({-1, layer.outputs})
-                            .contiguous();
+  const PackedMatrix matrix(next->view({layer.outputs, in[0], in[1], in[2]})
+                                .permute({2, 3, 1, 0})
+                                .reshape({-1, layer.outputs}));
   ++next;
   const Tensor bias = bias_of(layer, next);
-  const auto run = [=](const float* x, float* y, float*) {
-    multiply(x, matrix, batch, y);
-    add_bias(y, batch, layer.outputs, bias.data_ptr<float>(), relu);
+  const auto run = [=](const float* x, float* y, float* scratch) {
+    multiply(x, batch, matrix, bias.data_ptr<float>(), relu, scratch, y);
   };
-  return {run, batch * layer.outputs};
+  return {run, batch * layer.outputs, batch * matrix.width};
 }
 
 Step max_pool_step(const Layer& layer, const Shape& in, const Shape& out, int64_t batch) {

@@ -8,8 +8,13 @@
 
 namespace fedsmooth {
 
-ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads)
-    : noisy_(threads), classes_(f.classes), batch_(f.batch), workers_(threads) {
+ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
+                                 std::function<bool()> cancelled)
+    : noisy_(threads),
+      classes_(f.classes),
+      batch_(f.batch),
+      cancelled_(std::move(cancelled)),
+      workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
 }
 
@@ -24,6 +29,7 @@ Votes ThreadedSampler::count(const Tensor& x, double sigma, int64_t n, Stream st
     Votes votes(classes_, 0);
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch_)) < n;) {
+      if (cancelled_ && cancelled_()) throw Cancelled{};
       add_votes(classifiers_[worker], x, sigma, stream, first, std::min(batch_, n - first), noisy,
                 votes);
     }

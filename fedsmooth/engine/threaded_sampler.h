@@ -6,9 +6,13 @@
 
 namespace fedsmooth {
 
+/// Thrown by count() when it was told to stop.
+struct Cancelled {};
+
 class ThreadedSampler : public Sampler {
  public:
-  ThreadedSampler(const BaseClassifier& f, int threads);
+  /// `cancelled` is asked before each batch.
+  ThreadedSampler(const BaseClassifier& f, int threads, std::function<bool()> cancelled = {});
   Votes count(const Tensor& x, double sigma, int64_t n, Stream stream) override;
 
  private:
@@ -16,6 +20,7 @@ class ThreadedSampler : public Sampler {
   std::vector<Tensor> noisy_;
   int64_t classes_;
   int64_t batch_;
+  std::function<bool()> cancelled_;
   Workers workers_;
 };
 

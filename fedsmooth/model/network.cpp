@@ -64,68 +64,6 @@ Shape walk(const std::vector<Layer>& layers, Shape shape, std::vector<Parameter>
   return shape;
 }
 
-// A forward pass: takes the weights in order as layers use them.
-class Pass {
- public:
-  explicit Pass(const Weights& weights) : weights_(weights) {}
-
-  Tensor run(const std::vector<Layer>& layers, Tensor h) {
-    for (const Layer& layer : layers) h = apply(layer, h);
-    return h;
-  }
-
-  bool used_all() const { return next_ == weights_.size(); }
-
- private:
-  const Tensor& take() {
-    TORCH_CHECK(next_ < weights_.size(), "forward: the network has more than ", weights_.size(),
-                " tensors");
-    return weights_[next_++];
-  }
-
-  Tensor apply(const Layer& layer, const Tensor& h) {
-    switch (layer.kind) {
-      case Kind::kNormalize: {
-        const auto channels = static_cast<int64_t>(layer.mean.size());
-        const Tensor mean = at::tensor(layer.mean, h.options()).view({channels, 1, 1});
-        const Tensor sd = at::tensor(layer.sd, h.options()).view({channels, 1, 1});
-        return (h - mean) / sd;
-      }
-      case Kind::kConv: {
-        const Tensor& weight = take();
-        const Tensor bias = layer.bias ? take() : Tensor();
-        return at::conv2d(h, weight, bias, layer.stride, layer.padding);
-      }
-      case Kind::kBatchNorm: {
-        const Tensor &weight = take(), &bias = take(), &mean = take(), &variance = take();
-        return at::batch_norm(h, weight, bias, mean, variance, /*training=*/false,
-                              /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/false);
-      }
-      case Kind::kRelu:
-        return at::relu(h);
-      case Kind::kMaxPool:
-        return at::max_pool2d(h, layer.kernel, layer.stride);
-      case Kind::kAvgPool:
-        return h.mean({2, 3}, /*keepdim=*/true);
-      case Kind::kDropout:
-        return h;
-      case Kind::kLinear: {
-        const Tensor& weight = take();
-        const Tensor bias = layer.bias ? take() : Tensor();
-        return at::linear(h.flatten(1), weight, bias).unsqueeze(2).unsqueeze(3);  // [B, K, 1, 1]
-      }
-      case Kind::kResidual: {
-        const Tensor body = run(layer.body, h);
-        return body + run(layer.shortcut, h);
-      }
-    }
-    TORCH_CHECK(false, "forward: unknown kind of layer");
-  }
-
-  const Weights& weights_;
-  size_t next_ = 0;
-};
-
 }  // namespace
 
 Shape shape_after(const Layer& layer, const Shape& in) {
@@ -193,13 +131,6 @@ Weights initial_weights(const Network& network, Key key) {
     ++item;
   }
   return weights;
-}
-
-Tensor forward(const Network& network, const Weights& weights, const Tensor& images) {
-  Pass pass(weights);
-  const Tensor logits = pass.run(network.layers, images);
-  TORCH_CHECK(pass.used_all(), "forward: more tensors than network ", network.name, " has");
-  return logits.flatten(1);
 }
 
 }  // namespace fedsmooth

@@ -77,4 +77,9 @@ Weights initial_weights(const Network& network, Key key);
 /// Images [B, C, H, W] in [0, 1] to logits [B, K], in evaluation mode.
 Tensor forward(const Network& network, const Weights& weights, const Tensor& images);
 
+/// The same in training mode: batch norm normalises by the batch and updates its running statistics
+/// in `weights`, dropout drops by `stream`.
+Tensor forward_training(const Network& network, const Weights& weights, const Tensor& images,
+                        Stream stream);
+
 }  // namespace fedsmooth

@@ -29,8 +29,6 @@ torch::jit::Module load(const std::filesystem::path& path) {
 }  // namespace
 
 std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path) {
-  // The optimising executor rewrites the graph after its first runs; f must stay one function.
-  torch::jit::setGraphExecutorOptimize(false);
   torch::jit::Module module = load(path);
   for (const torch::jit::Module& part : module.modules()) {
     if (part.hasattr("training") && part.is_training()) {
@@ -39,6 +37,9 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
   }
   return [module, name = path.string()](const Tensor& images) mutable -> Tensor {
     torch::NoGradGuard no_grad;
+    // The optimising executor rewrites the graph after its first runs; f must stay one function. The
+    // switch is each thread's own.
+    torch::jit::setGraphExecutorOptimize(false);
     torch::jit::IValue output;
     try {
       output = module.forward({images});

@@ -35,6 +35,9 @@ std::string difference(const json& a, const json& b) {
 }  // namespace
 
 std::filesystem::path sidecar_path(const std::filesystem::path& table) {
+  if (table.extension() != ".tsv") {
+    throw Error("{}: a table of certificates must end in .tsv", table.string());
+  }
   return std::filesystem::path(table).replace_extension(".json");
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
@@ -56,7 +57,39 @@ Votes SerialSampler::count(const Tensor& x, double sigma, int64_t n, Stream stre
   return votes;
 }
 
-void check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
+namespace {
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.eq(b).logical_or(a.isnan().logical_and(b.isnan())).all().item<bool>();
+}
+
+void check_neighbours(const Classifier& classifier, const Tensor& inputs, const Tensor& logits) {
+  const int64_t batch = inputs.size(0), kept = (batch + 1) / 2;
+  Tensor others = inputs.clone();
+  others.narrow(0, kept, batch - kept).mul_(-3.0);
+  if (!same(logits.narrow(0, 0, kept), classifier(others).narrow(0, 0, kept))) {
+    throw Error(
+        "model: an image's logits depend on the other images in the batch; a certificate needs a "
+        "network in evaluation mode");
+  }
+}
+
+void check_positions(const Classifier& classifier, const Tensor& inputs, const Tensor& logits,
+                     const std::string& description) {
+  // An odd shift moves every row to another position; the second half gets other neighbours too.
+  for (const int64_t shift : {int64_t{1}, inputs.size(0) / 2 + 1}) {
+    if (!same(logits.roll(shift, 0), classifier(inputs.roll(shift, 0)))) {
+      throw Error(
+          "model: an image's logits depend on its position in the batch ({}); it cannot be "
+          "certified with this build",
+          description);
+    }
+  }
+}
+
+}  // namespace
+
+std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
   at::NoGradGuard no_grad;
   const Classifier classifier = f.make();
   Tensor inputs = at::zeros({f.batch, shape[0], shape[1], shape[2]});
@@ -67,32 +100,18 @@ void check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
     throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
                 fmt::join(logits.sizes(), ", "), f.batch, f.batch, f.classes);
   }
-  const auto same = [](const Tensor& a, const Tensor& b) {
-    return a.eq(b).logical_or(a.isnan().logical_and(b.isnan())).all().item<bool>();
-  };
   const Tensor again = classifier(inputs).clone();
   if (!same(logits, again)) {
     throw Error(
         "model: gives different logits for the same images when asked again; a certificate needs a "
         "deterministic network in evaluation mode");
   }
-  // An odd shift moves every row to another position; the second half gets other neighbours too.
-  for (const int64_t shift : {int64_t{1}, f.batch / 2 + 1}) {
-    if (!same(logits.roll(shift, 0), classifier(inputs.roll(shift, 0)))) {
-      throw Error(
-          "model: an image's logits depend on its position in the batch ({}); it cannot be "
-          "certified with this build",
-          f.description);
-    }
-  }
-  Tensor others = inputs.clone();
-  const int64_t kept = (f.batch + 1) / 2;
-  others.narrow(0, kept, f.batch - kept).mul_(-3.0);
-  if (!same(logits.narrow(0, 0, kept), classifier(others).narrow(0, 0, kept))) {
-    throw Error(
-        "model: an image's logits depend on the other images in the batch; a certificate needs a "
-        "network in evaluation mode");
-  }
+  // Neighbours first: batch statistics also change with the order, by rounding, but what the user
+  // can cure is that they are there.
+  check_neighbours(classifier, inputs, logits);
+  check_positions(classifier, inputs, logits, f.description);
+  const Tensor bits = logits.contiguous();
+  return sha256({static_cast<const char*>(bits.data_ptr()), bits.numel() * sizeof(float)});
 }
 
 }  // namespace fedsmooth

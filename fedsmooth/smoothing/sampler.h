@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/random.h"
-#include "fedsmooth/base/tensor.h"
 
 namespace fedsmooth {
-
-/// Images [B, C, H, W] to logits [B, K].
-using Classifier = std::function<Tensor(const Tensor&)>;
 
 /// How often each class won. A copy whose logits are not all finite votes for nobody.
 using Votes = std::vector<int64_t>;
@@ -58,7 +55,9 @@ void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream
                int64_t count, Tensor& noisy, Votes& votes);
 
 /// Throws an Error unless f gives the same bits for the same input again, at another position and
-/// among other neighbours. `shape` is [C, H, W]. No certificate is issued without it.
-void check_is_function(const BaseClassifier& f, at::IntArrayRef shape);
+/// among other neighbours. `shape` is [C, H, W]. No certificate is issued without it. Returns a
+/// fingerprint, the SHA-256 of f's logits for fixed inputs: two classifiers that differ in weights,
+/// normalisation or arithmetic differ in it.
+std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape);
 
 }  // namespace fedsmooth

@@ -1,4 +1,5 @@
 // The commands other than certify, as a user runs them.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <png.h>
 
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/report/certificates.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {
@@ -21,34 +23,100 @@ class CommandsTest : public ProgramTest {
     return model;
   }
 
-  // Image `index` of the test set as a PNG file.
-  std::string write_png(int64_t index, const std::string& name) {
-    const Dataset data = make_shapes(Split::kTest, index + 1, 0);
-    const at::Tensor pixels = data.images[index].permute({1, 2, 0}).contiguous();
+  // uint8 [3, H, W] as a PNG file.
+  std::string write_pixels(const at::Tensor& pixels, const std::string& name) {
+    const at::Tensor rows = pixels.permute({1, 2, 0}).contiguous();
     png_image image = {};
     image.version = PNG_IMAGE_VERSION;
-    image.width = image.height = 32;
+    image.height = static_cast<png_uint_32>(rows.size(0));
+    image.width = static_cast<png_uint_32>(rows.size(1));
     image.format = PNG_FORMAT_RGB;
-    EXPECT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, pixels.data_ptr(), 0, nullptr),
+    EXPECT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data_ptr(), 0, nullptr),
               0);
     return path(name);
+  }
+
+  // Image `index` of the test set as a PNG file.
+  std::string write_png(int64_t index, const std::string& name) {
+    return write_pixels(make_shapes(Split::kTest, index + 1, 0).images[index], name);
+  }
+
+  // `certify` on ten images of the built-in data, into `table`.
+  std::string certify(const std::string& model, const std::string& more, const std::string& table) {
+    return "certify " + model + " --data.name=shapes --every 200 --n 500 " + more + " --out " +
+           path(table);
   }
 };
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
-  for (const std::string command :
-       {"", "certify", "predict", "recertify", "merge", "plot", "report", "show", "bench"}) {
+  for (const std::string command : {"", "train", "certify", "predict", "recertify", "merge", "plot",
+                                    "report", "show", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
-    EXPECT_NE(help.out.find(command.empty() ? "certify" : "Examples"), std::string::npos)
-        << command;
+    EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
   }
   EXPECT_EQ(run("--version").out.rfind("fedsmooth 0.", 0), 0U);
 }
 
+TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
+  for (const std::string command : {"train", "certify", "predict", "show", "bench"}) {
+    EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
+  }
+  for (const std::string command : {"recertify", "plot", "report"}) {
+    EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
+  }
+}
+
 TEST_F(CommandsTest, UnknownCommandsAreRefused) {
   EXPECT_EQ(run("").status, 2);
-  EXPECT_EQ(run("cretify x").status, 2);
+  expect_refused(run("cretify x"), "cretify: no such command; did you mean \"certify\"?");
+  expect_refused(run("entirely-different"), "entirely-different: no such command");
+}
+
+TEST_F(CommandsTest, UnknownOptionsAreRefused) {
+  expect_refused(run("plot x --uot f.svg"), "--uot: unknown option; did you mean --out?");
+  expect_refused(run("report x --certify.n=3"), "report reads no experiment");
+  write_file(path("e.toml"), "");
+  expect_refused(run("show " + path("e.toml") + " more"), "more: unexpected argument");
+}
+
+TEST_F(CommandsTest, EveryCommandChecksTheDevice) {
+  for (const std::string command : {"train x", "certify x", "predict x 0", "recertify x", "merge x",
+                                    "plot x", "report x", "show x", "bench certify"}) {
+    expect_refused(run(command + " --device tpu"), "--device=tpu: must be auto, cpu or cuda");
+  }
+}
+
+TEST_F(CommandsTest, TheLastOverrideCounts) {
+  const std::string model = make_model();
+  ASSERT_EQ(run(certify(model, "--certify.n=300 --n 200", "a.tsv")).status, 0);
+  ASSERT_EQ(run(certify(model, "--n 200 --certify.n 300", "b.tsv")).status, 0);
+  EXPECT_EQ(read_certificates(path("a.tsv"))[0].certificate.counts.n, 200);
+  EXPECT_EQ(read_certificates(path("b.tsv"))[0].certificate.counts.n, 300);
+}
+
+TEST_F(CommandsTest, OverridesMayStandBeforeTheArguments) {
+  write_file(path("e.toml"), "");
+  const Outcome shown = run("show --certify.every 7 --data.root= " + path("e.toml"));
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  EXPECT_NE(shown.out.find("every = 7\n"), std::string::npos);
+  EXPECT_NE(shown.out.find("root = \"\"\n"), std::string::npos);
+}
+
+TEST_F(CommandsTest, OutputThatIsLostIsTold) {
+  write_file(path("e.toml"), "");
+  for (const std::string& command : {"show " + path("e.toml"), std::string("certify --help")}) {
+    const std::string line =
+        std::string(FEDSMOOTH_PROGRAM) + " " + command + " >/dev/full 2>" + path("lost");
+    EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 2) << command;
+    EXPECT_EQ(read_file(path("lost")).rfind("stdout: cannot be written", 0), 0U);
+  }
+}
+
+TEST_F(CommandsTest, TroubleWithFilesIsNoBug) {
+  // A name too long for the system makes std::filesystem throw, for any user.
+  const std::string name(300, 'x');
+  expect_refused(run("report " + name), name + ": ");
 }
 
 TEST_F(CommandsTest, ShowFillsInTheDefaultsAndReadsThemBack) {
@@ -80,6 +148,19 @@ TEST_F(CommandsTest, PredictTakesFilesAndIndices) {
   EXPECT_EQ(a["class"], b["class"]);
 }
 
+TEST_F(CommandsTest, PredictSaysTheSameOfAFileAnywhere) {
+  const std::string model = make_model(), x = write_png(3, "x.png"), y = write_png(4, "y.png");
+  const auto predict = [&](const std::string& images) {
+    const Outcome done = run("predict " + model + " " + images + " --n 500 --json");
+    EXPECT_EQ(done.status, 0) << done.err;
+    return nlohmann::json::parse(done.out);
+  };
+  const auto alone = predict(x)[0]["votes"];
+  EXPECT_EQ(predict(y + " " + x)[1]["votes"], alone);
+  fs::copy_file(x, path("copy.png"));
+  EXPECT_EQ(predict(path("copy.png"))[0]["votes"], alone);
+}
+
 TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
   const std::string model = make_model(), png = write_png(0, "x.png");
   expect_refused(run("predict " + model + " " + png + " --n 10"), "at least 11");
@@ -87,15 +168,32 @@ TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
   expect_refused(run("predict " + model + " 5000 --data.name=shapes"), "0 to 1999");
   write_file(path("text.png"), "not an image");
   expect_refused(run("predict " + model + " " + path("text.png")), "text.png");
+  expect_refused(run("predict " + model + " ''"), "name of an image is empty");
+  const std::string small = write_pixels(at::zeros({3, 16, 16}, at::kByte), "small.png");
+  const Outcome mixed = run("predict " + model + " " + png + " " + small);
+  expect_refused(mixed, "small.png: differs in size");
+  EXPECT_EQ(mixed.out, "");
+}
+
+TEST_F(CommandsTest, RecertifyKeepsTheKindOfRadius) {
+  const std::string model = make_model();
+  for (const std::string kind : {"one-sided", "multiclass"}) {
+    ASSERT_EQ(run(certify(model, "--radius " + kind, kind + ".tsv")).status, 0);
+    const std::string again = "again-" + kind;
+    ASSERT_EQ(
+        run("recertify " + path(kind + ".tsv") + " --alpha 0.05 --out " + path(again + ".tsv"))
+            .status,
+        0);
+    const auto sidecar = nlohmann::json::parse(read_file(path(again + ".json")));
+    EXPECT_EQ(sidecar["identity"]["radius"], kind);
+  }
+  expect_refused(run("recertify " + path("multiclass.tsv")), "--alpha: must be given");
 }
 
 TEST_F(CommandsTest, ReportAndPlotDraw) {
   if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
   const std::string model = make_model();
-  ASSERT_EQ(run("certify " + model + " --data.name=shapes --every 200 --n 500 --out " +
-                path("run/certificates.tsv"))
-                .status,
-            0);
+  ASSERT_EQ(run(certify(model, "", "run/certificates.tsv")).status, 0);
   ASSERT_EQ(run("report " + path("run")).status, 0);
   EXPECT_NE(read_file(path("run/report.html")).find("<svg"), std::string::npos);
   for (const std::string figure : {"f.svg", "f.pdf", "f.png"}) {

@@ -37,6 +37,11 @@ TEST(ExperimentTest, AnEmptyFileHasThePapersDefaults) {
   EXPECT_TRUE(e.model.sd.empty());
   EXPECT_TRUE(e.model.layers.empty());
   EXPECT_EQ(e.smoothing.sigma, 0.25);
+  EXPECT_EQ(e.smoothing.m, 2);
+  EXPECT_EQ(e.attack.steps, 2);
+  EXPECT_EQ(e.attack.epsilon, 0.5);
+  // The paper counts a round alike for both: 100 clients x 20 x 30 images = 1000 x 60.
+  EXPECT_EQ(e.train.clients_per_round * e.train.local.steps * e.train.local.batch, 1000 * 60);
   EXPECT_EQ(e.certify.n0, 100);
   EXPECT_EQ(e.certify.n, 100'000);
   EXPECT_EQ(e.certify.alpha, 0.001);
@@ -51,6 +56,15 @@ seed = 9223372036854775807
 [data]
 name = "image-folder"
 root = 'C:\a "quoted" folder'
+augment = false
+[partition]
+kind = "dirichlet"
+clients = 77
+samples_per_client = 33
+gamma = 0.7
+alpha = 0.3
+shards = 4
+file = "split.tsv"
 [model]
 name = "layers"
 mean = [0.5, -1, 1e-30]
@@ -68,6 +82,30 @@ outputs = 7
 bias = false
 [smoothing]
 sigma = 0.12
+m = 8
+[attack]
+estimator = "one-point"
+steps = 10
+epsilon = 1
+step_size = 0.01
+normalize = false
+warmup_rounds = 5
+[train]
+mode = "centralized"
+method = "gaussian"
+rounds = 3
+clients_per_round = 2
+schedule = "cosine"
+server_momentum = 0.5
+evaluate_every = 7
+checkpoint_every = 6
+[train.local]
+steps = 1000
+batch = 60
+passes = 9
+learning_rate = 0.1
+momentum = 0
+weight_decay = 0
 [certify]
 n0 = 10
 n = 1_000
@@ -93,6 +131,13 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.model.layers[2].outputs, 7);
   EXPECT_FALSE(e.model.layers[2].bias);
   EXPECT_EQ(e.smoothing.sigma, 0.12);
+  EXPECT_EQ(e.partition.kind, PartitionKind::kDirichlet);
+  EXPECT_EQ(e.attack.estimator, Estimator::kOnePoint);
+  EXPECT_EQ(e.attack.step_size, 0.01);
+  EXPECT_EQ(e.train.mode, Mode::kCentralized);
+  EXPECT_EQ(e.train.method, Method::kGaussian);
+  EXPECT_EQ(e.train.local.steps, 1000);
+  EXPECT_EQ(e.train.local.momentum, 0);
   EXPECT_EQ(e.certify.n0, 10);
   EXPECT_EQ(e.certify.n, 1000);
   EXPECT_EQ(e.certify.alpha, 0.05);
@@ -207,7 +252,7 @@ TEST(ExperimentTest, RefusesValuesOutOfRange) {
       {"smoothing.sigma = -0.5", "e.toml:1: smoothing.sigma: must be positive"},
       {"smoothing.sigma = nan", "e.toml:1: smoothing.sigma: must be finite"},
       {"smoothing.sigma = inf", "e.toml:1: smoothing.sigma: must be finite"},
-      {"certify.sigma = -1", "e.toml:1: certify.sigma: must not be negative"},
+      {"certify.sigma = -1", "e.toml:1: certify.sigma: must be positive"},
       {"certify.alpha = 0", "e.toml:1: certify.alpha: must be between 0 and 1"},
       {"certify.alpha = 1", "e.toml:1: certify.alpha: must be between 0 and 1"},
       {"certify.n0 = 0", "e.toml:1: certify.n0: must be positive"},

@@ -24,7 +24,7 @@ TEST(BaseClassifierTest, NetworksAreFunctions) {
 
 TEST(BaseClassifierTest, DescribesWhatRounds) {
   const std::string description = named("small").description;
-  EXPECT_EQ(description.rfind("cpu/fp32/fastx128/", 0), 0U) << description;
+  EXPECT_EQ(description.rfind("cpu/fp32/fastx192/", 0), 0U) << description;
   EXPECT_NE(description.find("/torch-"), std::string::npos);
   EXPECT_NE(description, named("resnet20").description);
 }

@@ -130,10 +130,19 @@ TEST(SamplerTest, AnswersByPositionAreRefused) {
   EXPECT_NE(refusal(f, 2).find("position"), std::string::npos);
 }
 
-// Batch statistics do not care for the order, only for the neighbours: batch norm in training mode.
 TEST(SamplerTest, AnswersByNeighboursAreRefused) {
   const Classifier f = [](const Tensor& x) {
     return x.flatten(1).narrow(1, 0, 2) + x.to(at::kDouble).amax();
+  };
+  EXPECT_NE(refusal(f, 2).find("other images"), std::string::npos);
+}
+
+// The sums over the batch are rounded by its order, so that positions would be blamed first.
+TEST(SamplerTest, BatchStatisticsAreRefusedAsNeighbours) {
+  const Classifier f = [](const Tensor& x) {
+    return at::batch_norm(x, {}, {}, {}, {}, /*training=*/true, 0.1, 1e-5, false)
+        .flatten(1)
+        .narrow(1, 0, 2);
   };
   EXPECT_NE(refusal(f, 2).find("other images"), std::string::npos);
 }

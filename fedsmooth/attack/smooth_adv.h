@@ -1,0 +1,52 @@
+// SmoothAdv: adversarial examples against the smoothed soft classifier
+//
+//     G(x) = E_delta[ F(x + delta) ],   delta ~ N(0, sigma^2 I),   F = softmax of the logits,
+//
+// by projected gradient ascent on J(x) = -log G(x)_y within an l2 ball (paper, section 2.1). The
+// gradient of J, or of G_y, is estimated from m noises that the caller draws once and that serve
+// all steps. Only gradients with respect to the input are computed.
+#pragma once
+
+#include "fedsmooth/base/classifier.h"
+
+namespace fedsmooth {
+
+enum class Estimator {
+  kStochastic,  // eq. 3: backpropagation through the mean of m probabilities
+  kOnePoint,    // eq. 4: mean of delta_i F(x + delta_i)_y / sigma^2, forward passes only
+  kTwoPoint,    // the same with F(x + delta_i)_y - F(x)_y: equal mean, less variance
+};
+
+struct AttackOptions {
+  Estimator estimator = Estimator::kStochastic;
+  int64_t steps = 2;
+  double epsilon = 0.5;       // l2, in units of the [0, 1] image: the paper's 128/256
+  double step_size = 0.0;     // 0: 2 epsilon / steps
+  bool normalize = true;      // unit gradient per image
+  int64_t warmup_rounds = 0;  // training: epsilon grows to its value over so many rounds
+};
+
+/// [F(x + noise_i)_y] as [B, m]: x [B, C, H, W] or broadcastable, y [B], noise [B, m, C, H, W].
+Tensor true_class_probability(const Classifier& f, const Tensor& x, const Tensor& y,
+                              const Tensor& noise);
+
+/// Ascent directions of J at x, [B, C, H, W].
+Tensor stochastic_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
+                           const Tensor& noise);
+Tensor one_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
+                          const Tensor& noise, double sigma);
+Tensor two_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
+                          const Tensor& noise, double sigma);
+
+/// Per-image l2 norm, [B, 1, 1, 1].
+Tensor l2_norm(const Tensor& x);
+
+/// The nearest points to `x_adv` with |x_adv - x| <= epsilon, per image.
+Tensor project_l2(const Tensor& x_adv, const Tensor& x, double epsilon);
+
+/// Adversarial examples for x [B, C, H, W] in [0, 1] with labels y: in the ball and in [0, 1].
+/// `noise` [B, m, C, H, W] has standard deviation sigma; noise of zeros attacks F itself.
+Tensor smooth_adv(const Classifier& f, const Tensor& x, const Tensor& y, const Tensor& noise,
+                  double sigma, const AttackOptions& options);
+
+}  // namespace fedsmooth

@@ -1,0 +1,30 @@
+#include "fedsmooth/engine/threaded_executor.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace fedsmooth {
+
+RoundResult ThreadedExecutor::run(const LocalTask& task, const Weights& global,
+                                  const Cohort& cohort, int64_t t) {
+  RoundResult result;
+  // Added up in the cohort's order below: doubles, unlike the fixed-point sums, depend on it.
+  std::vector<Telemetry> telemetry(cohort.clients.size());
+  std::mutex mutex;
+  std::atomic<size_t> next = 0;
+  workers_.run([&](int) {
+    FixedPointSum sum;
+    for (size_t i; (i = next.fetch_add(1)) < cohort.clients.size();) {
+      Update update = local_train(task, global, cohort.clients[i], cohort.images[i], t);
+      sum.add(update.weights,
+              static_cast<double>(cohort.images[i].size()) / static_cast<double>(cohort.total));
+      telemetry[i] = update.telemetry;
+    }
+    const std::lock_guard lock(mutex);
+    result.sum.add(sum);
+  });
+  for (const Telemetry& one : telemetry) result.telemetry.add(one);
+  return result;
+}
+
+}  // namespace fedsmooth

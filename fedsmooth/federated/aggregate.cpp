@@ -1,0 +1,66 @@
+#include "fedsmooth/federated/aggregate.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+namespace fedsmooth {
+namespace {
+
+constexpr double kUnit = 0x1p50;
+constexpr float kLargest = 0x1p12f;  // 2^12 2^50 still fits, whatever the shares
+
+bool usable(const Weights& weights) {
+  for (const Tensor& w : weights) {
+    // Written so that NaN fails.
+    if (!(w.abs().max().item<float>() <= kLargest)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void FixedPointSum::add(const Weights& weights, double share) {
+  if (!usable(weights)) {
+    ++dropped_;
+    return;
+  }
+  int64_t size = 0;
+  for (const Tensor& w : weights) size += w.numel();
+  sums_.resize(size, 0);
+  int64_t* sum = sums_.data();
+  const double scale = share * kUnit;
+  for (const Tensor& w : weights) {
+    const Tensor dense = w.contiguous();
+    const float* value = dense.data_ptr<float>();
+    for (int64_t i = 0; i < dense.numel(); ++i) *sum++ += std::llrint(scale * value[i]);
+  }
+  share_ += std::llrint(scale);
+}
+
+void FixedPointSum::add(const FixedPointSum& other) {
+  sums_.resize(std::max(sums_.size(), other.sums_.size()), 0);
+  for (size_t i = 0; i < other.sums_.size(); ++i) sums_[i] += other.sums_[i];
+  share_ += other.share_;
+  dropped_ += other.dropped_;
+}
+
+double FixedPointSum::kept_share() const { return static_cast<double>(share_) / kUnit; }
+
+Weights FixedPointSum::average(const Weights& like) const {
+  TORCH_CHECK(share_ > 0, "FixedPointSum: nothing was kept");
+  Weights out;
+  const int64_t* sum = sums_.data();
+  const auto share = static_cast<double>(share_);
+  for (const Tensor& shape : like) {
+    Tensor w = at::empty_like(shape);
+    float* value = w.data_ptr<float>();
+    for (int64_t i = 0; i < w.numel(); ++i) {
+      value[i] = static_cast<float>(static_cast<double>(*sum++) / share);
+    }
+    out.push_back(w);
+  }
+  return out;
+}
+
+}  // namespace fedsmooth

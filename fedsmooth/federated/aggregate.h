@@ -1,0 +1,32 @@
+// The server's average, sum_k (n_k / n) theta_k, in fixed point: each client adds
+// llrint((n_k / n) w 2^50) to 64-bit integers. Integer addition is exact in any order, so threads,
+// waves and machines give the same bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+
+class FixedPointSum {
+ public:
+  /// Adds `share` times the weights. Weights with a value that is not finite or beyond +-2^12 add
+  /// nothing and are counted.
+  void add(const Weights& weights, double share);
+  void add(const FixedPointSum& other);
+
+  double kept_share() const;
+  int64_t dropped() const { return dropped_; }
+
+  /// The average over the kept clients, in the shapes of `like`.
+  Weights average(const Weights& like) const;
+
+ private:
+  std::vector<int64_t> sums_;
+  int64_t share_ = 0;  // in units of 2^-50, as exact as the sums
+  int64_t dropped_ = 0;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,192 @@
+#include "fedsmooth/federated/client.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fedsmooth/data/augment.h"
+#include "fedsmooth/federated/draws.h"
+
+namespace fedsmooth {
+namespace {
+
+// The streams of one client in one round.
+struct Streams {
+  uint64_t seed;
+  int64_t round, client;
+
+  Stream of(Purpose purpose, int64_t item) const {
+    return {make_key(seed, purpose, static_cast<uint64_t>(round)), static_cast<uint32_t>(item),
+            static_cast<uint32_t>(client)};
+  }
+};
+
+// Images in random order, one permutation after another: a minibatch that runs out of one goes on
+// in the next.
+class Shuffled {
+ public:
+  Shuffled(const std::vector<int64_t>& images, const Streams& streams)
+      : images_(images), streams_(streams) {}
+
+  Tensor take(int64_t count) {
+    Tensor batch = at::empty({count}, at::kLong);
+    for (int64_t i = 0; i < count; ++i) {
+      if (next_ == order_.size()) {
+        const auto n = static_cast<int64_t>(images_.size());
+        order_ = Draws(streams_.of(Purpose::kShuffle, epoch_++)).choose(n, n);
+        next_ = 0;
+      }
+      batch.data_ptr<int64_t>()[i] = images_[order_[next_++]];
+    }
+    return batch;
+  }
+
+ private:
+  const std::vector<int64_t>& images_;
+  const Streams& streams_;
+  std::vector<int64_t> order_;
+  size_t next_ = 0;
+  int64_t epoch_ = 0;
+};
+
+// sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
+Tensor draw_noise(const Tensor& x, const SmoothingOptions& o, Stream stream) {
+  Tensor noise = at::empty({x.size(0), o.m, x.size(1), x.size(2), x.size(3)});
+  const int64_t size = x[0].numel();
+  float* out = noise.data_ptr<float>();
+  for (int64_t sample = 0; sample < x.size(0) * o.m; ++sample, out += size) {
+    fill_normal(stream, static_cast<uint32_t>(sample), out, size);
+  }
+  return noise.mul_(o.sigma);
+}
+
+// SGD with momentum and weight decay as in PyTorch; running statistics are left alone.
+class Sgd {
+ public:
+  Sgd(Weights& weights, const std::vector<Parameter>& parameters, const LocalOptions& options)
+      : options_(options) {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (parameters[i].trained) trained_.push_back(weights[i].requires_grad_(true));
+    }
+    velocity_.resize(trained_.size());
+  }
+
+  void step(const Tensor& loss) {
+    const auto gradients = torch::autograd::grad({loss}, trained_);
+    at::NoGradGuard no_grad;
+    for (size_t i = 0; i < trained_.size(); ++i) {
+      const Tensor g = gradients[i].add(trained_[i], options_.weight_decay);
+      velocity_[i] = velocity_[i].defined() ? velocity_[i].mul_(options_.momentum).add_(g) : g;
+      trained_[i].sub_(velocity_[i], options_.learning_rate);
+    }
+  }
+
+ private:
+  LocalOptions options_;
+  std::vector<Tensor> trained_, velocity_;
+};
+
+void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, const Tensor& y,
+                   const Tensor& noise, double epsilon, Telemetry& telemetry) {
+  at::NoGradGuard no_grad;
+  const Tensor before = true_class_probability(f, x, y, noise).mean(1);
+  const Tensor after = true_class_probability(f, x_adv, y, noise).mean(1);
+  telemetry.drop += (before - after).to(at::kDouble).sum().item<double>();
+  const Tensor size = l2_norm(x_adv - x).flatten().div(epsilon).contiguous();
+  for (int64_t i = 0; i < size.numel(); ++i) {
+    const double ratio = size.data_ptr<float>()[i];
+    telemetry.perturbation += ratio;
+    const auto bin = static_cast<int64_t>(ratio * Telemetry::kBins);
+    ++telemetry.histogram[std::clamp<int64_t>(bin, 0, Telemetry::kBins)];
+  }
+  telemetry.attacked += x.size(0);
+}
+
+// SmoothAdv(theta, b) up to its list L: noisy adversarial examples [B m, C, H, W].
+Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
+                     Stream stream, bool record, Telemetry& telemetry) {
+  const bool smoothed = task.method == Method::kSmoothAdv || task.method == Method::kGaussian;
+  const bool attacked = task.method == Method::kSmoothAdv || task.method == Method::kAdversarial;
+  const Tensor noise = smoothed ? draw_noise(x, task.smoothing, stream)
+                                : at::zeros({x.size(0), 1, x.size(1), x.size(2), x.size(3)});
+  Tensor x_adv = x;
+  if (attacked && task.attack.epsilon > 0) {
+    x_adv = smooth_adv(f, x, y, noise, task.smoothing.sigma, task.attack);
+    if (record) record_attack(f, x, x_adv, y, noise, task.attack.epsilon, telemetry);
+  }
+  return (x_adv.unsqueeze(1) + noise).flatten(0, 1);
+}
+
+}  // namespace
+
+Update local_train(const LocalTask& task, const Weights& global, int64_t k,
+                   const std::vector<int64_t>& images, int64_t t) {
+  const Streams streams{task.seed, t, k};
+  Weights weights;
+  for (const Tensor& w : global) weights.push_back(w.detach().clone());
+  Sgd sgd(weights, parameters(task.network), task.local);
+  // The attack is on the network as it answers, not as it trains, and needs no weight gradients.
+  Weights frozen;
+  for (const Tensor& w : weights) frozen.push_back(w.detach());  // shares the values
+  const Classifier f = [&](const Tensor& x) { return forward(task.network, frozen, x); };
+
+  Telemetry telemetry;
+  Shuffled shuffled(images, streams);
+  for (int64_t i = 0; i < task.local.steps; ++i) {
+    const Tensor batch = shuffled.take(task.local.batch);
+    const Tensor y = task.data.labels.index_select(0, batch);
+    Tensor x = task.data.images.index_select(0, batch).to(at::kFloat).div(255);  // [B, C, H, W]
+    if (task.augment) x = augment(x, streams.of(Purpose::kAugment, i));
+    // The attack is looked at once a round and client: it costs two more forward passes.
+    const Tensor examples = list_examples(task, f, x, y, streams.of(Purpose::kTraining, i),
+                                          /*record=*/i == 0, telemetry);
+    const Tensor labels = y.repeat_interleave(examples.size(0) / y.size(0));
+    for (int64_t pass = 0; pass < task.local.passes; ++pass) {
+      at::AutoGradMode enable(true);
+      const Tensor logits =
+          forward_training(task.network, weights, examples,
+                           streams.of(Purpose::kDropout, i * task.local.passes + pass));
+      const Tensor loss = at::cross_entropy_loss(logits, labels);
+      sgd.step(loss);
+      telemetry.loss += loss.item<double>();
+      ++telemetry.steps;
+    }
+  }
+  return {std::move(frozen), telemetry};
+}
+
+void Telemetry::add(const Telemetry& other) {
+  loss += other.loss;
+  steps += other.steps;
+  perturbation += other.perturbation;
+  drop += other.drop;
+  attacked += other.attacked;
+  for (size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
+}
+
+double Telemetry::mean_loss() const {
+  return loss / static_cast<double>(std::max<int64_t>(1, steps));
+}
+
+double Telemetry::mean_perturbation() const {
+  return perturbation / static_cast<double>(std::max<int64_t>(1, attacked));
+}
+
+double Telemetry::mean_drop() const {
+  return drop / static_cast<double>(std::max<int64_t>(1, attacked));
+}
+
+double Telemetry::p95_perturbation() const {
+  int64_t seen = 0;
+  for (int64_t bin = 0; bin <= kBins; ++bin) {
+    seen += histogram[bin];
+    if (attacked > 0 && 20 * seen >= 19 * attacked) {
+      return static_cast<double>(bin) / static_cast<double>(kBins);
+    }
+  }
+  return 0.0;
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,74 @@
+// One client's part of a round: LocalTrain and SmoothAdv of the paper's Algorithm 1, and the
+// methods of its ablations.
+#pragma once
+
+#include <array>
+
+#include "fedsmooth/attack/smooth_adv.h"
+#include "fedsmooth/data/dataset.h"
+#include "fedsmooth/federated/partition.h"
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+
+enum class Method {
+  kStandard,     // neither noise nor attack
+  kAdversarial,  // attack on the unsmoothed classifier
+  kGaussian,     // noise only
+  kSmoothAdv,    // attack on the smoothed classifier
+};
+
+struct SmoothingOptions {
+  double sigma = 0.25;  // standard deviation of the noise, in units of the [0, 1] image
+  int64_t m = 2;        // noise samples per image
+};
+
+struct LocalOptions {
+  int64_t steps = 20;  // minibatches a round
+  int64_t batch = 30;  // clean images a minibatch
+  int64_t passes = 1;  // SGD steps over the list L of noisy adversarial examples
+  double learning_rate = 0.01;
+  double momentum = 0.9;  // kept within a client's round
+  double weight_decay = 1e-4;
+};
+
+/// All that a client needs to know beyond the weights it is sent. The data outlive it.
+struct LocalTask {
+  const Network& network;
+  const Dataset& data;
+  bool augment = true;
+  Method method = Method::kSmoothAdv;
+  SmoothingOptions smoothing;
+  AttackOptions attack;
+  LocalOptions local;
+  uint64_t seed = 0;
+};
+
+/// What a round tells about its training and its attacks. Sums, so that clients can be added up.
+struct Telemetry {
+  static constexpr int64_t kBins = 200;  // of |x_adv - x| / epsilon, from 0 to 1
+
+  double loss = 0.0;  // sum over SGD steps
+  int64_t steps = 0;
+  double perturbation = 0.0;  // sum over images of |x_adv - x| / epsilon
+  double drop = 0.0;          // sum over images of the fall of the true class's mean probability
+  int64_t attacked = 0;       // images
+  std::array<int64_t, kBins + 1> histogram = {};
+
+  void add(const Telemetry& other);
+  double mean_loss() const;
+  double mean_perturbation() const;
+  double p95_perturbation() const;
+  double mean_drop() const;
+};
+
+struct Update {
+  Weights weights;
+  Telemetry telemetry;
+};
+
+/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function.
+Update local_train(const LocalTask& task, const Weights& global, int64_t k,
+                   const std::vector<int64_t>& images, int64_t t);
+
+}  // namespace fedsmooth

@@ -1,0 +1,55 @@
+// Which training images a client holds: a pure function of (seed, client), so that a million
+// clients need no more memory than a thousand. Clients overlap; within a client no image is there
+// twice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/base/tensor.h"
+
+namespace fedsmooth {
+
+enum class PartitionKind {
+  kMajorClass,  // the paper's: a share gamma of one random class, the rest from the others
+  kIid,         // from all classes alike
+  kDirichlet,   // class proportions drawn from Dirichlet(alpha) by each client
+  kShards,      // `shards` slices of the images sorted by class; clients do not overlap
+  kFile,        // a TSV of client and image index
+  kWhole,       // one client that holds everything: centralized training
+};
+
+struct PartitionOptions {
+  PartitionKind kind = PartitionKind::kMajorClass;
+  int64_t clients = 1000;
+  int64_t samples_per_client = 500;
+  double gamma = 0.1;  // major-class: share of the major class; 0.1 is homogeneous for 10 classes
+  double alpha = 0.5;  // dirichlet: concentration
+  int64_t shards = 2;  // shards: slices per client
+  std::string file;    // file: path of the TSV
+};
+
+class Partition {
+ public:
+  /// `labels` int64 [N]. What cannot be drawn (more samples than there are, say) is an Error.
+  Partition(const PartitionOptions& options, const Tensor& labels, int64_t classes, uint64_t seed);
+
+  int64_t clients() const { return options_.clients; }
+  /// Images of client k, in the order in which they were drawn.
+  std::vector<int64_t> images(int64_t k) const;
+
+ private:
+  std::vector<int64_t> major_class_images(int64_t k) const;
+  std::vector<int64_t> dirichlet_images(int64_t k) const;
+  std::vector<int64_t> shard_images(int64_t k) const;
+
+  PartitionOptions options_;
+  uint64_t seed_;
+  std::vector<std::vector<int64_t>> by_class_;
+  std::vector<int64_t> all_;                     // sorted by class for kShards
+  std::vector<int64_t> shard_order_;             // kShards
+  std::vector<std::vector<int64_t>> from_file_;  // kFile
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,104 @@
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+// A forward pass: takes the weights in order as layers use them.
+class Pass {
+ public:
+  /// Without a stream the pass is an evaluation.
+  Pass(const Weights& weights, std::optional<Stream> training)
+      : weights_(weights), training_(training) {}
+
+  Tensor run(const std::vector<Layer>& layers, Tensor h) {
+    for (const Layer& layer : layers) h = apply(layer, h);
+    return h;
+  }
+
+  bool used_all() const { return next_ == weights_.size(); }
+
+ private:
+  const Tensor& take() {
+    TORCH_CHECK(next_ < weights_.size(), "forward: the network has more than ", weights_.size(),
+                " tensors");
+    return weights_[next_++];
+  }
+
+  // 1 / (1 - rate) where a value is kept, else 0.
+  Tensor keep_mask(const Tensor& h, double rate) {
+    Tensor uniform = at::empty(h.sizes(), at::kFloat);
+    fill_uniform(*training_, dropped_++, uniform.data_ptr<float>(), uniform.numel());
+    return uniform.ge(rate).to(h.scalar_type()).div(1 - rate);
+  }
+
+  Tensor apply(const Layer& layer, const Tensor& h) {
+    switch (layer.kind) {
+      case Kind::kNormalize: {
+        const auto channels = static_cast<int64_t>(layer.mean.size());
+        const Tensor mean = at::tensor(layer.mean, h.options()).view({channels, 1, 1});
+        const Tensor sd = at::tensor(layer.sd, h.options()).view({channels, 1, 1});
+        return (h - mean) / sd;
+      }
+      case Kind::kConv: {
+        const Tensor& weight = take();
+        const Tensor bias = layer.bias ? take() : Tensor();
+        return at::conv2d(h, weight, bias, layer.stride, layer.padding);
+      }
+      case Kind::kBatchNorm: {
+        const Tensor &weight = take(), &bias = take(), &mean = take(), &variance = take();
+        return at::batch_norm(h, weight, bias, mean, variance, training_.has_value(),
+                              /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/false);
+      }
+      case Kind::kRelu:
+        return at::relu(h);
+      case Kind::kMaxPool:
+        return at::max_pool2d(h, layer.kernel, layer.stride);
+      case Kind::kAvgPool:
+        return h.mean({2, 3}, /*keepdim=*/true);
+      case Kind::kDropout:
+        return training_ ? h * keep_mask(h, layer.drop_rate) : h;
+      case Kind::kLinear: {
+        const Tensor& weight = take();
+        const Tensor bias = layer.bias ? take() : Tensor();
+        return at::linear(h.flatten(1), weight, bias).unsqueeze(2).unsqueeze(3);  // [B, K, 1, 1]
+      }
+      case Kind::kResidual: {
+        const Tensor body = run(layer.body, h);
+        return body + run(layer.shortcut, h);
+      }
+    }
+    TORCH_CHECK(false, "forward: unknown kind of layer");
+  }
+
+  const Weights& weights_;
+  std::optional<Stream> training_;
+  size_t next_ = 0;
+  uint32_t dropped_ = 0;  // dropout layers so far: each draws a sample of its own
+};
+
+Tensor run(const Network& network, const Weights& weights, const Tensor& images,
+           std::optional<Stream> training) {
+  Pass pass(weights, training);
+  const Tensor logits = pass.run(network.layers, images);
+  TORCH_CHECK(pass.used_all(), "forward: more tensors than network ", network.name, " has");
+  return logits.flatten(1);
+}
+
+}  // namespace
+
+Tensor forward(const Network& network, const Weights& weights, const Tensor& images) {
+  return run(network, weights, images, std::nullopt);
+}
+
+Tensor forward_training(const Network& network, const Weights& weights, const Tensor& images,
+                        Stream stream) {
+  return run(network, weights, images, stream);
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,29 @@
+// rounds.tsv: one row per training round.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fedsmooth {
+
+struct RoundRow {
+  int64_t round = 0;             // from 1
+  double loss = 0.0;             // mean over all SGD steps of the round
+  double noisy_accuracy = -1.0;  // of the smoothed model on a test subset; negative: not evaluated
+  double perturbation_mean = 0.0;  // |x_adv - x| / epsilon
+  double perturbation_p95 = 0.0;
+  double probability_drop = 0.0;  // fall of the true class's smoothed probability by the attack
+  int64_t dropped = 0;            // clients whose weights were not finite
+  double seconds = 0.0;
+};
+
+std::string round_header();
+std::string format_round(const RoundRow& row);
+
+/// Strict but for a last line without its end, which is left out.
+std::vector<RoundRow> parse_rounds(std::string_view text, const std::string& name);
+std::vector<RoundRow> read_rounds(const std::filesystem::path& path);
+
+}  // namespace fedsmooth

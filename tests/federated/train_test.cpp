@@ -1,0 +1,231 @@
+#include "fedsmooth/federated/train.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/model/architectures.h"
+
+namespace fedsmooth {
+namespace {
+
+const Dataset& shapes() {
+  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
+  return data;
+}
+
+const Network& small_network() {
+  static const Network network = [] {
+    ModelOptions options{"small"};
+    set_default_normalization(options, "shapes", 3);
+    return build_network(options, {3, 32, 32}, 10);
+  }();
+  return network;
+}
+
+LocalTask small_task(Method method) {
+  LocalTask task{small_network(), shapes(), /*augment=*/true, method};
+  task.local = {.steps = 3, .batch = 8, .learning_rate = 0.05};
+  return task;
+}
+
+Partition partition(PartitionKind kind, int64_t clients = 12) {
+  PartitionOptions o;
+  o.kind = kind;
+  o.clients = clients;
+  o.samples_per_client = 40;
+  return Partition(o, shapes().labels, 10, 0);
+}
+
+ServerState start() { return {0, initial_weights(small_network(), Key{1}), {}}; }
+
+Weights train_with(Executor& executor, const LocalTask& task, TrainOptions options,
+                   const Partition& p) {
+  ServerState state = start();
+  train(task, options, p, executor, state, [](const auto&, const auto&) { return true; });
+  return state.global;
+}
+
+void expect_same(const Weights& a, const Weights& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+}
+
+const TrainOptions kTwoRounds = {.rounds = 2, .clients_per_round = 5};
+
+// One client that holds everything is plain SGD, written out here without our classes. The
+// average's fixed point keeps the bits of every weight of at least 2^-27.
+TEST(TrainTest, OneClientIsPlainSgd) {
+  LocalTask task = small_task(Method::kStandard);
+  task.augment = false;
+  task.local.batch = 600;  // the whole set, so that the order does not matter to what is drawn
+  SerialExecutor executor;
+  TrainOptions options{.rounds = 1, .clients_per_round = 1};
+  const Weights found = train_with(executor, task, options, partition(PartitionKind::kWhole, 1));
+
+  Weights weights = start().global, velocity;
+  const Cohort cohort = sample_cohort(partition(PartitionKind::kWhole, 1), 1, 0, 0);
+  ASSERT_EQ(cohort.images[0].size(), 600U);
+  for (Tensor& w : weights) w.requires_grad_(true);
+  for (int64_t step = 0; step < task.local.steps; ++step) {
+    // The same images in another order give the same loss up to rounding.
+    const Tensor x = shapes().images.to(at::kFloat).div(255);
+    const Tensor loss =
+        at::cross_entropy_loss(forward(small_network(), weights, x), shapes().labels);
+    const auto gradients = torch::autograd::grad({loss}, weights);
+    at::NoGradGuard no_grad;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const Tensor g = gradients[i] + 1e-4 * weights[i];
+      if (step == 0) velocity.push_back(g);
+      if (step > 0) velocity[i] = 0.9 * velocity[i] + g;
+      weights[i].sub_(0.05 * velocity[i]);
+    }
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_LT((found[i] - weights[i]).abs().max().item<double>(), 1e-5) << i;
+  }
+}
+
+TEST(TrainTest, TheAverageOfOneClientKeepsItsBits) {
+  const LocalTask task = small_task(Method::kSmoothAdv);
+  const Partition p = partition(PartitionKind::kWhole, 1);
+  const Weights global = start().global;
+  const Update update = local_train(task, global, 0, p.images(0), 0);
+  FixedPointSum sum;
+  sum.add(update.weights, 1.0);
+  const Weights average = sum.average(global);
+  for (size_t i = 0; i < average.size(); ++i) {
+    const Tensor large = update.weights[i].abs().ge(std::pow(2.0, -27));
+    EXPECT_TRUE(at::equal(average[i].masked_select(large), update.weights[i].masked_select(large)));
+  }
+}
+
+TEST(TrainTest, ThreadsChangeNothing) {
+  for (const Method method :
+       {Method::kStandard, Method::kAdversarial, Method::kGaussian, Method::kSmoothAdv}) {
+    const LocalTask task = small_task(method);
+    const Partition p = partition(PartitionKind::kMajorClass);
+    SerialExecutor serial;
+    const Weights expected = train_with(serial, task, kTwoRounds, p);
+    for (const int threads : {1, 3}) {
+      ThreadedExecutor threaded(threads);
+      expect_same(train_with(threaded, task, kTwoRounds, p), expected);
+    }
+  }
+}
+
+TEST(TrainTest, TheCohortsOrderChangesNothing) {
+  const LocalTask task = small_task(Method::kGaussian);
+  const Partition p = partition(PartitionKind::kIid);
+  Cohort cohort = sample_cohort(p, 4, 0, 0), reversed = cohort;
+  std::reverse(reversed.clients.begin(), reversed.clients.end());
+  std::reverse(reversed.images.begin(), reversed.images.end());
+  SerialExecutor executor;
+  const Weights global = start().global;
+  expect_same(executor.run(task, global, cohort, 0).sum.average(global),
+              executor.run(task, global, reversed, 0).sum.average(global));
+}
+
+TEST(TrainTest, MethodsAndEstimatorsDiffer) {
+  SerialExecutor executor;
+  const Partition p = partition(PartitionKind::kIid);
+  std::vector<Weights> results;
+  for (const Method method :
+       {Method::kStandard, Method::kAdversarial, Method::kGaussian, Method::kSmoothAdv}) {
+    results.push_back(train_with(executor, small_task(method), kTwoRounds, p));
+  }
+  LocalTask one_point = small_task(Method::kSmoothAdv);
+  one_point.attack.estimator = Estimator::kOnePoint;
+  results.push_back(train_with(executor, one_point, kTwoRounds, p));
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) EXPECT_FALSE(at::equal(results[i][0], results[j][0])) << i << j;
+  }
+}
+
+TEST(TrainTest, CohortsAreDrawnWithoutReplacement) {
+  const Partition p = partition(PartitionKind::kIid);
+  std::vector<int> times(12, 0);
+  for (int64_t t = 0; t < 600; ++t) {
+    const Cohort cohort = sample_cohort(p, 3, 0, t);
+    EXPECT_EQ(std::set<int64_t>(cohort.clients.begin(), cohort.clients.end()).size(), 3U);
+    EXPECT_EQ(cohort.total, 120);
+    for (const int64_t k : cohort.clients) ++times[k];
+  }
+  // Each client 150 times on average, standard deviation sqrt(600 / 4 * 3 / 4) = 10.6.
+  for (const int count : times) EXPECT_NEAR(count, 150, 5 * 10.6);
+}
+
+TEST(TrainTest, TheAverageFollowsTheNumberOfImages) {
+  const Weights a = {at::full({2}, 1.0)}, b = {at::full({2}, 4.0)};
+  FixedPointSum sum;
+  sum.add(a, 0.75);
+  sum.add(b, 0.25);
+  EXPECT_EQ(sum.kept_share(), 1.0);
+  EXPECT_TRUE(at::equal(sum.average(a)[0], at::full({2}, 1.75)));
+}
+
+TEST(TrainTest, ABrokenClientIsLeftOutAndCounted) {
+  const Weights good = {at::full({2}, 1.5)};
+  for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY), 5000.0}) {
+    FixedPointSum sum;
+    sum.add(good, 0.5);
+    sum.add({at::tensor({1.0f, static_cast<float>(bad)})}, 0.5);
+    EXPECT_EQ(sum.dropped(), 1);
+    EXPECT_EQ(sum.kept_share(), 0.5);
+    EXPECT_TRUE(at::equal(sum.average(good)[0], good[0]));
+  }
+}
+
+TEST(TrainTest, ADivergingRunEndsInAMessage) {
+  LocalTask task = small_task(Method::kStandard);
+  task.local.learning_rate = 1e6;
+  SerialExecutor executor;
+  try {
+    train_with(executor, task, {.rounds = 20, .clients_per_round = 2},
+               partition(PartitionKind::kIid));
+    FAIL() << "it did not diverge";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("learning_rate"), std::string::npos);
+  }
+}
+
+TEST(TrainTest, SchedulesAndWarmUpMoveWithTheRound) {
+  LocalTask task = small_task(Method::kSmoothAdv);
+  task.attack.epsilon = 1.0;
+  task.attack.warmup_rounds = 4;
+  TrainOptions o{.rounds = 100, .schedule = Schedule::kStep};
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 0).attack.epsilon, 0.25);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 3).attack.epsilon, 1.0);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 49).local.learning_rate, 0.05);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.005);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 75).local.learning_rate, 0.0005);
+  o.schedule = Schedule::kCosine;
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.025);
+}
+
+TEST(TrainTest, TelemetrySeesTheAttack) {
+  const LocalTask task = small_task(Method::kSmoothAdv);
+  const Update update =
+      local_train(task, start().global, 3, partition(PartitionKind::kIid).images(3), 0);
+  EXPECT_EQ(update.telemetry.attacked, 8);
+  EXPECT_EQ(update.telemetry.steps, 3);
+  EXPECT_GT(update.telemetry.mean_perturbation(), 0.5);
+  EXPECT_LE(update.telemetry.mean_perturbation(), 1.0 + 1e-6);
+  EXPECT_GT(update.telemetry.mean_drop(), 0.0);
+  EXPECT_NEAR(update.telemetry.mean_loss(), std::log(10.0), 0.3);
+}
+
+TEST(TrainTest, ACohortLargerThanTheClientsIsRefused) {
+  EXPECT_THROW(check_train_options({.clients_per_round = 13}, partition(PartitionKind::kIid)),
+               Error);
+}
+
+}  // namespace
+}  // namespace fedsmooth
