@@ -45,8 +45,7 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o, 
 }
 
 // What the rows are about. `planned` images are certified by all shards together.
-nlohmann::json describe(const Subject& subject, const Dataset& data, Shard shard,
-                        int64_t planned) {
+nlohmann::json describe(const Subject& subject, const Dataset& data, Shard shard, int64_t planned) {
   const Experiment& e = subject.experiment;
   const bool one_sided = e.certify.radius == RadiusKind::kOneSided;
   return {{"model_sha256", subject.sha256},

@@ -167,10 +167,6 @@ void watch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void refuse_overrides(const Overrides& overrides) {
-  if (!overrides.empty()) throw Error("--{}: this command reads no experiment", overrides[0].first);
-}
-
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Certifiably robust federated learning."};
   app.name("fedsmooth");
@@ -197,6 +193,9 @@ int run_command_line(int argc, char** argv) {
     app.parse(reversed_words(argc, argv));
   } catch (const CLI::Success& help) {
     return app.exit(help);
+  } catch (const CLI::ArgumentMismatch&) {
+    // Only an option at the very end lacks its value; CLI11 does not name those that it hides.
+    throw Error("{}: needs a value", argv[argc - 1]);
   } catch (const CLI::ParseError& error) {
     throw Error("{}", error.what());
   }

@@ -73,9 +73,6 @@ struct Interrupted {
   std::string message;
 };
 
-/// Refuses overrides in commands that read no experiment.
-void refuse_overrides(const Overrides& overrides);
-
 /// Parses the command line, runs the command and returns its exit status.
 int run_command_line(int argc, char** argv);
 

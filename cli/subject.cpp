@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/config/run.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -17,12 +18,7 @@ bool given(const Overrides& overrides, const std::string& key) {
 
 fs::path find_model(const fs::path& path) {
   if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
-  if (!fs::is_directory(path)) return path;
-  const fs::path model = path / "model.safetensors";
-  if (!fs::exists(path / "experiment.toml") || !fs::exists(model)) {
-    throw Error("{}: no run here; it needs experiment.toml and model.safetensors", path.string());
-  }
-  return model;
+  return fs::is_directory(path) ? open_run(path).folder / "model.safetensors" : path;
 }
 
 double settle_sigma(const Subject& subject, double trained, bool smoothing_given, bool is_run) {

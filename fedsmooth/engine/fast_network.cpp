@@ -28,8 +28,7 @@ Tensor view(const float* data, int64_t rows, int64_t columns) {
 // The right side of a product, [depth, columns], as panels; columns are padded with zeros to a
 // multiple of 16. Not a BLAS: in some of them a row's result depends on its place among the rows.
 struct PackedMatrix {
-  explicit PackedMatrix(const Tensor& matrix)
-      : depth(matrix.size(0)), columns(matrix.size(1)) {
+  explicit PackedMatrix(const Tensor& matrix) : depth(matrix.size(0)), columns(matrix.size(1)) {
     const Tensor padded = at::constant_pad_nd(matrix, {0, (columns + 15) / 16 * 16 - columns});
     panels = pack_panels(padded.unsqueeze(0));  // [panels, 1, depth, width]
     width = panels.size(3);
@@ -119,7 +118,8 @@ int64_t images_at_a_time(int64_t batch, int64_t floats_per_image) {
 
 Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t batch, bool relu,
                  Weights::const_iterator& next) {
-  const PackedMatrix matrix(next->permute({2, 3, 1, 0}).reshape({-1, layer.outputs}));  // [k k C, K]
+  const PackedMatrix matrix(
+      next->permute({2, 3, 1, 0}).reshape({-1, layer.outputs}));  // [k k C, K]
   ++next;
   const Tensor bias = bias_of(layer, next);
   const int64_t height = in[1] + 2 * layer.padding, width = in[2] + 2 * layer.padding;

@@ -37,8 +37,8 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
   }
   return [module, name = path.string()](const Tensor& images) mutable -> Tensor {
     torch::NoGradGuard no_grad;
-    // The optimising executor rewrites the graph after its first runs; f must stay one function. The
-    // switch is each thread's own.
+    // The optimising executor rewrites the graph after its first runs; f must stay one function.
+    // The switch is each thread's own.
     torch::jit::setGraphExecutorOptimize(false);
     torch::jit::IValue output;
     try {

@@ -62,7 +62,7 @@ TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
   for (const std::string command : {"train", "certify", "predict", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
-  for (const std::string command : {"recertify", "plot", "report"}) {
+  for (const std::string command : {"merge", "recertify", "plot", "report"}) {
     EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
 }
@@ -78,6 +78,7 @@ TEST_F(CommandsTest, UnknownOptionsAreRefused) {
   expect_refused(run("report x --certify.n=3"), "report reads no experiment");
   write_file(path("e.toml"), "");
   expect_refused(run("show " + path("e.toml") + " more"), "more: unexpected argument");
+  expect_refused(run("show " + path("e.toml") + " --certify.n"), "--certify.n: needs a value");
 }
 
 TEST_F(CommandsTest, EveryCommandChecksTheDevice) {

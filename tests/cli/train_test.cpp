@@ -1,0 +1,99 @@
+// train, as a user runs it: killed, interrupted, resumed, refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/report/rounds.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainCommandTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    write_file(path("e.toml"),
+               "[data]\nname = 'shapes'\n"
+               "[partition]\nclients = 20\nsamples_per_client = 50\n"
+               "[model]\nname = 'small'\n"
+               "[train]\nrounds = 8\nclients_per_round = 3\ncheckpoint_every = 2\n"
+               "server_momentum = 0.5\n"
+               "[train.local]\nsteps = 4\nbatch = 10\n");
+  }
+
+  std::string train(const std::string& run, const std::string& more = "") const {
+    return "train " + path("e.toml") + " --out " + path(run) + " " + more;
+  }
+
+  std::string model_of(const std::string& run) const {
+    return sha256(read_file(path(run + "/model.safetensors")));
+  }
+};
+
+TEST_F(TrainCommandTest, WritesARunFolder) {
+  const Outcome done = run(train("run", "--json --train.evaluate_every=4 --train.rounds=4"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(nlohmann::json::parse(done.out)["rounds"], 4);
+  for (const std::string file : {"experiment.toml", "provenance.json", "model.safetensors", "DONE",
+                                 "checkpoint/state.safetensors"}) {
+    EXPECT_TRUE(fs::exists(path("run/" + file))) << file;
+  }
+  const auto rows = read_rounds(path("run/rounds.tsv"));
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_LT(rows[0].noisy_accuracy, 0);
+  EXPECT_GE(rows[3].noisy_accuracy, 0);
+  EXPECT_GT(rows[0].perturbation_mean, 0.5);
+  const Outcome certified =
+      run("certify " + path("run") + " --json --certify.n=200 --every 400 --n0 20");
+  EXPECT_EQ(certified.status, 0) << certified.err;
+  EXPECT_TRUE(fs::exists(path("run/certificates.tsv")));
+}
+
+TEST_F(TrainCommandTest, KilledAndResumedIsTheSameModel) {
+  ASSERT_EQ(run(train("whole", "--threads 1")).status, 0);
+  for (const int64_t at : {1, 4, 7}) {
+    const pid_t child = start(train("killed", "--threads 2 --resume"));
+    wait_for_rows(path("killed/rounds.tsv"), at);
+    ::kill(child, SIGKILL);
+    finish(child);
+  }
+  ASSERT_EQ(run(train("killed", "--resume")).status, 0);
+  EXPECT_EQ(model_of("killed"), model_of("whole"));
+  EXPECT_EQ(read_rounds(path("killed/rounds.tsv")).size(), 8U);
+}
+
+TEST_F(TrainCommandTest, InterruptedSavesAndGoesOn) {
+  ASSERT_EQ(run(train("whole")).status, 0);
+  const pid_t child = start(train("stopped"));
+  wait_for_rows(path("stopped/rounds.tsv"), 1);
+  ::kill(child, SIGINT);
+  const Outcome stopped = finish(child);
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_FALSE(fs::exists(path("stopped/DONE")));
+  expect_refused(run("certify " + path("stopped")), "unfinished");
+  ASSERT_EQ(run(train("stopped", "--resume")).status, 0);
+  EXPECT_EQ(model_of("stopped"), model_of("whole"));
+}
+
+TEST_F(TrainCommandTest, RefusesTheUsersMistakes) {
+  ASSERT_EQ(run(train("run", "--train.rounds=1")).status, 0);
+  expect_refused(run(train("run", "--train.rounds=1")), "exists");
+  expect_refused(run(train("run", "--train.rounds=2 --resume")), "rounds = 1");
+  EXPECT_EQ(run(train("run", "--train.rounds=1 --resume")).status, 0);
+  expect_refused(run(train("x", "--train.clients_per_round=21")), "there are 20 clients");
+  expect_refused(run(train("x", "--train.local.learning_rate=0")), "must be positive");
+  expect_refused(run(train("x", "--attack.estimator=three-point")), "must be stochastic");
+  expect_refused(run(train("x", "--smoothing.sigma=-0.5")), "must be positive");
+  expect_refused(run(train("x", "--partition.samples_per_client=20000")), "there are 10000");
+  expect_refused(run(train("x", "--data.name=cifar10 --data.root=" + path("none"))), "none");
+  EXPECT_FALSE(fs::exists(path("x")));
+  expect_refused(run(train("d", "--train.local.learning_rate=1e6 --train.method=standard")),
+                 "learning_rate");
+  EXPECT_FALSE(fs::exists(path("d/DONE")));
+}
+
+}  // namespace
+}  // namespace fedsmooth
