@@ -1,5 +1,6 @@
 // Parts on one core: noise against at::randn, and the networks per image.
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <benchmark/benchmark.h>
 
 #include "fedsmooth/base/parallel.h"
@@ -39,7 +40,7 @@ Model named_model(const std::string& name) {
 }
 
 void base_classifier_images(benchmark::State& state, const std::string& name) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   const BaseClassifier f = base_classifier(named_model(name));
   const Classifier classify = f.make();
   const Tensor images = at::rand({f.batch, 3, 32, 32});
@@ -50,7 +51,7 @@ BENCHMARK_CAPTURE(base_classifier_images, alexnet, "alexnet");
 BENCHMARK_CAPTURE(base_classifier_images, small, "small");
 
 void libtorch_images(benchmark::State& state, const std::string& name) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   const Model model = named_model(name);
   const Tensor images = at::rand({kImages, 3, 32, 32});
   for (auto _ : state) {

@@ -1,6 +1,7 @@
 #include "fedsmooth/attack/smooth_adv.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 namespace fedsmooth {
@@ -37,7 +38,7 @@ Tensor true_class_probability(const Classifier& f, const Tensor& x, const Tensor
 
 Tensor stochastic_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
                            const Tensor& noise) {
-  at::AutoGradMode enable(true);
+  c10::AutoGradMode enable(true);
   const Tensor input = x.detach().requires_grad_(true);
   const Tensor g = true_class_probability(f, input, y, noise).mean(1).clamp_min(1e-20);
   return torch::autograd::grad({-g.log().sum()}, {input})[0];
@@ -45,13 +46,13 @@ Tensor stochastic_gradient(const Classifier& f, const Tensor& x, const Tensor& y
 
 Tensor one_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
                           const Tensor& noise, double sigma) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   return against_weighted_noise(noise, true_class_probability(f, x, y, noise), sigma);
 }
 
 Tensor two_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
                           const Tensor& noise, double sigma) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   const Tensor at_x = true_class_probability(f, x, y, at::zeros_like(noise.narrow(1, 0, 1)));
   return against_weighted_noise(noise, true_class_probability(f, x, y, noise) - at_x, sigma);
 }
@@ -71,7 +72,7 @@ Tensor smooth_adv(const Classifier& f, const Tensor& x, const Tensor& y, const T
   Tensor x_adv = x;
   for (int64_t step = 0; step < o.steps; ++step) {
     Tensor g = estimate_gradient(f, x_adv, y, noise, sigma, o.estimator);
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     // A zero gradient (a saturated network) moves nothing.
     if (o.normalize) g = g / l2_norm(g).clamp_min(1e-30);
     // Clip first: the projection then moves towards x, which is inside the box, and stays there.

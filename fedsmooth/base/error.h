@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>  // join
 
 #include <stdexcept>
 #include <string>

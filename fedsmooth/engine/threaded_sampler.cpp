@@ -1,6 +1,7 @@
 #include "fedsmooth/engine/threaded_sampler.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +24,7 @@ Votes ThreadedSampler::count(const Tensor& x, double sigma, int64_t n, Stream st
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
   workers_.run([&](int worker) {
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     Tensor& noisy = noisy_[worker];
     if (!noisy.defined()) noisy = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
     Votes votes(classes_, 0);

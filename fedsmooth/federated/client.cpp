@@ -1,6 +1,7 @@
 #include "fedsmooth/federated/client.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ class Sgd {
 
   void step(const Tensor& loss) {
     const auto gradients = torch::autograd::grad({loss}, trained_);
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     for (size_t i = 0; i < trained_.size(); ++i) {
       const Tensor g = gradients[i].add(trained_[i], options_.weight_decay);
       velocity_[i] = velocity_[i].defined() ? velocity_[i].mul_(options_.momentum).add_(g) : g;
@@ -90,7 +91,7 @@ class Sgd {
 
 void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, const Tensor& y,
                    const Tensor& noise, double epsilon, Telemetry& telemetry) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   const Tensor before = true_class_probability(f, x, y, noise).mean(1);
   const Tensor after = true_class_probability(f, x_adv, y, noise).mean(1);
   telemetry.drop += (before - after).to(at::kDouble).sum().item<double>();
@@ -144,7 +145,7 @@ Update local_train(const LocalTask& task, const Weights& global, int64_t k,
                                           /*record=*/i == 0, telemetry);
     const Tensor labels = y.repeat_interleave(examples.size(0) / y.size(0));
     for (int64_t pass = 0; pass < task.local.passes; ++pass) {
-      at::AutoGradMode enable(true);
+      c10::AutoGradMode enable(true);
       const Tensor logits =
           forward_training(task.network, weights, examples,
                            streams.of(Purpose::kDropout, i * task.local.passes + pass));

@@ -1,6 +1,7 @@
 #include "fedsmooth/smoothing/sampler.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +51,7 @@ SerialSampler::SerialSampler(const BaseClassifier& f)
     : classifier_(f.make()), classes_(f.classes), batch_(f.batch) {}
 
 Votes SerialSampler::count(const Tensor& x, double sigma, int64_t n, Stream stream) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   if (!noisy_.defined()) noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
   Votes votes(classes_, 0);
   add_votes(classifier_, x, sigma, stream, 0, n, noisy_, votes);
@@ -90,7 +91,7 @@ void check_positions(const Classifier& classifier, const Tensor& inputs, const T
 }  // namespace
 
 std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
-  at::NoGradGuard no_grad;
+  c10::NoGradGuard no_grad;
   const Classifier classifier = f.make();
   Tensor inputs = at::zeros({f.batch, shape[0], shape[1], shape[2]});
   const Tensor grey = at::full(shape, 0.5);

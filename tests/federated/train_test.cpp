@@ -1,6 +1,7 @@
 #include "fedsmooth/federated/train.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -80,7 +81,7 @@ TEST(TrainTest, OneClientIsPlainSgd) {
     const Tensor loss =
         at::cross_entropy_loss(forward(small_network(), weights, x), shapes().labels);
     const auto gradients = torch::autograd::grad({loss}, weights);
-    at::NoGradGuard no_grad;
+    c10::NoGradGuard no_grad;
     for (size_t i = 0; i < weights.size(); ++i) {
       const Tensor g = gradients[i] + 1e-4 * weights[i];
       if (step == 0) velocity.push_back(g);
