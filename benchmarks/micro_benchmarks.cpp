@@ -1,7 +1,7 @@
 // Parts on one core: noise against at::randn, and the networks per image.
 #include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
 #include <benchmark/benchmark.h>
+#include <c10/core/GradMode.h>
 
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/random.h"
