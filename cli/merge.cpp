@@ -23,13 +23,6 @@ json take_shard(json identity, std::string& shard, const fs::path& table) {
   return identity;
 }
 
-std::string first_difference(const json& a, const json& b) {
-  for (const auto& [key, value] : a.items()) {
-    if (!b.contains(key) || b[key] != value) return key;
-  }
-  return "its description";
-}
-
 void check_all_shards(const std::set<std::string>& shards) {
   const std::string of = shards.begin()->substr(shards.begin()->find('/'));
   for (const std::string& shard : shards) {
@@ -68,7 +61,7 @@ int run_merge(const std::vector<std::string>& paths, const fs::path& out, const 
     if (first.is_null()) first = sidecar;
     if (sidecar["identity"] != first["identity"]) {
       throw Error("{}: does not belong to {}: they differ in {}", table.string(), paths[0],
-                  first_difference(first["identity"], sidecar["identity"]));
+                  identity_difference(first["identity"], sidecar["identity"]));
     }
     if (!shards.insert(shard).second) {
       throw Error("{}: shard {} is there twice", table.string(), shard);

@@ -21,18 +21,17 @@ std::string format_table(const std::vector<CertificateRow>& rows) {
   return text;
 }
 
-// The first member in which two identities differ.
-std::string difference(const json& a, const json& b) {
-  for (const auto& [key, value] : a.items()) {
-    if (!b.contains(key) || b[key] != value) {
-      return fmt::format("{} is {} there and {} here", key,
-                         b.contains(key) ? b[key].dump() : "unset", value.dump());
+}  // namespace
+
+std::string identity_difference(const json& here, const json& there) {
+  for (const auto& [key, value] : here.items()) {
+    if (!there.contains(key)) return fmt::format("{}: unset there, {} here", key, value.dump());
+    if (there[key] != value) {
+      return fmt::format("{}: {} there, {} here", key, there[key].dump(), value.dump());
     }
   }
-  return "it has more keys";
+  return "keys that only one of them has";
 }
-
-}  // namespace
 
 std::filesystem::path sidecar_path(const std::filesystem::path& table) {
   if (table.extension() != ".tsv") {
@@ -71,8 +70,8 @@ CertificateFile::CertificateFile(std::filesystem::path table, const json& sideca
     }
     const json old = read_sidecar(table_)["identity"];
     if (old != sidecar["identity"]) {
-      throw Error("{}: holds another certification: {}", table_.string(),
-                  difference(sidecar["identity"], old));
+      throw Error("{}: holds another certification, which differs in {}", table_.string(),
+                  identity_difference(sidecar["identity"], old));
     }
     rows_ = read_certificates(table_);
     write_file(table_, format_table(rows_));

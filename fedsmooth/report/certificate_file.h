@@ -17,6 +17,9 @@ std::filesystem::path sidecar_path(const std::filesystem::path& table);
 /// The JSON beside a table; an Error if it is missing or no JSON object with an "identity".
 nlohmann::json read_sidecar(const std::filesystem::path& table);
 
+/// The first member in which two identities differ, with both values.
+std::string identity_difference(const nlohmann::json& here, const nlohmann::json& there);
+
 /// Version, commit, LibTorch, date: who wrote a file.
 nlohmann::json build_provenance();
 
