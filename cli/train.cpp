@@ -126,10 +126,11 @@ int run_train(const Experiment& e, const fs::path& folder, bool resume, const Co
         [&](const ServerState& now, const RoundReport& report) {
           RoundRow row{report.round,
                        report.telemetry.mean_loss(),
-                       -1.0,
+                       std::nullopt,
                        report.telemetry.mean_perturbation(),
                        report.telemetry.p95_perturbation(),
                        report.telemetry.mean_drop(),
+                       report.telemetry.mean_cosine(),
                        report.dropped};
           if (options.evaluate_every > 0 && now.round % options.evaluate_every == 0) {
             row.noisy_accuracy = noisy_accuracy(model(), training.test, e.seed, threads);

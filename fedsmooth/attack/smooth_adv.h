@@ -20,10 +20,11 @@ enum class Estimator {
 struct AttackOptions {
   Estimator estimator = Estimator::kStochastic;
   int64_t steps = 2;
-  double epsilon = 0.5;       // l2, in units of the [0, 1] image: the paper's 128/256
-  double step_size = 0.0;     // 0: 2 epsilon / steps
-  bool normalize = true;      // unit gradient per image
-  int64_t warmup_rounds = 0;  // training: epsilon grows to its value over so many rounds
+  double epsilon = 0.5;         // l2, in units of the [0, 1] image: the paper's 128/256
+  double step_size = 0.0;       // 0: 2 epsilon / steps
+  bool normalize = true;        // unit gradient per image
+  int64_t warmup_rounds = 0;    // training: epsilon grows to its value over so many rounds
+  bool measure_cosine = false;  // training: compare the one-point with the true gradient
 };
 
 /// [F(x + noise_i)_y] as [B, m]: x [B, C, H, W] or broadcastable, y [B], noise [B, m, C, H, W].

@@ -59,6 +59,7 @@ std::vector<Field> fields(Experiment& e) {
       automatic("attack.step_size", e.attack.step_size),
       boolean("attack.normalize", e.attack.normalize),
       count("attack.warmup_rounds", e.attack.warmup_rounds, 0),
+      boolean("attack.measure_cosine", e.attack.measure_cosine),
       choice<Mode>("train.mode", e.train.mode,
                    {{"federated", Mode::kFederated}, {"centralized", Mode::kCentralized}}),
       choice<Method>("train.method", e.train.method,

@@ -52,6 +52,8 @@ class Shuffled {
   int64_t epoch_ = 0;
 };
 
+constexpr int64_t kReferenceNoises = 64;
+
 // sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
 Tensor draw_noise(const Tensor& x, const SmoothingOptions& o, Stream stream) {
   Tensor noise = at::empty({x.size(0), o.m, x.size(1), x.size(2), x.size(3)});
@@ -105,6 +107,19 @@ void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, co
   telemetry.attacked += x.size(0);
 }
 
+// How far the one-point estimate from m noises points in the direction of the gradient, which is
+// taken as the mean over many more noises.
+void compare_gradients(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
+                       const Tensor& noise, Stream stream, Telemetry& telemetry) {
+  const Tensor many = draw_noise(x, {task.smoothing.sigma, kReferenceNoises}, stream);
+  const Tensor truth = stochastic_gradient(f, x, y, many);
+  const Tensor estimate = one_point_gradient(f, x, y, noise, task.smoothing.sigma);
+  const Tensor norms = (l2_norm(truth) * l2_norm(estimate)).flatten().clamp_min(1e-30);
+  const Tensor cosine = (truth * estimate).flatten(1).sum(1) / norms;
+  telemetry.cosine += cosine.to(at::kDouble).sum().item<double>();
+  telemetry.compared += x.size(0);
+}
+
 // SmoothAdv(theta, b) up to its list L: noisy adversarial examples [B m, C, H, W].
 Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
                      Stream stream, bool record, Telemetry& telemetry) {
@@ -143,6 +158,10 @@ Update local_train(const LocalTask& task, const Weights& global, int64_t k,
     // The attack is looked at once a round and client: it costs two more forward passes.
     const Tensor examples = list_examples(task, f, x, y, streams.of(Purpose::kTraining, i),
                                           /*record=*/i == 0, telemetry);
+    if (i == 0 && task.attack.measure_cosine && task.method == Method::kSmoothAdv) {
+      const Tensor noise = draw_noise(x, task.smoothing, streams.of(Purpose::kTraining, i));
+      compare_gradients(task, f, x, y, noise, streams.of(Purpose::kAttack, i), telemetry);
+    }
     const Tensor labels = y.repeat_interleave(examples.size(0) / y.size(0));
     for (int64_t pass = 0; pass < task.local.passes; ++pass) {
       c10::AutoGradMode enable(true);
@@ -164,6 +183,8 @@ void Telemetry::add(const Telemetry& other) {
   perturbation += other.perturbation;
   drop += other.drop;
   attacked += other.attacked;
+  cosine += other.cosine;
+  compared += other.compared;
   for (size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
 }
 
@@ -177,6 +198,11 @@ double Telemetry::mean_perturbation() const {
 
 double Telemetry::mean_drop() const {
   return drop / static_cast<double>(std::max<int64_t>(1, attacked));
+}
+
+std::optional<double> Telemetry::mean_cosine() const {
+  if (compared == 0) return std::nullopt;
+  return cosine / static_cast<double>(compared);
 }
 
 double Telemetry::p95_perturbation() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "fedsmooth/attack/smooth_adv.h"
 #include "fedsmooth/data/dataset.h"
@@ -53,6 +54,8 @@ struct Telemetry {
   double perturbation = 0.0;  // sum over images of |x_adv - x| / epsilon
   double drop = 0.0;          // sum over images of the fall of the true class's mean probability
   int64_t attacked = 0;       // images
+  double cosine = 0.0;        // sum over images of that between one-point and true gradient
+  int64_t compared = 0;       // images
   std::array<int64_t, kBins + 1> histogram = {};
 
   void add(const Telemetry& other);
@@ -60,6 +63,7 @@ struct Telemetry {
   double mean_perturbation() const;
   double p95_perturbation() const;
   double mean_drop() const;
+  std::optional<double> mean_cosine() const;  // if it was measured
 };
 
 struct Update {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,20 +10,21 @@
 namespace fedsmooth {
 
 struct RoundRow {
-  int64_t round = 0;             // from 1
-  double loss = 0.0;             // mean over all SGD steps of the round
-  double noisy_accuracy = -1.0;  // of the smoothed model on a test subset; negative: not evaluated
-  double perturbation_mean = 0.0;  // |x_adv - x| / epsilon
+  int64_t round = 0;                     // from 1
+  double loss = 0.0;                     // mean over all SGD steps of the round
+  std::optional<double> noisy_accuracy;  // of the smoothed model on a test subset, if evaluated
+  double perturbation_mean = 0.0;        // |x_adv - x| / epsilon; 0 without an attack
   double perturbation_p95 = 0.0;
   double probability_drop = 0.0;  // fall of the true class's smoothed probability by the attack
-  int64_t dropped = 0;            // clients whose weights were not finite
+  std::optional<double> gradient_cosine;  // of the one-point to the true gradient, if measured
+  int64_t dropped = 0;                    // clients whose weights were not finite
   double seconds = 0.0;
 };
 
 std::string round_header();
 std::string format_round(const RoundRow& row);
 
-/// Strict but for a last line without its end, which is left out.
+/// See tsv.h.
 std::vector<RoundRow> parse_rounds(std::string_view text, const std::string& name);
 std::vector<RoundRow> read_rounds(const std::filesystem::path& path);
 

@@ -43,8 +43,8 @@ TEST_F(TrainCommandTest, WritesARunFolder) {
   }
   const auto rows = read_rounds(path("run/rounds.tsv"));
   ASSERT_EQ(rows.size(), 4U);
-  EXPECT_LT(rows[0].noisy_accuracy, 0);
-  EXPECT_GE(rows[3].noisy_accuracy, 0);
+  EXPECT_FALSE(rows[0].noisy_accuracy);
+  EXPECT_TRUE(rows[3].noisy_accuracy);
   EXPECT_GT(rows[0].perturbation_mean, 0.5);
   const Outcome certified =
       run("certify " + path("run") + " --json --certify.n=200 --every 400 --n0 20");

@@ -90,6 +90,7 @@ epsilon = 1
 step_size = 0.01
 normalize = false
 warmup_rounds = 5
+measure_cosine = true
 [train]
 mode = "centralized"
 method = "gaussian"
