@@ -1,15 +1,18 @@
-// fedsmooth bench certify [EXPERIMENT.toml]: throughput of this build on this machine, as JSON.
+// fedsmooth bench train|certify [EXPERIMENT.toml]: throughput of this build on this machine, as
+// JSON.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 
 namespace fedsmooth::cli {
@@ -17,6 +20,7 @@ namespace {
 
 constexpr int kRepeats = 5;
 constexpr double kSecondsPerRepeat = 1.0;
+constexpr int64_t kClientsPerThread = 2;
 
 double seconds_for(Sampler& sampler, const Tensor& image, double sigma, int64_t n) {
   const auto start = std::chrono::steady_clock::now();
@@ -62,6 +66,66 @@ int bench_certify(const Experiment& experiment, const Common& common) {
   return 0;
 }
 
+// As many random images as the experiment's clients hold: the time does not depend on them.
+Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
+  Dataset data;
+  Tensor pixels = at::empty({count, shape[0], shape[1], shape[2]});
+  fill_uniform({make_key(0, Purpose::kProbe)}, 0, pixels.data_ptr<float>(), pixels.numel());
+  data.images = pixels.mul_(255).to(at::kByte);
+  data.labels = at::arange(count, at::kLong).remainder(classes);
+  return data;
+}
+
+// Seconds per client and local step of rounds with a few clients for each thread.
+int bench_train(const Experiment& e, const Common& common) {
+  const int threads = thread_count(common);
+  const Shape shape = {3, 32, 32};
+  const int64_t classes = 10, samples = e.partition.samples_per_client;
+  ModelOptions options = e.model;
+  set_default_normalization(options, e.data.name, shape[0]);
+  const Network network = build_network(options, shape, classes);
+  const Dataset data = random_images(samples, shape, classes);
+  const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
+  LocalTask task{network,     data,     e.data.augment, e.train.method,
+                 e.smoothing, e.attack, e.train.local,  e.seed};
+
+  Cohort cohort;
+  for (int64_t k = 0; k < kClientsPerThread * threads; ++k) {
+    cohort.clients.push_back(k);
+    cohort.images.push_back(std::vector<int64_t>(samples));
+    std::iota(cohort.images.back().begin(), cohort.images.back().end(), int64_t{0});
+    cohort.total += samples;
+  }
+  ThreadedExecutor executor(threads);
+  std::vector<double> seconds;
+  for (int64_t t = 0; t <= kRepeats; ++t) {
+    task.local.steps = t == 0 ? 1 : e.train.local.steps;  // the first round only warms up
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(task, weights, cohort, t);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    const auto steps =
+        static_cast<double>(cohort.clients.size()) * static_cast<double>(task.local.steps);
+    if (t > 0) seconds.push_back(spent.count() / steps);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[kRepeats / 2];
+  const auto run_steps =
+      static_cast<double>(e.train.rounds * e.train.clients_per_round * e.train.local.steps);
+  const nlohmann::json result = {{"bench", "train"},
+                                 {"model", network.name},
+                                 {"device", "cpu"},
+                                 {"threads", threads},
+                                 {"clients", cohort.clients.size()},
+                                 {"seconds_per_client_step", median},
+                                 {"fastest", seconds.front()},
+                                 {"slowest", seconds.back()},
+                                 {"seconds_per_run", median * run_steps},
+                                 {"version", version()},
+                                 {"commit", commit()}};
+  fmt::print("{}\n", result.dump());
+  return 0;
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Common& common) {
@@ -70,15 +134,18 @@ void add_bench(CLI::App& app, Common& common) {
   };
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "bench", "throughput of this build on this machine, as JSON",
+            "  fedsmooth bench train --attack.estimator=one-point\n"
             "  fedsmooth bench certify\n"
             "  fedsmooth bench certify --model.name=resnet20 --threads 1");
-  c.argument("what", a->what, "certify");
+  c.argument("what", a->what, "train or certify");
   c.argument("experiment", a->path, "experiment file", /*required=*/false);
   c.on_run([a, &common](const Overrides& overrides) {
-    if (a->what != "certify") throw Error("bench {}: there is only certify", a->what);
+    if (a->what != "train" && a->what != "certify") {
+      throw Error("bench {}: there are train and certify", a->what);
+    }
     Experiment experiment = a->path.empty() ? Experiment{} : read_experiment(a->path);
     apply_overrides(experiment, overrides);
-    return bench_certify(experiment, common);
+    return a->what == "train" ? bench_train(experiment, common) : bench_certify(experiment, common);
   });
 }
 

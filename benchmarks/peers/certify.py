@@ -7,28 +7,8 @@ import time
 
 import numpy as np
 import torch
-from torch import nn
 
-
-class Normalize(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mean = torch.tensor([0.4914, 0.4822, 0.4465]).view(1, 3, 1, 1)
-        self.sd = torch.tensor([0.2023, 0.1994, 0.2010]).view(1, 3, 1, 1)
-
-    def forward(self, x):
-        return (x - self.mean) / self.sd
-
-
-def alexnet():
-    return nn.Sequential(
-        Normalize(),
-        nn.Conv2d(3, 64, 11, 4, 5), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-        nn.Conv2d(64, 192, 5, 1, 2), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-        nn.Conv2d(192, 384, 3, 1, 1), nn.ReLU(inplace=True),
-        nn.Conv2d(384, 256, 3, 1, 1), nn.ReLU(inplace=True),
-        nn.Conv2d(256, 256, 3, 1, 1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(256, 10)).eval()
+from alexnet import alexnet
 
 
 def count_votes(model, image, n, sigma, batch):
@@ -50,7 +30,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    model, image = alexnet(), torch.full((3, 32, 32), 0.5)
+    model, image = alexnet().eval(), torch.full((3, 32, 32), 0.5)
     rates = {}
     for batch in (400, 1000):
         count_votes(model, image, batch, 0.25, batch)

@@ -48,12 +48,12 @@ void add_bias(const float* x, int64_t columns, const float* bias, bool relu, flo
 }
 
 // out [rows, columns] = x times the matrix plus the bias, then ReLU; scratch is [rows, width].
-void multiply(const float* x, int64_t rows, const PackedMatrix& matrix, const float* bias,
-              bool relu, float* scratch, float* out) {
+void multiply_and_add(const float* x, int64_t rows, const PackedMatrix& matrix, const float* bias,
+                      bool relu, float* scratch, float* out) {
   const int64_t width = matrix.width;
   const float* panel = matrix.panels.data_ptr<float>();
   for (int64_t first = 0; first < matrix.columns; first += width, panel += matrix.depth * width) {
-    multiply_panel(x, rows, matrix.depth, panel, width, scratch);
+    multiply({rows, matrix.depth, width, x, matrix.depth, 1, panel, width, scratch, width});
     const int64_t used = std::min(width, matrix.columns - first);
     for (int64_t r = 0; r < rows; ++r) {
       add_bias(scratch + r * width, used, bias + first, relu, out + r * matrix.columns + first);
@@ -135,8 +135,8 @@ Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t 
         gather_patches(padded, width, in[0], layer, out, patches + i * positions * patch);
       }
       float* result = y + b * size_of(out);
-      multiply(patches, images * positions, matrix, bias.data_ptr<float>(), relu,
-               patches + images * positions * patch, result);
+      multiply_and_add(patches, images * positions, matrix, bias.data_ptr<float>(), relu,
+                       patches + images * positions * patch, result);
     }
   };
   return {run, batch * size_of(out), padded_size + images * positions * (patch + matrix.width)};
@@ -177,8 +177,8 @@ Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch
       const float* panel = panels.data_ptr<float>();
       for (int64_t k = 0; k < outputs; k += width) {
         for (int64_t p = 0; p < products; ++p, panel += depth * width) {
-          multiply_panel(sums + p * sums_plane, rows, depth, panel, width,
-                         results + p * results_plane);
+          multiply({rows, depth, width, sums + p * sums_plane, depth, 1, panel, width,
+                    results + p * results_plane, width});
         }
         toeplitz_outputs(shape, images, results, results_plane, width,
                          {bias.data_ptr<float>() + k, relu, pool}, y + k, outputs);
@@ -197,7 +197,7 @@ Step linear_step(const Layer& layer, const Shape& in, int64_t batch, bool relu,
   ++next;
   const Tensor bias = bias_of(layer, next);
   const auto run = [=](const float* x, float* y, float* scratch) {
-    multiply(x, batch, matrix, bias.data_ptr<float>(), relu, scratch, y);
+    multiply_and_add(x, batch, matrix, bias.data_ptr<float>(), relu, scratch, y);
   };
   return {run, batch * layer.outputs, batch * matrix.width};
 }

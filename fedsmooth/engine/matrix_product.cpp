@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -12,89 +14,121 @@
 namespace fedsmooth {
 namespace {
 
-// A tile is kRows rows times one panel, with all sums in registers.
-using Tile = void (*)(const float* x, int64_t depth, const float* panel, float* out);
+constexpr int kLanes = 16;  // columns that every kernel can take at least
+
+// One tile: all its sums are held in registers. Pointers are to the tile's first entries.
+using Tile = void (*)(const Product& p, const float* left, const float* right, float* out);
 
 #ifdef FEDSMOOTH_X86
 
-// Eight rows and two vectors take 16 of the 32 registers for sums, more than enough to hide the
-// latency of a multiply-add; more rows were no faster.
 template <int kRows, int kVectors>
-__attribute__((target("avx512f"))) void tile_avx512(const float* x, int64_t depth,
-                                                    const float* panel, float* out) {
+__attribute__((target("avx512f"))) void tile_avx512(const Product& p, const float* left,
+                                                    const float* right, float* out) {
   __m512 sums[kRows][kVectors] = {};
-  for (int64_t k = 0; k < depth; ++k, panel += 16 * kVectors) {
+  if (p.add) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m512 factor = _mm512_set1_ps(x[r * depth + k]);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_loadu_ps(out + r * p.out_row + 16 * v);
+    }
+  }
+  const int64_t row = p.left_row;
+  for (int64_t d = 0; d < p.depth; ++d, left += p.left_column, right += p.right_row) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 factor = _mm512_set1_ps(left[r * row]);
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        sums[r][v] = _mm512_fmadd_ps(factor, _mm512_loadu_ps(panel + 16 * v), sums[r][v]);
+        sums[r][v] = _mm512_fmadd_ps(factor, _mm512_loadu_ps(right + 16 * v), sums[r][v]);
       }
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v, out += 16) _mm512_storeu_ps(out, sums[r][v]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) _mm512_storeu_ps(out + r * p.out_row + 16 * v, sums[r][v]);
   }
 }
 
-// Half the registers of half the size: 16 columns at a time, so that the sums fit.
-template <int kRows, int kWidth>
-__attribute__((target("avx2,fma"))) void tile_avx2(const float* x, int64_t depth,
-                                                   const float* panel, float* out) {
-  for (int column = 0; column < kWidth; column += 16) {
-    __m256 sums[kRows][2] = {};
-    const float* weights = panel + column;
-    for (int64_t k = 0; k < depth; ++k, weights += kWidth) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m256 factor = _mm256_set1_ps(x[r * depth + k]);
-        sums[r][0] = _mm256_fmadd_ps(factor, _mm256_loadu_ps(weights), sums[r][0]);
-        sums[r][1] = _mm256_fmadd_ps(factor, _mm256_loadu_ps(weights + 8), sums[r][1]);
-      }
-    }
+// Half the registers of half the size.
+template <int kRows, int kVectors>
+__attribute__((target("avx2,fma"))) void tile_avx2(const Product& p, const float* left,
+                                                   const float* right, float* out) {
+  static_assert(kVectors == 1);
+  __m256 sums[kRows][2] = {};
+  if (p.add) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      _mm256_storeu_ps(out + r * kWidth + column, sums[r][0]);
-      _mm256_storeu_ps(out + r * kWidth + column + 8, sums[r][1]);
+      sums[r][0] = _mm256_loadu_ps(out + r * p.out_row);
+      sums[r][1] = _mm256_loadu_ps(out + r * p.out_row + 8);
     }
+  }
+  const int64_t row = p.left_row;
+  for (int64_t d = 0; d < p.depth; ++d, left += p.left_column, right += p.right_row) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 factor = _mm256_set1_ps(left[r * row]);
+      sums[r][0] = _mm256_fmadd_ps(factor, _mm256_loadu_ps(right), sums[r][0]);
+      sums[r][1] = _mm256_fmadd_ps(factor, _mm256_loadu_ps(right + 8), sums[r][1]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    _mm256_storeu_ps(out + r * p.out_row, sums[r][0]);
+    _mm256_storeu_ps(out + r * p.out_row + 8, sums[r][1]);
   }
 }
 
 #endif
 
-template <int kRows, int kWidth>
-void tile_portable(const float* x, int64_t depth, const float* panel, float* out) {
-  float sums[kRows][kWidth] = {};
-  for (int64_t k = 0; k < depth; ++k, panel += kWidth) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int c = 0; c < kWidth; ++c) sums[r][c] += x[r * depth + k] * panel[c];
-    }
+template <int kRows, int kVectors>
+void tile_portable(const Product& p, const float* left, const float* right, float* out) {
+  static_assert(kRows == 1);
+  constexpr int kWidth = kVectors * kLanes;
+  float sums[kWidth] = {};
+  if (p.add) std::copy_n(out, kWidth, sums);
+  for (int64_t d = 0; d < p.depth; ++d, left += p.left_column, right += p.right_row) {
+    for (int c = 0; c < kWidth; ++c) sums[c] += *left * right[c];
   }
-  std::copy_n(sums[0], kRows * kWidth, out);
+  std::copy_n(sums, kWidth, out);
 }
 
-// The kernels of one set of instructions, for `rows` rows and for one; for panels of 16 and 32.
+// Kernels for one width: tiles of 1, 2, ... rows.
 struct Kernels {
-  int64_t rows;
-  Tile many[2], one[2];
+  int64_t width = 0;
+  int64_t most_rows = 0;
+  std::array<Tile, 8> tiles = {};
 };
 
-Kernels kernels_for(Instructions instructions) {
 #ifdef FEDSMOOTH_X86
-  if (instructions == Instructions::kAvx512) {
-    return {8, {tile_avx512<8, 1>, tile_avx512<8, 2>}, {tile_avx512<1, 1>, tile_avx512<1, 2>}};
-  }
-  if (instructions == Instructions::kAvx2) {
-    return {6, {tile_avx2<6, 16>, tile_avx2<6, 32>}, {tile_avx2<1, 16>, tile_avx2<1, 32>}};
-  }
+
+template <int kVectors, int... kLess>
+Kernels avx512_kernels(std::integer_sequence<int, kLess...>) {
+  return {kVectors * kLanes, sizeof...(kLess), {tile_avx512<kLess + 1, kVectors>...}};
+}
+
+template <int... kLess>
+Kernels avx2_kernels(std::integer_sequence<int, kLess...>) {
+  return {kLanes, sizeof...(kLess), {tile_avx2<kLess + 1, 1>...}};
+}
+
 #endif
-  TORCH_CHECK(instructions == Instructions::kPortable, "multiply_panel: no such instructions here");
-  return {1,
-          {tile_portable<1, 16>, tile_portable<1, 32>},
-          {tile_portable<1, 16>, tile_portable<1, 32>}};
+
+// The widest kernels for so many columns. More rows than these were no faster.
+const Kernels& kernels_for(Instructions instructions, int64_t columns) {
+#ifdef FEDSMOOTH_X86
+  static const Kernels wide = avx512_kernels<4>(std::make_integer_sequence<int, 6>());
+  static const Kernels middle = avx512_kernels<2>(std::make_integer_sequence<int, 8>());
+  static const Kernels narrow = avx512_kernels<1>(std::make_integer_sequence<int, 8>());
+  static const Kernels avx2 = avx2_kernels(std::make_integer_sequence<int, 6>());
+  if (instructions == Instructions::kAvx512) {
+    return columns >= wide.width ? wide : columns >= middle.width ? middle : narrow;
+  }
+  if (instructions == Instructions::kAvx2) return avx2;
+#endif
+  TORCH_CHECK(instructions == Instructions::kPortable, "multiply: no such instructions here");
+  static const Kernels portable = {kLanes, 1, {tile_portable<1, 1>}};
+  return portable;
 }
 
 Instructions find_instructions() {
@@ -107,8 +141,27 @@ Instructions find_instructions() {
 
 }  // namespace
 
+Instructions best_instructions() {
+  static const Instructions best = find_instructions();
+  return best;
+}
+
+void multiply(const Product& p, Instructions instructions) {
+  TORCH_CHECK(p.columns % kLanes == 0, "multiply: ", p.columns, " columns");
+  for (int64_t column = 0; column < p.columns;) {
+    const Kernels& kernels = kernels_for(instructions, p.columns - column);
+    for (int64_t row = 0; row < p.rows;) {
+      const int64_t rows = std::min(kernels.most_rows, p.rows - row);
+      kernels.tiles[rows - 1](p, p.left + row * p.left_row, p.right + column,
+                              p.out + row * p.out_row + column);
+      row += rows;
+    }
+    column += kernels.width;
+  }
+}
+
 int64_t panel_width(int64_t columns) {
-  TORCH_CHECK(columns % 16 == 0, "panel_width: ", columns, " columns, expected a multiple of 16");
+  TORCH_CHECK(columns % kLanes == 0, "panel_width: ", columns, " columns");
   return columns % 32 == 0 ? 32 : 16;
 }
 
@@ -117,23 +170,6 @@ Tensor pack_panels(const Tensor& matrices) {
   return matrices.view({matrices.size(0), matrices.size(1), -1, width})
       .permute({2, 0, 1, 3})
       .contiguous();
-}
-
-Instructions best_instructions() {
-  static const Instructions best = find_instructions();
-  return best;
-}
-
-void multiply_panel(const float* x, int64_t rows, int64_t depth, const float* panel, int64_t width,
-                    float* out, Instructions instructions) {
-  TORCH_CHECK(width == 16 || width == 32, "multiply_panel: a panel of ", width, " columns");
-  const Kernels kernels = kernels_for(instructions);
-  const Tile many = kernels.many[width / 32], one = kernels.one[width / 32];
-  int64_t r = 0;
-  for (; r + kernels.rows <= rows; r += kernels.rows) {
-    many(x + r * depth, depth, panel, out + r * width);
-  }
-  for (; r < rows; ++r) one(x + r * depth, depth, panel, out + r * width);
 }
 
 }  // namespace fedsmooth

@@ -137,7 +137,15 @@ Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x
 
 }  // namespace
 
-Update local_train(const LocalTask& task, const Weights& global, int64_t k,
+Forward plain_forward(const Network& network) {
+  return
+      [&network](const Weights& weights, const Tensor& x, const std::optional<Stream>& training) {
+        return training ? forward_training(network, weights, x, *training)
+                        : forward(network, weights, x);
+      };
+}
+
+Update local_train(const LocalTask& task, const Forward& forward, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t) {
   const Streams streams{task.seed, t, k};
   Weights weights;
@@ -146,7 +154,7 @@ Update local_train(const LocalTask& task, const Weights& global, int64_t k,
   // The attack is on the network as it answers, not as it trains, and needs no weight gradients.
   Weights frozen;
   for (const Tensor& w : weights) frozen.push_back(w.detach());  // shares the values
-  const Classifier f = [&](const Tensor& x) { return forward(task.network, frozen, x); };
+  const Classifier f = [&](const Tensor& x) { return forward(frozen, x, {}); };
 
   Telemetry telemetry;
   Shuffled shuffled(images, streams);
@@ -166,8 +174,7 @@ Update local_train(const LocalTask& task, const Weights& global, int64_t k,
     for (int64_t pass = 0; pass < task.local.passes; ++pass) {
       c10::AutoGradMode enable(true);
       const Tensor logits =
-          forward_training(task.network, weights, examples,
-                           streams.of(Purpose::kDropout, i * task.local.passes + pass));
+          forward(weights, examples, streams.of(Purpose::kDropout, i * task.local.passes + pass));
       const Tensor loss = at::cross_entropy_loss(logits, labels);
       sgd.step(loss);
       telemetry.loss += loss.item<double>();

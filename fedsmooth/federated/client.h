@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 
 #include "fedsmooth/attack/smooth_adv.h"
@@ -66,13 +67,21 @@ struct Telemetry {
   std::optional<double> mean_cosine() const;  // if it was measured
 };
 
+/// Logits [B, K] of images [B, C, H, W], differentiable in both arguments. With a stream the pass
+/// is one of training (see forward_training), without one an answer.
+using Forward = std::function<Tensor(const Weights& weights, const Tensor& images,
+                                     const std::optional<Stream>& training)>;
+
+/// The plain passes of model/network.h.
+Forward plain_forward(const Network& network);
+
 struct Update {
   Weights weights;
   Telemetry telemetry;
 };
 
 /// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function.
-Update local_train(const LocalTask& task, const Weights& global, int64_t k,
+Update local_train(const LocalTask& task, const Forward& forward, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t);
 
 }  // namespace fedsmooth

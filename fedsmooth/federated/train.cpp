@@ -55,8 +55,10 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
 RoundResult SerialExecutor::run(const LocalTask& task, const Weights& global, const Cohort& cohort,
                                 int64_t t) {
   RoundResult result;
+  const Forward forward = plain_forward(task.network);
   for (size_t i = 0; i < cohort.clients.size(); ++i) {
-    const Update update = local_train(task, global, cohort.clients[i], cohort.images[i], t);
+    const Update update =
+        local_train(task, forward, global, cohort.clients[i], cohort.images[i], t);
     result.sum.add(update.weights, static_cast<double>(cohort.images[i].size()) /
                                        static_cast<double>(cohort.total));
     result.telemetry.add(update.telemetry);

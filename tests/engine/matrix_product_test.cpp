@@ -11,10 +11,14 @@ namespace {
 constexpr Instructions kAll[] = {Instructions::kPortable, Instructions::kAvx2,
                                  Instructions::kAvx512};
 
-Tensor multiply(const Tensor& x, const Tensor& panel, Instructions instructions) {
-  Tensor out = at::empty({x.size(0), panel.size(1)});
-  multiply_panel(x.data_ptr<float>(), x.size(0), x.size(1), panel.data_ptr<float>(), panel.size(1),
-                 out.data_ptr<float>(), instructions);
+// left * right, or sum + left * right. The rows of `right` are dense.
+Tensor multiply(const Tensor& left, const Tensor& right, Instructions instructions,
+                const Tensor& sum = {}) {
+  Tensor out = sum.defined() ? sum.clone() : at::empty({left.size(0), right.size(1)});
+  multiply({left.size(0), left.size(1), right.size(1), left.data_ptr<float>(), left.stride(0),
+            left.stride(1), right.data_ptr<float>(), right.stride(0), out.data_ptr<float>(),
+            out.stride(0), sum.defined()},
+           instructions);
   return out;
 }
 
@@ -27,7 +31,7 @@ Tensor normals(int64_t rows, int64_t columns, uint64_t seed) {
 TEST(MatrixProductTest, IsExactForWholeNumbers) {
   for (const Instructions instructions : kAll) {
     if (instructions > best_instructions()) continue;
-    for (const int64_t width : {16, 32}) {
+    for (const int64_t width : {16, 32, 64, 112}) {
       for (const int64_t rows : {1, 5, 8, 19}) {
         const Tensor x = normals(rows, 23, 1).mul_(5).round_();
         const Tensor panel = normals(23, width, 2).mul_(5).round_();
@@ -35,6 +39,16 @@ TEST(MatrixProductTest, IsExactForWholeNumbers) {
             << rows << " rows, " << width << " columns";
       }
     }
+  }
+}
+
+TEST(MatrixProductTest, ReadsAnyStridesAndAddsUp) {
+  for (const Instructions instructions : kAll) {
+    if (instructions > best_instructions()) continue;
+    const Tensor left = normals(23, 40, 1).mul_(5).round_().t().slice(0, 0, 40, 2);  // [20, 23]
+    const Tensor right = normals(23, 200, 2).mul_(5).round_().slice(1, 8, 8 + 112);
+    const Tensor sum = normals(20, 112, 3).round_();
+    EXPECT_TRUE(at::equal(multiply(left, right, instructions, sum), sum + left.mm(right)));
   }
 }
 

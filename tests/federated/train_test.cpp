@@ -98,7 +98,7 @@ TEST(TrainTest, TheAverageOfOneClientKeepsItsBits) {
   const LocalTask task = small_task(Method::kSmoothAdv);
   const Partition p = partition(PartitionKind::kWhole, 1);
   const Weights global = start().global;
-  const Update update = local_train(task, global, 0, p.images(0), 0);
+  const Update update = local_train(task, plain_forward(task.network), global, 0, p.images(0), 0);
   FixedPointSum sum;
   sum.add(update.weights, 1.0);
   const Weights average = sum.average(global);
@@ -116,7 +116,7 @@ TEST(TrainTest, ThreadsChangeNothing) {
     SerialExecutor serial;
     const Weights expected = train_with(serial, task, kTwoRounds, p);
     for (const int threads : {1, 3}) {
-      ThreadedExecutor threaded(threads);
+      ThreadedExecutor threaded(threads, /*plain=*/true);
       expect_same(train_with(threaded, task, kTwoRounds, p), expected);
     }
   }
@@ -213,8 +213,8 @@ TEST(TrainTest, SchedulesAndWarmUpMoveWithTheRound) {
 
 TEST(TrainTest, TelemetrySeesTheAttack) {
   const LocalTask task = small_task(Method::kSmoothAdv);
-  const Update update =
-      local_train(task, start().global, 3, partition(PartitionKind::kIid).images(3), 0);
+  const Update update = local_train(task, plain_forward(task.network), start().global, 3,
+                                    partition(PartitionKind::kIid).images(3), 0);
   EXPECT_EQ(update.telemetry.attacked, 8);
   EXPECT_EQ(update.telemetry.steps, 3);
   EXPECT_GT(update.telemetry.mean_perturbation(), 0.5);
