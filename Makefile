@@ -61,6 +61,7 @@ format:
 bench: build
 	@$(BUILD)/micro_benchmarks
 	@benchmarks/certify.py --program $(BUILD)/fedsmooth $(PYTHONS:%=--python %)
+	@benchmarks/train.py --program $(BUILD)/fedsmooth $(PYTHONS:%=--python %)
 
 fuzz: setup
 	@cmake --preset fuzz $(PREFIX) > /dev/null
