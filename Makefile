@@ -17,7 +17,7 @@ else ifneq ($(TORCH),)
   PREFIX = -DCMAKE_PREFIX_PATH=$(TORCH)
 endif
 
-.PHONY: FORCE all build setup run test check bench format fuzz install clean
+.PHONY: FORCE all build setup run test slow check bench format fuzz install clean
 all: build
 
 setup:
@@ -47,7 +47,11 @@ run: build
 	@$(BUILD)/fedsmooth report runs/quickstart
 
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure -j2
+	@ctest --test-dir $(BUILD) --output-on-failure -j2 -LE slow
+
+# The tests that train for minutes.
+slow: build
+	@ctest --test-dir $(BUILD) --output-on-failure -L slow
 
 check: build
 	@python3 tools/check_layers.py
