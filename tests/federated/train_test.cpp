@@ -122,6 +122,25 @@ TEST(TrainTest, ThreadsChangeNothing) {
   }
 }
 
+// Different roundings: 30 steps of some ten thousand operations each, every one within 2^-24,
+// moved the weights, which moved by hundredths, by 2e-6.
+TEST(TrainTest, OurPassesTrainLikeThePlainOnes) {
+  for (const Method method :
+       {Method::kStandard, Method::kAdversarial, Method::kGaussian, Method::kSmoothAdv}) {
+    const LocalTask task = small_task(method);
+    const Partition p = partition(PartitionKind::kMajorClass);
+    SerialExecutor serial;
+    ThreadedExecutor one(1), three(3);
+    const Weights expected = train_with(serial, task, kTwoRounds, p);
+    const Weights ours = train_with(one, task, kTwoRounds, p), begin = start().global;
+    expect_same(train_with(three, task, kTwoRounds, p), ours);
+    for (size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_LT((ours[i] - expected[i]).abs().max().item<float>(), 2e-5f) << i;
+      EXPECT_GT((ours[i] - begin[i]).abs().max().item<float>(), 1e-3f) << i;
+    }
+  }
+}
+
 TEST(TrainTest, TheCohortsOrderChangesNothing) {
   const LocalTask task = small_task(Method::kGaussian);
   const Partition p = partition(PartitionKind::kIid);
@@ -221,6 +240,31 @@ TEST(TrainTest, TelemetrySeesTheAttack) {
   EXPECT_LE(update.telemetry.mean_perturbation(), 1.0 + 1e-6);
   EXPECT_GT(update.telemetry.mean_drop(), 0.0);
   EXPECT_NEAR(update.telemetry.mean_loss(), std::log(10.0), 0.3);
+}
+
+// The estimate is the gradient plus noise, whose part shrinks as the noises grow in number over the
+// values of an image: here 16.
+TEST(TrainTest, TheOnePointGradientIsComparedWhenAskedFor) {
+  Layer normalize{Layer::Kind::kNormalize}, linear{Layer::Kind::kLinear, "linear", 10};
+  normalize.mean = {0.5};
+  normalize.sd = {0.1};
+  const Network network{"tiny", {1, 4, 4}, {normalize, linear}};
+  Dataset data;
+  data.images = shapes().images.slice(1, 0, 1).slice(2, 0, 32, 8).slice(3, 0, 32, 8).contiguous();
+  data.labels = shapes().labels;
+  LocalTask task{network, data, /*augment=*/false};
+  task.local.steps = 1;
+  const auto cosine = [&](int64_t m) {
+    task.smoothing.m = m;
+    return local_train(task, plain_forward(network), initial_weights(network, Key{1}), 3,
+                       partition(PartitionKind::kIid).images(3), 0)
+        .telemetry.mean_cosine();
+  };
+  EXPECT_FALSE(cosine(2));
+  task.attack.measure_cosine = true;
+  ASSERT_TRUE(cosine(2));
+  EXPECT_LT(*cosine(2), 0.4);
+  EXPECT_GT(*cosine(1000), 0.9);
 }
 
 TEST(TrainTest, ACohortLargerThanTheClientsIsRefused) {
