@@ -25,33 +25,39 @@ using Value = std::function<std::optional<double>(const RoundRow&)>;
 
 struct Strip {
   std::string title;
-  std::string range;  // of its axis, as gnuplot writes it
+  std::vector<double> shown;  // what its axis reaches in any case
   Value value;
   Value thin = nullptr;  // a second curve
 };
 
 std::vector<Strip> training_strips() {
-  return {{"loss", "[*:*]", [](const RoundRow& row) { return row.loss; }},
-          {"noisy accuracy (%)", "[0:10<*]",
+  return {{"loss", {}, [](const RoundRow& row) { return row.loss; }},
+          {"noisy accuracy (%)",
+           {0, 10},
            [](const RoundRow& row) {
              return row.noisy_accuracy ? std::optional(100 * *row.noisy_accuracy) : std::nullopt;
            }},
-          {"seconds per round", "[0:*]", [](const RoundRow& row) { return row.seconds; }}};
+          {"seconds per round", {0}, [](const RoundRow& row) { return row.seconds; }}};
 }
 
 std::vector<Strip> attack_strips() {
-  return {
-      {"|x_adv − x| / ε", "[0:1.1<*]", [](const RoundRow& row) { return row.perturbation_mean; },
-       [](const RoundRow& row) { return row.perturbation_p95; }},
-      {"fall of the true class’s probability", "[*<0:0.1<*]",
-       [](const RoundRow& row) { return row.probability_drop; }},
-      {"cosine of one-point to true gradient", "[*<0:1]",
-       [](const RoundRow& row) { return row.gradient_cosine; }}};
+  return {{"|x_adv − x| / ε",
+           {0, 1},
+           [](const RoundRow& row) { return row.perturbation_mean; },
+           [](const RoundRow& row) { return row.perturbation_p95; }},
+          {"fall of the true class’s probability",
+           {0, 0.1},
+           [](const RoundRow& row) { return row.probability_drop; }},
+          {"cosine of one-point to true gradient", {0, 1}, [](const RoundRow& row) {
+             return row.gradient_cosine;
+           }}};
 }
 
-/// Lines of round and value; none if the value is missing in every round.
-std::string format_points(const std::vector<RoundRow>& rounds, const Value& value) {
-  std::vector<std::pair<double, double>> points;
+using Points = std::vector<std::pair<double, double>>;
+
+/// Round and value, where there is one that can be drawn.
+Points points_of(const std::vector<RoundRow>& rounds, const Value& value) {
+  Points points;
   for (const RoundRow& row : rounds) {
     const auto y = value(row);
     if (y && std::isfinite(*y)) points.emplace_back(row.round, *y);
@@ -60,6 +66,10 @@ std::string format_points(const std::vector<RoundRow>& rounds, const Value& valu
     const auto [x, y] = points[0];
     points = {{x - 0.4, y}, {x + 0.4, y}};
   }
+  return points;
+}
+
+std::string format_points(const Points& points) {
   const size_t step = points.size() / kPointsDrawn + 1;
   std::string lines;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -69,23 +79,42 @@ std::string format_points(const std::vector<RoundRow>& rounds, const Value& valu
   return lines;
 }
 
+/// An axis that holds all values and has at most six tics, which gnuplot does not keep to in a low
+/// strip.
+std::string format_axis(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double size = std::max(std::abs(*low), std::abs(*high));
+  const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
+  const double span = !flat ? *high - *low : size > 0 ? size : 1;
+  double step = std::pow(10, std::floor(std::log10(span / 4)));
+  for (const double factor : {2.0, 2.5, 2.0}) {
+    if (span / step > 4) step *= factor;
+  }
+  const double bottom = step * std::floor(*low / step);
+  const double top = step * std::ceil(*high / step);
+  return fmt::format("set yrange [{:.8g}:{:.8g}]\nset ytics {:.8g}\n", bottom,
+                     top > bottom ? top : bottom + step, step);
+}
+
 /// What is drawn of a strip. gnuplot wants the data before the first plot.
 struct Drawn {
   const Strip* strip;
   std::string data;
   std::string plots;
+  std::vector<double> values;  // on its axis
 };
 
 /// The strips for which some run has values.
 std::vector<Drawn> draw_strips(const Runs& runs, const std::vector<Strip>& strips) {
   std::vector<Drawn> drawn;
   for (const Strip& strip : strips) {
-    Drawn now{&strip, {}, {}};
+    Drawn now{&strip, {}, {}, strip.shown};
     const auto add = [&](size_t run, const Value& value, std::string_view kind, double width) {
-      const std::string points = format_points(runs[run]->rounds, value);
+      const Points points = points_of(runs[run]->rounds, value);
       if (points.empty()) return;
+      for (const auto& [x, y] : points) now.values.push_back(y);
       const std::string block = fmt::format("${}_{}_{}", kind, drawn.size(), run);
-      now.data += fmt::format("{} << END\n{}END\n", block, points);
+      now.data += fmt::format("{} << END\n{}END\n", block, format_points(points));
       now.plots += fmt::format("{}{} with lines linewidth {} {} notitle",
                                now.plots.empty() ? "" : ", ", block, width, curve_look(run));
     };
@@ -128,25 +157,27 @@ std::string axis_of_rounds(const Runs& runs) {
 std::string place_strip(const Drawn& drawn, double top, double height) {
   return fmt::format(
       "set tmargin at screen {}\nset bmargin at screen {}\n"
-      "set label 1 '{}' at graph 0, graph 1 offset 0,0.8 left\nset yrange {}\nplot {}",
-      1 - top / height, 1 - (top + kStripHeight) / height, drawn.strip->title, drawn.strip->range,
-      drawn.plots);
+      "set label 1 '{}' at graph 0, graph 1 offset 0,0.8 left\n{}plot {}",
+      1 - top / height, 1 - (top + kStripHeight) / height, drawn.strip->title,
+      format_axis(drawn.values), drawn.plots);
 }
 
 Figure stack(const Runs& runs, const std::vector<Strip>& strips) {
   const std::vector<Drawn> drawn = draw_strips(runs, strips);
   if (drawn.empty()) throw Error("figure: no number to draw is finite");
   const std::vector<std::string> legend = make_legend(runs, drawn);
+  const double legend_height = kLine * (static_cast<double>(legend.size()) + 0.5);
   const double height = kTop + static_cast<double>(drawn.size()) * (kStripHeight + kGap) - kGap +
-                        kBottom + kLine * (static_cast<double>(legend.size()) + 0.5);
+                        kBottom + legend_height;
   std::string script(axes_style());
   for (const Drawn& strip : drawn) script += strip.data;
   script += fmt::format(
       "{}set multiplot\n"
       "set lmargin at screen {}\nset rmargin at screen {}\n"
-      "set key at screen 0.5,{} center bottom vertical maxcols 1 Left reverse samplen 3\n"
+      "set key at screen 0.5,{} center top vertical maxcols 1 Left reverse samplen 3\n"
       "set format x ''\n",
-      axis_of_rounds(runs), kLeft / kFigureWidth, 1 - kRight / kFigureWidth, 0.3 * kLine / height);
+      axis_of_rounds(runs), kLeft / kFigureWidth, 1 - kRight / kFigureWidth,
+      legend_height / height);
   double top = kTop;
   for (const Drawn& strip : drawn) {
     const bool last = &strip == &drawn.back();

@@ -67,6 +67,22 @@ TEST_F(HistoryFigureTest, LossFollowsTheRounds) {
   EXPECT_GT(loss[1].second, loss[0].second);
 }
 
+TEST_F(HistoryFigureTest, AxesHoldTheirValuesWithFewTics) {
+  const auto axis = [](double first, double second) {
+    const std::string script = training_figure({run_of("run", {{1, first}, {2, second}})}).script;
+    const size_t begin = script.find("set yrange");
+    return script.substr(begin, script.find("plot", begin) - begin);
+  };
+  EXPECT_EQ(axis(2.18, 1.19), "set yrange [1:2.5]\nset ytics 0.5\n");
+  EXPECT_EQ(axis(0.1, 0.5), "set yrange [0.1:0.5]\nset ytics 0.1\n");
+  EXPECT_EQ(axis(-3, 5), "set yrange [-4:6]\nset ytics 2\n");
+  EXPECT_EQ(axis(100, 2.3), "set yrange [0:100]\nset ytics 50\n");
+  EXPECT_EQ(axis(2, 2), "set yrange [2:2.5]\nset ytics 0.5\n");
+  EXPECT_EQ(axis(2, 2 + 1e-12), "set yrange [2:3]\nset ytics 1\n");
+  EXPECT_EQ(axis(0, 0), "set yrange [0:0.5]\nset ytics 0.5\n");
+  EXPECT_EQ(axis(1e300, 1e300), "set yrange [1e+300:1.5e+300]\nset ytics 5e+299\n");
+}
+
 TEST_F(HistoryFigureTest, OnlyWhatWasMeasuredHasAStrip) {
   EXPECT_EQ(count_of(training({run_of("run", kPlain)}), "noisy accuracy"), 0);
   EXPECT_EQ(count_of(training({run_of("run", kPlain), run_of("b", kEvaluated)}), "noisy accuracy"),
