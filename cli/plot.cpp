@@ -1,4 +1,4 @@
-// fedsmooth plot RUN... --out F.svg|pdf|png: certified accuracy against radius.
+// fedsmooth plot RUN... --out F.svg|pdf|png: certified accuracy, training history or attack.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -6,28 +6,47 @@
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/report/figure.h"
+#include "fedsmooth/report/history_figure.h"
 
 namespace fedsmooth::cli {
+namespace {
+
+Figure draw(const std::string& what, const std::vector<ReportRun>& runs) {
+  if (what == "training") return training_figure(runs);
+  if (what == "attack") return attack_figure(runs);
+  if (what != "certified") {
+    throw Error("--what={}: must be certified, training or attack", what);
+  }
+  for (const ReportRun& run : runs) {
+    if (!run.certified()) {
+      throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
+    }
+  }
+  return certified_figure(runs);
+}
+
+}  // namespace
 
 void add_plot(CLI::App& app, Common& common) {
   struct Arguments {
     std::vector<std::string> runs;
     std::string out;
+    std::string what = "certified";
   };
   auto a = std::make_shared<Arguments>();
-  Command c(app, common, "plot", "draw certified accuracy against radius",
-            "  fedsmooth plot runs/a runs/b --out figure.svg");
+  Command c(app, common, "plot", "draw certified accuracy against radius, or the training history",
+            "  fedsmooth plot runs/a runs/b --out figure.svg\n"
+            "  fedsmooth plot runs/a runs/b --what training --out training.pdf");
   c.arguments("runs", a->runs, "run folders or certificate tables");
   c.option("out", a->out, "figure to write: .svg, .pdf or .png");
+  c.option("what", a->what,
+           "certified (default), training (loss, noisy accuracy, time) or attack (in training)");
   c.on_run([a, &common] {
     if (a->out.empty()) throw Error("plot: needs --out");
-    std::vector<Curve> curves;
-    for (const ReportRun& run : load_runs(a->runs)) {
-      curves.push_back({run.name, accuracy_curve(run.rows)});
-    }
-    draw_certified_accuracy(curves, a->out);
+    const std::vector<ReportRun> runs = load_runs(a->runs);
+    write_figure(draw(a->what, runs), a->out);
     if (common.json) {
-      fmt::print("{}\n", nlohmann::json{{"figure", a->out}, {"curves", curves.size()}}.dump());
+      fmt::print("{}\n", nlohmann::json{{"figure", a->out}, {"curves", runs.size()}}.dump());
     } else if (!common.quiet) {
       fmt::print("{}\n", a->out);
     }

@@ -15,9 +15,8 @@ namespace fs = std::filesystem;
 
 fs::path default_page(const std::vector<std::string>& runs) {
   if (runs.size() > 1) throw Error("report: several runs need --out");
-  const fs::path table = find_table(runs[0]);
   return fs::is_directory(runs[0]) ? fs::path(runs[0]) / "report.html"
-                                   : fs::path(table).replace_extension(".html");
+                                   : fs::path(runs[0]).replace_extension(".html");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/summary.h"
 
@@ -25,6 +26,35 @@ void append_members(const json& object, std::vector<std::pair<std::string, std::
   for (const auto& [key, value] : object.items()) {
     out.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
   }
+}
+
+/// The folder that a path is about; empty if it is a table of its own.
+fs::path run_folder(const fs::path& path) {
+  if (fs::is_directory(path)) return path;
+  return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
+}
+
+void load_history(const fs::path& folder, ReportRun& run) {
+  if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
+  if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
+  if (fs::exists(folder / "attack.tsv")) run.attacks = read_attacks(folder / "attack.tsv");
+}
+
+void load_sidecar(const fs::path& table, ReportRun& run) {
+  if (!fs::exists(sidecar_path(table))) return;
+  const json sidecar = read_sidecar(table);
+  if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
+    for (const json& name : sidecar["classes"]) {
+      run.class_names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+    }
+  }
+  const json& identity = sidecar["identity"];
+  const auto images = identity.value("images", static_cast<int64_t>(run.rows.size()));
+  if (static_cast<int64_t>(run.rows.size()) < images) {
+    run.name += fmt::format(" ({} of {} images)", run.rows.size(), images);
+  }
+  append_members(identity, run.provenance);
+  if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
 json summary_json(const fs::path& table, const Summary& summary) {
@@ -57,24 +87,19 @@ fs::path find_table(const fs::path& path) {
 }
 
 ReportRun load_run(const fs::path& path) {
-  const fs::path table = find_table(path);
+  const fs::path folder = run_folder(path);
+  const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   ReportRun run{run_name(table)};
-  run.rows = read_certificates(table);
-  if (run.rows.empty()) throw Error("{}: has no rows yet", table.string());
-  if (!fs::exists(sidecar_path(table))) return run;
-  const json sidecar = read_sidecar(table);
-  if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
-    for (const json& name : sidecar["classes"]) {
-      run.class_names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
-    }
+  if (!folder.empty()) load_history(folder, run);
+  if (fs::exists(table)) run.rows = read_certificates(table);
+  if (run.certified()) {
+    load_sidecar(table, run);
+  } else if (run.rounds.empty()) {
+    throw Error("{}: has no rows yet", find_table(path).string());
+  } else if (fs::exists(folder / "provenance.json")) {
+    append_members(json::parse(read_file(folder / "provenance.json"), nullptr, false),
+                   run.provenance);
   }
-  const json& identity = sidecar["identity"];
-  const auto images = identity.value("images", static_cast<int64_t>(run.rows.size()));
-  if (static_cast<int64_t>(run.rows.size()) < images) {
-    run.name += fmt::format(" ({} of {} images)", run.rows.size(), images);
-  }
-  append_members(identity, run.provenance);
-  if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
   return run;
 }
 

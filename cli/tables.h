@@ -1,4 +1,4 @@
-// Tables of certificates as arguments: RUN folders or .tsv files.
+// Runs as arguments: RUN folders or .tsv files of certificates.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,8 @@ namespace fedsmooth::cli {
 /// The table of a run folder, or the file itself; an Error if there is none.
 std::filesystem::path find_table(const std::filesystem::path& path);
 
-/// Rows, class names and provenance of a table, named after its folder or file.
+/// What a run folder or a table holds, named after it. A folder may lack certificates if it has
+/// rounds; a certificates.tsv stands for its folder.
 ReportRun load_run(const std::filesystem::path& path);
 std::vector<ReportRun> load_runs(const std::vector<std::string>& paths);
 

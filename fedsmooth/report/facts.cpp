@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
@@ -21,8 +22,60 @@ std::string range_of(const std::vector<CertificateRow>& rows, Field field) {
   return fmt::format("{} to {}", field(*low), field(*high));
 }
 
-bool same_classifier(const CertificateRow& a, const CertificateRow& b) {
-  return a.base == b.base && a.sigma == b.sigma;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts) {
+  using Row = const CertificateRow&;
+  const Summary summary = summarize(rows);
+  facts = {
+      {"images", fmt::format("{}", summary.images)},
+      {"abstained", format_share(summary.abstained)},
+      {"wrong but certified", format_share(summary.wrong_but_certified)},
+      {"average certified radius", fmt::format("{:.3f}", summary.average_certified_radius)},
+      {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
+                                        summary.distinct_labels)},
+      {"sigma", range_of(rows, [](Row row) { return row.sigma; })},
+      {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
+      {"n0", range_of(rows, [](Row row) { return row.n0; })},
+      {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
+      {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
+  };
+}
+
+void add_client_facts(const ReportRun& run, Facts& facts) {
+  const auto accuracies = accuracy_by_client(run.rows, run.clients, 0);
+  if (accuracies.empty()) return;
+  const ClientAccuracy worst = summarize_clients(accuracies).worst;
+  facts.emplace_back("worst client",
+                     fmt::format("{}% (client {})", percent(worst.accuracy), worst.client));
+}
+
+void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {
+  if (attacks.empty()) return;
+  const CurvePoint hardest = attacked_accuracy(attacks).back();
+  facts.emplace_back("under attack", fmt::format("at most {}% at epsilon {:.4g}",
+                                                 percent(hardest.accuracy), hardest.radius));
+}
+
+double median_seconds(const std::vector<RoundRow>& rounds) {
+  std::vector<double> seconds;
+  for (const RoundRow& row : rounds) seconds.push_back(row.seconds);
+  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+void add_training_facts(const std::vector<RoundRow>& rounds, Facts& facts) {
+  if (rounds.empty()) return;
+  facts.emplace_back("rounds",
+                     fmt::format("{}, {:.3g} s each", rounds.back().round, median_seconds(rounds)));
+  facts.emplace_back("loss", fmt::format("{:.4g} in the last round", rounds.back().loss));
+  const auto evaluated = std::find_if(rounds.rbegin(), rounds.rend(),
+                                      [](const RoundRow& row) { return row.noisy_accuracy; });
+  if (evaluated != rounds.rend()) {
+    facts.emplace_back(
+        "noisy accuracy",
+        fmt::format("{}% (round {})", percent(*evaluated->noisy_accuracy), evaluated->round));
+  }
 }
 
 }  // namespace
@@ -35,41 +88,18 @@ std::string format_share(const Share& share) {
   return fmt::format("{}% [{}, {}]", percent(share.value), percent(share.low), percent(share.high));
 }
 
-std::vector<std::pair<std::string, std::string>> list_facts(const std::vector<CertificateRow>& rows,
-                                                            const Summary& summary) {
-  using Row = const CertificateRow&;
-  return {
-      {"images", fmt::format("{}", summary.images)},
-      {"abstained", format_share(summary.abstained)},
-      {"wrong but certified", format_share(summary.wrong_but_certified)},
-      {"average certified radius", fmt::format("{:.3f}", summary.average_certified_radius)},
-      {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
-                                        summary.distinct_labels)},
-      {"sigma", range_of(rows, [](Row row) { return row.sigma; })},
-      {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
-      {"n0", range_of(rows, [](Row row) { return row.n0; })},
-      {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
-      {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
-      {"base classifier", shorten(rows.front().base, kLongestDescription)},
-  };
-}
-
-std::vector<std::string> list_warnings(const std::vector<CertificateRow>& rows,
-                                       const Summary& summary) {
-  std::vector<std::string> warnings;
-  if (summary.distinct_predictions == 0) {
-    warnings.push_back("It never answers: every image was abstained on.");
-  } else if (summary.distinct_predictions == 1) {
-    warnings.push_back("It answers one class only; a constant certifies at every radius.");
-  } else if (summary.distinct_predictions < summary.distinct_labels) {
-    warnings.push_back(fmt::format("It answers only {} classes although {} occur as labels.",
-                                   summary.distinct_predictions, summary.distinct_labels));
+std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run) {
+  Facts facts;
+  if (run.certified()) {
+    add_certificate_facts(run.rows, facts);
+    add_client_facts(run, facts);
   }
-  if (!std::all_of(rows.begin(), rows.end(),
-                   [&](const auto& row) { return same_classifier(row, rows.front()); })) {
-    warnings.push_back("The certificates are about several classifiers (sigma or base differs).");
+  add_attack_facts(run.attacks, facts);
+  add_training_facts(run.rounds, facts);
+  if (run.certified()) {
+    facts.emplace_back("base classifier", shorten(run.rows.front().base, kLongestDescription));
   }
-  return warnings;
+  return facts;
 }
 
 }  // namespace fedsmooth

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fedsmooth/report/report_run.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -20,12 +21,10 @@ std::string percent_at_least(double share);
 std::string format_share(const Share& share);
 
 /// Name and value, in the order in which to show them.
-std::vector<std::pair<std::string, std::string>> list_facts(const std::vector<CertificateRow>& rows,
-                                                            const Summary& summary);
+std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run);
 
-/// Signs of a collapsed model or of certificates that do not belong together; each is a sentence of
-/// at most 88 characters.
-std::vector<std::string> list_warnings(const std::vector<CertificateRow>& rows,
-                                       const Summary& summary);
+/// Signs of a collapsed model, of certificates that do not belong together or are contradicted by
+/// an attack, of trouble in training; each is a sentence of at most 88 characters.
+std::vector<std::string> list_warnings(const ReportRun& run);
 
 }  // namespace fedsmooth

@@ -1,25 +1,24 @@
-// Figures, drawn by gnuplot.
+// Certified accuracy against radius, as in the paper's figures.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "fedsmooth/report/canvas.h"
+#include "fedsmooth/report/report_run.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
 
 struct Curve {
   std::string label;
-  std::vector<CurvePoint> points;  // as from accuracy_curve()
+  std::vector<CurvePoint> points;    // as from accuracy_curve(); without any the run is left out
+  std::vector<CurvePoint> attacked;  // as from attacked_accuracy(); may be empty
 };
 
-/// Certified accuracy against radius, one step curve per run, as in the paper's figures. The format
-/// follows from the ending: .svg, .pdf or .png; any other is refused.
-void draw_certified_accuracy(const std::vector<Curve>& curves, const std::filesystem::path& out);
-
-/// The same as an SVG fragment to put into an HTML page: as wide as its container, transparent, and
-/// without ids, so that a page may hold several.
-std::string certified_accuracy_svg(const std::vector<Curve>& curves);
+/// One step curve per run, and dashed in the same colour what attacks leave of its accuracy.
+/// Refuses curves that are all empty.
+Figure certified_figure(const std::vector<Curve>& curves);
+Figure certified_figure(const std::vector<ReportRun>& runs);
 
 }  // namespace fedsmooth

@@ -3,32 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <numeric>
+#include <utility>
 
 namespace fedsmooth {
 namespace {
 
 constexpr int kBins = 20;
-constexpr std::array kOutcomes = {"correct", "wrong", "abstained"};
 constexpr double kLeft = 36, kTop = 8, kBarWidth = 22, kHeight = 120;
 constexpr double kBottom = kTop + kHeight;
 
-using Bin = std::array<int64_t, kOutcomes.size()>;
+using Bin = std::vector<int64_t>;  // how many of each kind
 
-size_t outcome(const CertificateRow& row) { return row.abstained() ? 2 : row.correct() ? 0 : 1; }
+struct Histogram {
+  std::string what;
+  std::vector<std::string> kinds;  // from below; also the names of their CSS classes
+  std::vector<Bin> bins;
 
-std::array<Bin, kBins> count_bins(const std::vector<CertificateRow>& rows) {
-  std::array<Bin, kBins> bins{};
-  for (const CertificateRow& row : rows) {
-    const auto bin = static_cast<int>(row.certificate.p_lower * kBins);
-    bins[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))][outcome(row)] += 1;
+  Histogram(std::string title, std::vector<std::string> names)
+      : what(std::move(title)), kinds(std::move(names)), bins(kBins, Bin(kinds.size())) {}
+
+  void add(double value, size_t kind) {
+    const auto bin = static_cast<int>(value * kBins);
+    bins[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))][kind] += 1;
   }
-  return bins;
-}
+};
 
-int64_t total(const Bin& bin) { return bin[0] + bin[1] + bin[2]; }
-
-std::string draw_bar(const Bin& bin, double x, double unit) {
+std::string draw_bar(const Bin& bin, const std::vector<std::string>& kinds, double x, double unit) {
   std::string bar;
   double y = kBottom;
   for (size_t i = 0; i < bin.size(); ++i) {
@@ -38,7 +39,7 @@ std::string draw_bar(const Bin& bin, double x, double unit) {
     bar += fmt::format(
         "<rect class=\"{0}\" x=\"{1:.1f}\" y=\"{2:.1f}\" width=\"{3}\" height=\"{4:.1f}\">"
         "<title>{5} {0}</title></rect>\n",
-        kOutcomes[i], x, y, kBarWidth - 2, height, bin[i]);
+        kinds[i], x, y, kBarWidth - 2, height, bin[i]);
   }
   return bar;
 }
@@ -55,21 +56,35 @@ std::string draw_axis(int64_t highest) {
   return axis;
 }
 
+std::string draw(const Histogram& histogram) {
+  int64_t highest = 1;
+  for (const Bin& bin : histogram.bins) {
+    highest = std::max(highest, std::accumulate(bin.begin(), bin.end(), int64_t{0}));
+  }
+  std::string svg = fmt::format(
+      "<svg class=\"histogram\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+      kLeft + kBins * kBarWidth + 16, kBottom + 22, histogram.what);
+  for (int i = 0; i < kBins; ++i) {
+    svg += draw_bar(histogram.bins[static_cast<size_t>(i)], histogram.kinds,
+                    kLeft + i * kBarWidth + 1, kHeight / static_cast<double>(highest));
+  }
+  return svg + draw_axis(highest) + "</svg>\n";
+}
+
 }  // namespace
 
 std::string p_lower_histogram(const std::vector<CertificateRow>& rows) {
-  const std::array<Bin, kBins> bins = count_bins(rows);
-  int64_t highest = 1;
-  for (const Bin& bin : bins) highest = std::max(highest, total(bin));
-  std::string svg = fmt::format(
-      "<svg class=\"histogram\" viewBox=\"0 0 {} {}\" role=\"img\" "
-      "aria-label=\"distribution of p_lower\">\n",
-      kLeft + kBins * kBarWidth + 16, kBottom + 22);
-  for (int i = 0; i < kBins; ++i) {
-    svg += draw_bar(bins[static_cast<size_t>(i)], kLeft + i * kBarWidth + 1,
-                    kHeight / static_cast<double>(highest));
+  Histogram histogram("distribution of p_lower", {"correct", "wrong", "abstained"});
+  for (const CertificateRow& row : rows) {
+    histogram.add(row.certificate.p_lower, row.abstained() ? 2 : row.correct() ? 0 : 1);
   }
-  return svg + draw_axis(highest) + "</svg>\n";
+  return draw(histogram);
+}
+
+std::string client_histogram(const std::vector<ClientAccuracy>& clients) {
+  Histogram histogram("clients by accuracy", {"clients"});
+  for (const ClientAccuracy& client : clients) histogram.add(client.accuracy, 0);
+  return draw(histogram);
 }
 
 }  // namespace fedsmooth

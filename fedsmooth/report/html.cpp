@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figure.h"
-#include "fedsmooth/report/histogram.h"
+#include "fedsmooth/report/history_figure.h"
+#include "fedsmooth/report/run_section.h"
 #include "fedsmooth/report/style.h"
 #include "fedsmooth/report/summary.h"
 #include "fedsmooth/report/text.h"
@@ -29,23 +31,53 @@ constexpr std::string_view kAccuracyNote =
     "(Clopper–Pearson) is about the choice of test images. “At least” holds with probability 99.9% "
     "over the noise of all certificates together, if images are certified independently.</p>\n";
 
+constexpr std::string_view kAttackedNote =
+    "<p class=\"note\">“Attacked” (thin dashes) is the share of images that withstood every attack "
+    "of at most r. Accuracy under the strongest attack lies between it and the certified share, "
+    "as far as the same images were taken for both.</p>\n";
+
+constexpr std::string_view kTrainingNote =
+    "<p class=\"note\">Loss is the mean over a round’s SGD steps; noisy accuracy that of the "
+    "smoothed "
+    "model on some test images, in the rounds that evaluate it.</p>\n";
+
+constexpr std::string_view kAttackNote =
+    "<p class=\"note\">On each client’s first minibatch of a round: how far the adversarial "
+    "examples "
+    "lie from their images, in units of ε; by how much the true class’s smoothed probability "
+    "falls; "
+    "the cosine between the one-point and the true gradient, where measured. An attack that "
+    "reaches "
+    "ε without any such fall is no better than noise. Runs without an attack are left out.</p>\n";
+
 std::string section(std::string_view title, std::string_view body) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(title), body);
 }
 
-std::string draw_curves(const std::vector<ReportRun>& runs) {
-  std::vector<Curve> curves;
-  for (const ReportRun& run : runs) curves.push_back({run.name, accuracy_curve(run.rows)});
-  return fmt::format("<div class=\"curves\">\n{}</div>\n", certified_accuracy_svg(curves));
+std::string figure(const Figure& drawn) {
+  return fmt::format("<div class=\"curves\">\n{}</div>\n", figure_svg(drawn));
 }
 
 /// Every radius that is in some run's table.
 std::set<double> radii_of(const std::vector<ReportRun>& runs) {
   std::set<double> radii;
   for (const ReportRun& run : runs) {
+    if (!run.certified()) continue;
     for (const AtRadius& at : summarize(run.rows).table) radii.insert(at.radius);
   }
   return radii;
+}
+
+/// An upper bound where some attack was at most as long as the radius.
+std::string attacked_row(const std::vector<AttackRow>& attacks, const std::set<double>& radii) {
+  if (attacks.empty()) return {};
+  const std::vector<CurvePoint> curve = attacked_accuracy(attacks);
+  std::string cells;
+  for (const double radius : radii) {
+    const auto accuracy = attacked_at(curve, radius);
+    cells += fmt::format("<td>{}</td>", accuracy ? percent(*accuracy) : "");
+  }
+  return fmt::format("<tr><th>attacked %</th>{}</tr>\n", cells);
 }
 
 std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
@@ -59,8 +91,9 @@ std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
   return fmt::format(
       "<tbody>\n<tr class=\"run\"><th colspan=\"{}\">{}</th></tr>\n"
       "<tr class=\"value\"><th>certified %</th>{}</tr>\n"
-      "<tr><th>95% interval</th>{}</tr>\n<tr><th>at least, 99.9%</th>{}</tr>\n</tbody>\n",
-      radii.size() + 1, escape_html(run.name), values, intervals, bounds);
+      "<tr><th>95% interval</th>{}</tr>\n<tr><th>at least, 99.9%</th>{}</tr>\n{}</tbody>\n",
+      radii.size() + 1, escape_html(run.name), values, intervals, bounds,
+      attacked_row(run.attacks, radii));
 }
 
 std::string accuracy_table(const std::vector<ReportRun>& runs) {
@@ -69,74 +102,37 @@ std::string accuracy_table(const std::vector<ReportRun>& runs) {
       "<div class=\"scroll\"><table class=\"accuracy\">\n<thead><tr><th>ℓ₂ radius</th>";
   for (const double radius : radii) table += fmt::format("<th>{:.2f}</th>", radius);
   table += "</tr></thead>\n";
-  for (const ReportRun& run : runs) table += accuracy_rows(run, radii);
+  for (const ReportRun& run : runs) {
+    if (run.certified()) table += accuracy_rows(run, radii);
+  }
   return table + "</table></div>\n";
 }
 
-std::string warnings_and_facts(const ReportRun& run, const Summary& summary) {
-  std::string body;
-  for (const std::string& warning : list_warnings(run.rows, summary)) {
-    body += fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
-                        escape_html(warning));
-  }
-  body += "<dl>\n";
-  for (const auto& [name, value] : list_facts(run.rows, summary)) {
-    body +=
-        fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escape_html(name), escape_html(value));
-  }
-  return body + "</dl>\n";
+bool any(const std::vector<ReportRun>& runs, bool (*has)(const ReportRun&)) {
+  return std::any_of(runs.begin(), runs.end(), has);
 }
 
-std::string class_name(const ReportRun& run, size_t label) {
-  return label < run.class_names.size() ? run.class_names[label] : fmt::format("{}", label);
+bool any_certified(const std::vector<ReportRun>& runs) {
+  return any(runs, [](const ReportRun& run) { return run.certified(); });
 }
 
-std::string class_table(const ReportRun& run, const std::vector<ClassSummary>& classes) {
-  std::string table =
-      "<h3>By class</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>class</th><th>images</th>"
-      "<th>predicted</th><th>correct %</th><th>abstained %</th><th>mean radius</th></tr></thead>\n"
-      "<tbody>\n";
-  for (size_t label = 0; label < classes.size(); ++label) {
-    const ClassSummary& c = classes[label];
-    if (c.images == 0 && c.predicted == 0) continue;
-    table += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td></tr>\n",
-        escape_html(class_name(run, label)), c.images, c.predicted, percent(c.correct),
-        percent(c.abstained), c.mean_radius);
+std::string certified_section(const std::vector<ReportRun>& runs) {
+  if (!any_certified(runs)) return {};
+  const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
+  return std::string(kWhatIsCertified) +
+         section("Certified accuracy",
+                 fmt::format("{}{}{}{}", figure(certified_figure(runs)), accuracy_table(runs),
+                             kAccuracyNote, attacked ? kAttackedNote : ""));
+}
+
+std::string training_section(const std::vector<ReportRun>& runs) {
+  if (!any(runs, [](const ReportRun& run) { return !run.rounds.empty(); })) return {};
+  std::string body = figure(training_figure(runs)) + std::string(kTrainingNote);
+  if (any(runs, [](const ReportRun& run) { return has_attack(run.rounds); })) {
+    body += fmt::format("<h3>The attack in training</h3>\n{}{}", figure(attack_figure(runs)),
+                        kAttackNote);
   }
-  return table + "</tbody>\n</table></div>\n";
-}
-
-std::string confidence_histogram(const ReportRun& run) {
-  std::string legend;
-  for (const std::string_view outcome : {"correct", "wrong", "abstained"}) {
-    legend += fmt::format(
-        "<span><svg viewBox=\"0 0 1 1\"><rect class=\"{0}\" width=\"1\" "
-        "height=\"1\"/></svg>{0}</span>",
-        outcome);
-  }
-  return fmt::format(
-      "<h3>Lower bound on the probability of the top class</h3>\n"
-      "<p class=\"note legend\">{}</p>\n{}"
-      "<p class=\"note\">Images by p_lower, in steps of 0.05. The radius grows with it: "
-      "σ Φ⁻¹(p_lower), if one-sided.</p>\n",
-      legend, p_lower_histogram(run.rows));
-}
-
-std::string provenance_table(const ReportRun& run) {
-  if (run.provenance.empty()) return {};
-  std::string table = "<h3>Provenance</h3>\n<table class=\"provenance\"><tbody>\n";
-  for (const auto& [name, value] : run.provenance) {
-    table +=
-        fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escape_html(name), escape_html(value));
-  }
-  return table + "</tbody></table>\n";
-}
-
-std::string run_section(const ReportRun& run) {
-  const Summary summary = summarize(run.rows);
-  return section(run.name, warnings_and_facts(run, summary) + class_table(run, summary.classes) +
-                               confidence_histogram(run) + provenance_table(run));
+  return section("Training", body);
 }
 
 std::string page(std::string_view title, std::string_view body) {
@@ -152,11 +148,14 @@ std::string page(std::string_view title, std::string_view body) {
 
 std::string render_report(const std::vector<ReportRun>& runs) {
   if (runs.empty()) throw Error("report: no runs");
-  std::string body(kWhatIsCertified);
-  body += section("Certified accuracy",
-                  draw_curves(runs) + accuracy_table(runs) + std::string(kAccuracyNote));
-  for (const ReportRun& run : runs) body += run_section(run);
-  return page("Certified robustness", body);
+  for (const ReportRun& run : runs) {
+    if (!run.certified() && run.rounds.empty()) {
+      throw Error("report: {} has neither certificates nor rounds", run.name);
+    }
+  }
+  std::string body = certified_section(runs) + training_section(runs);
+  for (const ReportRun& run : runs) body += section(run.name, render_run_section(run));
+  return page(any_certified(runs) ? "Certified robustness" : "Training history", body);
 }
 
 }  // namespace fedsmooth

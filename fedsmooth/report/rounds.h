@@ -1,4 +1,5 @@
-// rounds.tsv: one row per training round.
+// rounds.tsv: one row per training round. Loss and telemetry of a round in which a client diverged
+// may not be finite; such a cell is empty in the file and NaN here.
 #pragma once
 
 #include <filesystem>
@@ -27,5 +28,8 @@ std::string format_round(const RoundRow& row);
 /// See tsv.h.
 std::vector<RoundRow> parse_rounds(std::string_view text, const std::string& name);
 std::vector<RoundRow> read_rounds(const std::filesystem::path& path);
+
+/// Whether any image was moved in training.
+bool has_attack(const std::vector<RoundRow>& rows);
 
 }  // namespace fedsmooth

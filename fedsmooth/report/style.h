@@ -51,7 +51,7 @@ sub { line-height: 0; }
 .histogram { display: block; width: 100%; max-width: 34rem; height: auto; }
 .histogram text { fill: var(--muted); font-size: 11px; font-variant-numeric: tabular-nums; }
 .histogram .axis { stroke: var(--muted); fill: none; }
-.correct { fill: var(--correct); }
+.correct, .clients { fill: var(--correct); }
 .wrong { fill: var(--wrong); }
 .abstained { fill: var(--abstained); }
 .legend span { margin-right: 1.25rem; white-space: nowrap; }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/html.h"
 #include "fedsmooth/report/summary.h"
@@ -22,12 +24,13 @@ std::string render_accuracy(const std::vector<AtRadius>& table) {
 }
 
 std::string render_run(const ReportRun& run) {
-  const Summary summary = summarize(run.rows);
-  std::string text = shorten(run.name, kWidth) + "\n" + render_accuracy(summary.table);
-  for (const auto& [name, value] : list_facts(run.rows, summary)) {
+  std::string text = shorten(run.name, kWidth) + "\n";
+  text += run.certified() ? render_accuracy(summarize(run.rows).table)
+                          : "  not certified yet; `fedsmooth certify` does it\n";
+  for (const auto& [name, value] : list_facts(run)) {
     text += fmt::format("  {:<26}{}\n", name, value);
   }
-  for (const std::string& warning : list_warnings(run.rows, summary)) {
+  for (const std::string& warning : list_warnings(run)) {
     text += fmt::format("  warning: {}\n", warning);
   }
   return text;
@@ -38,6 +41,9 @@ std::string render_run(const ReportRun& run) {
 std::string render_table(const std::vector<ReportRun>& runs) {
   std::string text;
   for (const ReportRun& run : runs) text += render_run(run) + "\n";
+  if (std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.certified(); })) {
+    return text;
+  }
   return text +
          "* with probability 99.9% over the noise of all certificates together. Radii are l2 and\n"
          "  certify the smoothed classifier; each certificate fails with probability at most "

@@ -7,7 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/report/attacks.h"
 #include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/clients.h"
+#include "fedsmooth/report/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {
@@ -204,6 +207,44 @@ TEST_F(CommandsTest, ReportAndPlotDraw) {
   expect_refused(run("plot " + path("run") + " --out " + path("f.bmp")), ".bmp");
   expect_refused(run("plot " + path("none") + " --out " + path("g.svg")), "no certificates here");
   expect_refused(run("report " + path("run") + " --certify.n=3"), "reads no experiment");
+}
+
+TEST_F(CommandsTest, ReportAndPlotTakeARunThatIsNotCertified) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+  fs::create_directories(path("run"));
+  write_file(path("run/rounds.tsv"), round_header() + format_round({1, 2.3, 0.1, 1, 1, 0.1}) +
+                                         format_round({2, 2.2, 0.2, 1, 1, 0.1}));
+  const Outcome report = run("report " + path("run"));
+  ASSERT_EQ(report.status, 0) << report.err;
+  EXPECT_NE(report.out.find("not certified yet"), std::string::npos);
+  EXPECT_NE(read_file(path("run/report.html")).find("Training history"), std::string::npos);
+  for (const std::string what : {"training", "attack"}) {
+    const std::string figure = path(what + ".svg");
+    ASSERT_EQ(run("plot " + path("run") + " --what " + what + " --out " + figure).status, 0);
+    EXPECT_EQ(read_file(figure).find("x_adv") != std::string::npos, what == "attack");
+  }
+  const std::string plot = "plot " + path("run") + " --out " + path("f.svg");
+  expect_refused(run(plot), "run: not certified yet; `fedsmooth certify` does it");
+  expect_refused(run(plot + " --what loss"), "--what=loss: must be certified, training or attack");
+  write_file(path("run/rounds.tsv"), "nonsense\n");
+  expect_refused(run("report " + path("run")), "rounds.tsv:1: not the expected header");
+}
+
+TEST_F(CommandsTest, ReportReadsAllTablesOfAFolderButATableAlone) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+  ASSERT_EQ(run(certify(make_model(), "", "run/certificates.tsv")).status, 0);
+  write_file(path("run/rounds.tsv"), round_header() + format_round({1, 2.3}));
+  write_file(path("run/clients.tsv"), format_clients({{5, std::vector<int64_t>(10, 3)}}));
+  write_file(path("run/attack.tsv"), attack_header() + format_attack({0, 1, 0.5, 1, 0.5}));
+  fs::copy_file(path("run/certificates.tsv"), path("run/copy.tsv"));
+  const std::string folder = run("report " + path("run")).out;
+  const std::string table = run("report " + path("run/certificates.tsv")).out;
+  const std::string copy = run("report " + path("run/copy.tsv")).out;
+  for (const std::string fact : {"(client 5)", "under attack", "rounds"}) {
+    EXPECT_NE(folder.find(fact), std::string::npos) << fact;
+    EXPECT_NE(table.find(fact), std::string::npos) << fact;
+    EXPECT_EQ(copy.find(fact), std::string::npos) << fact;
+  }
 }
 
 TEST_F(CommandsTest, BenchPrintsJson) {

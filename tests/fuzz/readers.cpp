@@ -18,7 +18,10 @@
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
+#include "fedsmooth/report/attacks.h"
 #include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/clients.h"
+#include "fedsmooth/report/rounds.h"
 
 namespace fedsmooth {
 namespace {
@@ -134,6 +137,37 @@ void read_certificate_text(const std::string& text) {
   must_work([&] { parse_certificates(file, "c.tsv"); });
 }
 
+Strings round_seeds() {
+  return {round_header() + format_round({1, 2.3, 0.5, 0.9, 1, 0.1, 0.02, 1, 3.5}) +
+          format_round({2, 2.2})};
+}
+
+void read_round_text(const std::string& text) {
+  std::string file = round_header();
+  for (const RoundRow& row : parse_rounds(text, "r.tsv")) file += format_round(row);
+  must_work([&] { parse_rounds(file, "r.tsv"); });
+}
+
+Strings client_seeds() { return {format_clients({{0, {3, 0, 2}}, {10, {0, 5, 1}}})}; }
+
+void read_client_text(const std::string& text) {
+  const std::vector<ClientRow> rows = parse_clients(text, "c.tsv");
+  must_work([&] { parse_clients(format_clients(rows), "c.tsv"); });
+}
+
+Strings attack_seeds() {
+  return {attack_header() + format_attack({0, 3, 0, 3, 0}) +
+          format_attack({0, 3, 0.25, 1, 0.2499})};
+}
+
+void read_attack_text(const std::string& text) {
+  const std::vector<AttackRow> rows = parse_attacks(text, "a.tsv");
+  std::string file = attack_header();
+  for (const AttackRow& row : rows) file += format_attack(row);
+  must_work([&] { parse_attacks(file, "a.tsv"); });
+  if (!rows.empty()) must_work([&] { attacked_accuracy(rows); });
+}
+
 constexpr int kSide = 24;
 
 // A pattern that compresses badly enough to fill the file with symbols of all kinds.
@@ -236,6 +270,9 @@ std::vector<Reader> readers() {
           {"network_from_json", network_seeds, mutate_text, read_network},
           {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
           {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
+          {"parse_rounds", round_seeds, mutate_text, read_round_text},
+          {"parse_clients", client_seeds, mutate_text, read_client_text},
+          {"parse_attacks", attack_seeds, mutate_text, read_attack_text},
           {"decode_image (PNG)", png_seeds, mutate_png, read_image_bytes},
           {"decode_image (JPEG)", jpeg_seeds, mutate_bytes, read_image_bytes},
           {"read_cifar10", [] { return Strings{std::string(kBatchBytes, '\x01')}; }, mutate_cifar10,

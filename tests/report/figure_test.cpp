@@ -35,6 +35,14 @@ class FigureTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+std::string certified_accuracy_svg(const std::vector<Curve>& curves) {
+  return figure_svg(certified_figure(curves));
+}
+
+void draw_certified_accuracy(const std::vector<Curve>& curves, const std::filesystem::path& out) {
+  write_figure(certified_figure(curves), out);
+}
+
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
@@ -68,9 +76,10 @@ TEST_F(FigureTest, RefusesAnotherEndingAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-TEST_F(FigureTest, RefusesNoCurvesAndEmptyCurves) {
+TEST_F(FigureTest, RefusesCurvesWithoutAnyPoint) {
   EXPECT_THROW(certified_accuracy_svg({}), Error);
   EXPECT_THROW(certified_accuracy_svg({{"run", {}}}), Error);
+  EXPECT_THROW(certified_accuracy_svg({{"run", {}, kFall}}), Error);
 }
 
 TEST_F(FigureTest, FileNameOutOfAnAttackIsOnlyAName) {
@@ -167,15 +176,20 @@ TEST_F(FigureTest, CurvesLookDifferent) {
   EXPECT_EQ(looks.size(), 13);  // and the border, once more
 }
 
-// x and y of the corners that gnuplot drew, in units of the axes.
-std::vector<std::pair<double, double>> corners_of(const std::string& svg) {
-  const std::string path = curve_paths(svg).at(0).points;
+using Corners = std::vector<std::pair<double, double>>;
+
+Corners read_corners(const std::string& path) {
   std::istringstream points(path.substr(path.rfind('M')));  // behind the legend's sample
-  std::vector<std::pair<double, double>> corners;
+  Corners corners;
   char command, comma;
   for (double x, y; points >> command >> x >> comma >> y;) corners.emplace_back(x, y);
-  const auto [x0, y80] = corners.front();
-  const auto [x50, y0] = corners.back();
+  return corners;
+}
+
+// Corners that gnuplot drew, in units of the axes, which `fall` tells: kFall as it was drawn.
+Corners scale(Corners corners, const Corners& fall) {
+  const auto [x0, y80] = fall.front();
+  const auto [x50, y0] = fall.back();
   for (auto& [x, y] : corners) {
     x = 0.5 * (x - x0) / (x50 - x0);
     y = 80 * (y - y0) / (y80 - y0);
@@ -183,15 +197,53 @@ std::vector<std::pair<double, double>> corners_of(const std::string& svg) {
   return corners;
 }
 
-TEST_F(FigureTest, StepsHoldTheAccuracyOfTheirRightEnd) {
-  const std::vector<std::pair<double, double>> expected = {{0, 80},    {0, 50},   {0.25, 50},
-                                                           {0.25, 10}, {0.5, 10}, {0.5, 0}};
-  const auto corners = corners_of(certified_accuracy_svg({{"run", kFall}}));
+void expect_near(const Corners& corners, const Corners& expected) {
   ASSERT_EQ(corners.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(corners[i].first, expected[i].first, 1e-3) << i;
     EXPECT_NEAR(corners[i].second, expected[i].second, 0.1) << i;
   }
+}
+
+TEST_F(FigureTest, StepsHoldTheAccuracyOfTheirRightEnd) {
+  const Corners fall =
+      read_corners(curve_paths(certified_accuracy_svg({{"run", kFall}})).at(0).points);
+  expect_near(scale(fall, fall), {{0, 80}, {0, 50}, {0.25, 50}, {0.25, 10}, {0.5, 10}, {0.5, 0}});
+}
+
+constexpr const char* kBlue = "rgb(  0, 114, 178)";
+constexpr const char* kOrange = "rgb(213,  94,   0)";
+
+TEST_F(FigureTest, RunsWithoutCertificatesAreLeftOutAndColoursStay) {
+  const std::string svg = certified_accuracy_svg({{"first", {}}, {"run", kFall}});
+  EXPECT_EQ(count_of(svg, ">first</text>"), 0);
+  EXPECT_EQ(count_of(svg, kBlue), 0);
+  EXPECT_GT(count_of(svg, kOrange), 0);
+}
+
+TEST_F(FigureTest, AttackedAccuracyIsDashedInTheSameColour) {
+  EXPECT_EQ(count_of(certified_accuracy_svg({{"run", kFall}}), "attack"), 0);
+  const std::string svg = certified_accuracy_svg({{"other", kFall}, {"run", kFall, kFall}});
+  EXPECT_EQ(count_of(svg, "thin: under attack"), 1);
+  const std::string thin = "stroke-width=\"1.40\"";
+  const size_t attacked = svg.find(std::string("<path stroke='") + kOrange, svg.find(thin));
+  EXPECT_NE(svg.substr(attacked, 80).find("stroke-dasharray"), std::string::npos);
+}
+
+TEST_F(FigureTest, AttackedStepsHoldTheAccuracyOfTheirLeftEnd) {
+  const std::string svg = certified_accuracy_svg({{"run", kFall, kFall}});
+  const Corners fall = read_corners(curve_paths(svg).at(0).points);
+  const size_t begin = svg.find("d='M", svg.find(std::string("<path stroke='") + kBlue));
+  const Corners attacked = read_corners(svg.substr(begin, svg.find("'/>", begin) - begin));
+  expect_near(scale(attacked, fall),
+              {{0, 80}, {0.25, 80}, {0.25, 50}, {0.5, 50}, {0.5, 10}, {0.515, 10}});
+}
+
+TEST_F(FigureTest, LegendGivesWayToAttackedAccuracy) {
+  const double inside = certified_figure({{"run", kFall}}).height;
+  EXPECT_EQ(certified_figure({{"run", kFall, {{0, 0.9}, {0.2, 0.1}}}}).height, inside);
+  EXPECT_GT(certified_figure({{"run", kFall, {{0, 0.9}, {0.2, 0.9}}}}).height, inside);
+  EXPECT_GT(certified_figure({{"run", kFall, {{0.45, 0.9}}}}).height, inside);
 }
 
 TEST_F(FigureTest, ManyStepsAreThinnedOut) {

@@ -132,6 +132,69 @@ TEST_F(HtmlTest, WarnsAboutAConstantClassifierOnly) {
   EXPECT_TRUE(contains(render_report({constant}), "It answers one class only"));
 }
 
+// Ten rounds with an attack, clients of one class each, attacks that break the second image.
+ReportRun full_run() {
+  ReportRun run = example_run();
+  for (size_t i = 0; i < run.rows.size(); ++i) run.rows[i].index = static_cast<int64_t>(i);
+  for (int64_t i = 1; i <= 10; ++i) run.rounds.push_back({i, 2.0, 0.4, 0.9, 1, 0.2, 0.1, 0, 1.5});
+  run.clients = {{3, {10, 0}}, {8, {4, 12}}};
+  run.attacks = {{0, 0, 0.25, 0, 0.25}, {3, 1, 0.25, 1, 0.25}, {3, 1, 0.5, 0, 0.5}};
+  return run;
+}
+
+TEST_F(HtmlTest, PageHasWhatTheRunHas) {
+  const std::string full = render_report({full_run()});
+  const std::string bare = render_report({example_run()});
+  for (const std::string part :
+       {"<h2>Training</h2>", "The attack in training", "By client", "<th>attacked %</th>",
+        "<dt>worst client</dt>", "<dt>under attack</dt>", "<dt>rounds</dt>"}) {
+    EXPECT_TRUE(contains(full, part)) << part;
+    EXPECT_FALSE(contains(bare, part)) << part;
+  }
+  ReportRun unattacked = full_run();
+  for (RoundRow& r : unattacked.rounds) r.perturbation_mean = r.perturbation_p95 = 0;
+  EXPECT_FALSE(contains(render_report({unattacked}), "The attack in training"));
+}
+
+TEST_F(HtmlTest, AttackedAccuracyIsKnownFromTheFirstEpsilonOn) {
+  EXPECT_TRUE(contains(render_report({full_run()}),
+                       "<th>attacked %</th><td></td><td>100.0</td><td>50.0</td></tr>"));
+}
+
+TEST_F(HtmlTest, ClientsHaveATableAndAHistogram) {
+  // Both classes are half correct; only class 0 reaches 0.25 and 0.5.
+  const std::string page = render_report({full_run()});
+  EXPECT_TRUE(contains(page, "<th>mean %</th><td>50.0</td><td>31.2</td><td>31.2</td>")) << page;
+  EXPECT_TRUE(contains(page, "<th>median %</th><td>50.0</td><td>31.2</td><td>31.2</td>"));
+  EXPECT_TRUE(contains(page, "<th>worst %</th><td>50.0</td><td>12.5</td><td>12.5</td>"));
+  EXPECT_TRUE(contains(page, "<th>worst client</th><td>3</td><td>8</td><td>8</td>"));
+  EXPECT_TRUE(contains(page, "<dt>worst client</dt><dd>50.0% (client 3)</dd>"));
+  EXPECT_EQ(count_of(page, "<title>2 clients</title>"), 1);
+}
+
+TEST_F(HtmlTest, ClassesThatClientsHoldButNobodyCertifiedAreNamed) {
+  ReportRun run = full_run();
+  EXPECT_FALSE(contains(render_report({run}), "Left out"));
+  run.class_names = {"cat", "dog", "<newt>"};
+  run.clients.push_back({9, {1, 1, 98}});
+  EXPECT_TRUE(contains(render_report({run}), "no image of theirs is certified: &lt;newt&gt;."));
+}
+
+TEST_F(HtmlTest, ARunThatIsNotCertifiedShowsItsTraining) {
+  ReportRun run = full_run();
+  run.rows.clear();
+  run.name = "<b>half done";
+  const std::string alone = render_report({run});
+  EXPECT_TRUE(contains(alone, "Not certified yet"));
+  EXPECT_TRUE(contains(alone, "<h2>Training</h2>"));
+  EXPECT_TRUE(contains(alone, "<h1>Training history</h1>"));
+  EXPECT_FALSE(contains(alone, "Certified accuracy"));
+  EXPECT_FALSE(contains(alone, "<b>"));
+  const std::string both = render_report({run, example_run()});
+  EXPECT_EQ(count_of(both, "<tr class=\"run\">"), 1);
+  EXPECT_TRUE(contains(both, "<h1>Certified robustness</h1>"));
+}
+
 TEST_F(HtmlTest, RefusesNoRunsAndRunsWithoutCertificates) {
   EXPECT_THROW(render_report({}), Error);
   EXPECT_THROW(render_report({{"empty", {}, {}, {}}}), Error);

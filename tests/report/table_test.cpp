@@ -74,6 +74,27 @@ TEST(TableTest, WarnsWhenCertificatesDoNotBelongTogether) {
   EXPECT_TRUE(contains(table, "  sigma                     0.25 to 0.5\n"));
 }
 
+TEST(TableTest, HasALineForTheWorstClient) {
+  ReportRun run = example_run();
+  EXPECT_FALSE(contains(render_table({run}), "client"));
+  run.clients = {{3, {1, 0}}, {17, {0, 1}}};
+  run.rows.push_back(row(1, kAbstain, 0, 0.3));
+  EXPECT_TRUE(contains(render_table({run}), "  worst client              33.3% (client 17)\n"));
+}
+
+TEST(TableTest, SaysThatARunIsNotCertified) {
+  ReportRun run{"runs/new"};
+  run.rounds = {{1, 2.25, {}, 0, 0, 0, {}, 0, 3},
+                {2, 1.5, 0.25, 0, 0, 0, {}, 0, 1},
+                {3, 1.25, {}, 0, 0, 0, {}, 0, 2}};
+  const std::string table = render_table({run});
+  EXPECT_TRUE(contains(table, "runs/new\n  not certified yet; `fedsmooth certify` does it\n"));
+  EXPECT_TRUE(contains(table, "  rounds                    3, 2 s each\n")) << table;
+  EXPECT_TRUE(contains(table, "  loss                      1.25 in the last round\n"));
+  EXPECT_TRUE(contains(table, "  noisy accuracy            25.0% (round 2)\n"));
+  EXPECT_FALSE(contains(table, "99.9%"));
+}
+
 TEST(TableTest, StaysWithinAHundredColumns) {
   ReportRun run = example_run();
   run.name = std::string(300, 'n') + "\nsecond line";

@@ -1,0 +1,38 @@
+// A figure is a gnuplot script and its size. The canvas makes a file of it, or an SVG to put into a
+// page, and holds the looks that all figures share.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fedsmooth {
+
+// Lengths are in units of the SVG; the other formats are scaled.
+constexpr double kFigureWidth = 720;
+constexpr double kFont = 16;
+constexpr double kCharacter = 0.56 * kFont;  // mean width
+constexpr double kLine = 1.4 * kFont;
+constexpr size_t kLongestLabel = 56;  // gnuplot leaves out a legend wider than the canvas
+
+struct Figure {
+  std::string script;  // without terminal and size
+  double height = 460;
+};
+
+/// Colours and dashes of curve number `index`, as gnuplot's options. 35 curves differ; neighbours
+/// differ without colour too.
+std::string curve_look(size_t index);
+/// The colour alone.
+std::string curve_colour(size_t index);
+
+/// Border, tics and grid.
+std::string_view axes_style();
+
+/// The format follows from the ending: .svg, .pdf or .png; any other is refused.
+void write_figure(const Figure& figure, const std::filesystem::path& out);
+
+/// An SVG as wide as its container, transparent, and without ids, so that a page may hold several.
+std::string figure_svg(const Figure& figure);
+
+}  // namespace fedsmooth

@@ -1,0 +1,27 @@
+// What is known about one run: its tables, as far as they exist, and where they come from.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fedsmooth/report/attacks.h"
+#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/clients.h"
+#include "fedsmooth/report/rounds.h"
+
+namespace fedsmooth {
+
+struct ReportRun {
+  std::string name;
+  std::vector<std::string> class_names;  // may be empty: classes then go by number
+  std::vector<CertificateRow> rows;      // none: not certified yet
+  std::vector<std::pair<std::string, std::string>> provenance;  // shown as a table, in this order
+  std::vector<RoundRow> rounds;
+  std::vector<ClientRow> clients;
+  std::vector<AttackRow> attacks;
+
+  bool certified() const { return !rows.empty(); }
+};
+
+}  // namespace fedsmooth
