@@ -22,9 +22,9 @@ RoundResult ThreadedExecutor::run(const LocalTask& task, const Weights& global,
     FixedPointSum sum;
     for (size_t i; (i = next.fetch_add(1)) < cohort.clients.size();) {
       Update update = local_train(task, forward, start, cohort.clients[i], cohort.images[i], t);
-      sum.add(update.weights,
-              static_cast<double>(cohort.images[i].size()) / static_cast<double>(cohort.total));
-      telemetry[i] = update.telemetry;
+      const auto held = static_cast<double>(cohort.images[i].size());
+      const bool kept = sum.add(update.weights, held / static_cast<double>(cohort.total));
+      if (kept) telemetry[i] = update.telemetry;
     }
     const std::lock_guard lock(mutex);
     result.sum.add(sum);

@@ -7,23 +7,20 @@
 namespace fedsmooth {
 namespace {
 
-constexpr double kUnit = 0x1p50;
-constexpr float kLargest = 0x1p12f;  // 2^12 2^50 still fits, whatever the shares
-
 bool usable(const Weights& weights) {
   for (const Tensor& w : weights) {
     // Written so that NaN fails.
-    if (!(w.abs().max().item<float>() <= kLargest)) return false;
+    if (!(w.abs().max().item<float>() <= FixedPointSum::kLargest)) return false;
   }
   return true;
 }
 
 }  // namespace
 
-void FixedPointSum::add(const Weights& weights, double share) {
+bool FixedPointSum::add(const Weights& weights, double share) {
   if (!usable(weights)) {
     ++dropped_;
-    return;
+    return false;
   }
   int64_t size = 0;
   for (const Tensor& w : weights) size += w.numel();
@@ -36,13 +33,18 @@ void FixedPointSum::add(const Weights& weights, double share) {
     for (int64_t i = 0; i < dense.numel(); ++i) *sum++ += std::llrint(scale * value[i]);
   }
   share_ += std::llrint(scale);
+  return true;
 }
 
 void FixedPointSum::add(const FixedPointSum& other) {
-  sums_.resize(std::max(sums_.size(), other.sums_.size()), 0);
-  for (size_t i = 0; i < other.sums_.size(); ++i) sums_[i] += other.sums_[i];
-  share_ += other.share_;
-  dropped_ += other.dropped_;
+  add(other.sums_, other.share_, other.dropped_);
+}
+
+void FixedPointSum::add(const std::vector<int64_t>& sums, int64_t share, int64_t dropped) {
+  sums_.resize(std::max(sums_.size(), sums.size()), 0);
+  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+  share_ += share;
+  dropped_ += dropped;
 }
 
 double FixedPointSum::kept_share() const { return static_cast<double>(share_) / kUnit; }

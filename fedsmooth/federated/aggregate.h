@@ -13,9 +13,15 @@ namespace fedsmooth {
 class FixedPointSum {
  public:
   /// Adds `share` times the weights. Weights with a value that is not finite or beyond +-2^12 add
-  /// nothing and are counted.
-  void add(const Weights& weights, double share);
+  /// nothing, are counted, and give false.
+  bool add(const Weights& weights, double share);
   void add(const FixedPointSum& other);
+  /// The same from sums made elsewhere: each entry and `share` add up what llrint(share_k 2^50 w)
+  /// and llrint(share_k 2^50) are for clients k.
+  void add(const std::vector<int64_t>& sums, int64_t share, int64_t dropped);
+
+  static constexpr double kUnit = 0x1p50;
+  static constexpr float kLargest = 0x1p12f;  // 2^12 2^50 still fits, whatever the shares
 
   double kept_share() const;
   int64_t dropped() const { return dropped_; }

@@ -24,34 +24,6 @@ struct Streams {
   }
 };
 
-// Images in random order, one permutation after another: a minibatch that runs out of one goes on
-// in the next.
-class Shuffled {
- public:
-  Shuffled(const std::vector<int64_t>& images, const Streams& streams)
-      : images_(images), streams_(streams) {}
-
-  Tensor take(int64_t count) {
-    Tensor batch = at::empty({count}, at::kLong);
-    for (int64_t i = 0; i < count; ++i) {
-      if (next_ == order_.size()) {
-        const auto n = static_cast<int64_t>(images_.size());
-        order_ = Draws(streams_.of(Purpose::kShuffle, epoch_++)).choose(n, n);
-        next_ = 0;
-      }
-      batch.data_ptr<int64_t>()[i] = images_[order_[next_++]];
-    }
-    return batch;
-  }
-
- private:
-  const std::vector<int64_t>& images_;
-  const Streams& streams_;
-  std::vector<int64_t> order_;
-  size_t next_ = 0;
-  int64_t epoch_ = 0;
-};
-
 constexpr int64_t kReferenceNoises = 64;
 
 // sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
@@ -96,15 +68,11 @@ void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, co
   c10::NoGradGuard no_grad;
   const Tensor before = true_class_probability(f, x, y, noise).mean(1);
   const Tensor after = true_class_probability(f, x_adv, y, noise).mean(1);
-  telemetry.drop += (before - after).to(at::kDouble).sum().item<double>();
-  const Tensor size = l2_norm(x_adv - x).flatten().div(epsilon).contiguous();
+  const Tensor size = l2_norm(x_adv - x).flatten().contiguous();
   for (int64_t i = 0; i < size.numel(); ++i) {
-    const double ratio = size.data_ptr<float>()[i];
-    telemetry.perturbation += ratio;
-    const auto bin = static_cast<int64_t>(ratio * Telemetry::kBins);
-    ++telemetry.histogram[std::clamp<int64_t>(bin, 0, Telemetry::kBins)];
+    telemetry.add_attack(size.data_ptr<float>()[i] / epsilon, before.data_ptr<float>()[i],
+                         after.data_ptr<float>()[i]);
   }
-  telemetry.attacked += x.size(0);
 }
 
 // How far the one-point estimate from m noises points in the direction of the gradient, which is
@@ -123,12 +91,11 @@ void compare_gradients(const LocalTask& task, const Classifier& f, const Tensor&
 // SmoothAdv(theta, b) up to its list L: noisy adversarial examples [B m, C, H, W].
 Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
                      Stream stream, bool record, Telemetry& telemetry) {
-  const bool smoothed = task.method == Method::kSmoothAdv || task.method == Method::kGaussian;
-  const bool attacked = task.method == Method::kSmoothAdv || task.method == Method::kAdversarial;
-  const Tensor noise = smoothed ? draw_noise(x, task.smoothing, stream)
-                                : at::zeros({x.size(0), 1, x.size(1), x.size(2), x.size(3)});
+  const Tensor noise = adds_noise(task.method)
+                           ? draw_noise(x, task.smoothing, stream)
+                           : at::zeros({x.size(0), 1, x.size(1), x.size(2), x.size(3)});
   Tensor x_adv = x;
-  if (attacked && task.attack.epsilon > 0) {
+  if (attacks(task.method) && task.attack.epsilon > 0) {
     x_adv = smooth_adv(f, x, y, noise, task.smoothing.sigma, task.attack);
     if (record) record_attack(f, x, x_adv, y, noise, task.attack.epsilon, telemetry);
   }
@@ -136,6 +103,29 @@ Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x
 }
 
 }  // namespace
+
+bool adds_noise(Method method) {
+  return method == Method::kSmoothAdv || method == Method::kGaussian;
+}
+
+bool attacks(Method method) {
+  return method == Method::kSmoothAdv || method == Method::kAdversarial;
+}
+
+std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
+                                    uint64_t seed, int64_t k, int64_t t) {
+  const Streams streams{seed, t, k};
+  const auto held = static_cast<int64_t>(images.size());
+  std::vector<int64_t> order;
+  order.reserve(count + held);
+  for (int64_t epoch = 0; static_cast<int64_t>(order.size()) < count; ++epoch) {
+    for (const int64_t i : Draws(streams.of(Purpose::kShuffle, epoch)).choose(held, held)) {
+      order.push_back(images[i]);
+    }
+  }
+  order.resize(count);
+  return order;
+}
 
 Forward plain_forward(const Network& network) {
   return
@@ -157,9 +147,11 @@ Update local_train(const LocalTask& task, const Forward& forward, const Weights&
   const Classifier f = [&](const Tensor& x) { return forward(frozen, x, {}); };
 
   Telemetry telemetry;
-  Shuffled shuffled(images, streams);
+  const int64_t size = task.local.batch;
+  std::vector<int64_t> order = shuffle_images(images, task.local.steps * size, task.seed, k, t);
+  const Tensor batches = at::from_blob(order.data(), {task.local.steps, size}, at::kLong);
   for (int64_t i = 0; i < task.local.steps; ++i) {
-    const Tensor batch = shuffled.take(task.local.batch);
+    const Tensor batch = batches[i];
     const Tensor y = task.data.labels.index_select(0, batch);
     Tensor x = task.data.images.index_select(0, batch).to(at::kFloat).div(255);  // [B, C, H, W]
     if (task.augment) x = augment(x, streams.of(Purpose::kAugment, i));
@@ -193,6 +185,14 @@ void Telemetry::add(const Telemetry& other) {
   cosine += other.cosine;
   compared += other.compared;
   for (size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
+}
+
+void Telemetry::add_attack(double ratio, double before, double after) {
+  perturbation += ratio;
+  drop += before - after;
+  const int64_t bin = std::llround(ratio * kBins);
+  ++histogram[std::clamp<int64_t>(bin, 0, kBins)];
+  ++attacked;
 }
 
 double Telemetry::mean_loss() const {

@@ -34,6 +34,9 @@ struct LocalOptions {
   double weight_decay = 1e-4;
 };
 
+bool adds_noise(Method method);
+bool attacks(Method method);
+
 /// All that a client needs to know beyond the weights it is sent. The data outlive it.
 struct LocalTask {
   const Network& network;
@@ -60,6 +63,8 @@ struct Telemetry {
   std::array<int64_t, kBins + 1> histogram = {};
 
   void add(const Telemetry& other);
+  /// One image: |x_adv - x| / epsilon, and the true class's mean probability before and after.
+  void add_attack(double ratio, double before, double after);
   double mean_loss() const;
   double mean_perturbation() const;
   double p95_perturbation() const;
@@ -74,6 +79,12 @@ using Forward = std::function<Tensor(const Weights& weights, const Tensor& image
 
 /// The plain passes of model/network.h.
 Forward plain_forward(const Network& network);
+
+/// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item
+/// and `k` as the client. The first `count` images that client `k` takes in round `t`: one random
+/// order of its images after another.
+std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
+                                    uint64_t seed, int64_t k, int64_t t);
 
 struct Update {
   Weights weights;

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <numeric>
 #include <unordered_map>
 
 namespace fedsmooth {
@@ -44,15 +45,24 @@ double Draws::gamma(double shape) {
   }
 }
 
-// Fisher-Yates on a list that is never written out: only the swapped places are remembered.
+// Fisher and Yates. Where few are chosen, the list is never written out: only the swapped places
+// are remembered.
 std::vector<int64_t> Draws::choose(int64_t count, int64_t n) {
   TORCH_CHECK(0 <= count && count <= n, "Draws::choose: ", count, " of ", n);
+  std::vector<int64_t> chosen;
+  if (count > n / 4) {
+    chosen.resize(n);
+    std::iota(chosen.begin(), chosen.end(), int64_t{0});
+    for (int64_t i = 0; i < count; ++i) std::swap(chosen[i], chosen[i + below(n - i)]);
+    chosen.resize(count);
+    return chosen;
+  }
   std::unordered_map<int64_t, int64_t> moved;
+  moved.reserve(2 * count);
   const auto at = [&](int64_t place) {
     const auto found = moved.find(place);
     return found == moved.end() ? place : found->second;
   };
-  std::vector<int64_t> chosen;
   chosen.reserve(count);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t place = i + below(n - i);

@@ -59,9 +59,10 @@ RoundResult SerialExecutor::run(const LocalTask& task, const Weights& global, co
   for (size_t i = 0; i < cohort.clients.size(); ++i) {
     const Update update =
         local_train(task, forward, global, cohort.clients[i], cohort.images[i], t);
-    result.sum.add(update.weights, static_cast<double>(cohort.images[i].size()) /
-                                       static_cast<double>(cohort.total));
-    result.telemetry.add(update.telemetry);
+    const auto held = static_cast<double>(cohort.images[i].size());
+    if (result.sum.add(update.weights, held / static_cast<double>(cohort.total))) {
+      result.telemetry.add(update.telemetry);
+    }
   }
   return result;
 }

@@ -33,7 +33,7 @@ struct Cohort {
 
 struct RoundResult {
   FixedPointSum sum;
-  Telemetry telemetry;
+  Telemetry telemetry;  // of the clients that were kept
 };
 
 /// Runs one round's clients: the only seam between the algorithm and how it is executed.

@@ -195,8 +195,8 @@ TEST(TrainTest, ABrokenClientIsLeftOutAndCounted) {
   const Weights good = {at::full({2}, 1.5)};
   for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY), 5000.0}) {
     FixedPointSum sum;
-    sum.add(good, 0.5);
-    sum.add({at::tensor({1.0f, static_cast<float>(bad)})}, 0.5);
+    EXPECT_TRUE(sum.add(good, 0.5));
+    EXPECT_FALSE(sum.add({at::tensor({1.0f, static_cast<float>(bad)})}, 0.5));
     EXPECT_EQ(sum.dropped(), 1);
     EXPECT_EQ(sum.kept_share(), 0.5);
     EXPECT_TRUE(at::equal(sum.average(good)[0], good[0]));
