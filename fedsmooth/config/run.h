@@ -1,7 +1,7 @@
 // The run folder: what a training leaves, and what it needs to go on after a kill.
 //
-//   experiment.toml  rounds.tsv  checkpoint/state.safetensors  model.safetensors  provenance.json
-//   DONE
+//   experiment.toml  clients.tsv  rounds.tsv  checkpoint/state.safetensors  model.safetensors
+//   provenance.json  DONE
 #pragma once
 
 #include <filesystem>

@@ -180,4 +180,12 @@ std::vector<int64_t> Partition::shard_images(int64_t k) const {
   return images;
 }
 
+std::vector<int64_t> count_labels(const std::vector<int64_t>& images, const Tensor& labels,
+                                  int64_t classes) {
+  const auto* label = labels.data_ptr<int64_t>();
+  std::vector<int64_t> counts(classes, 0);
+  for (const int64_t i : images) ++counts[label[i]];
+  return counts;
+}
+
 }  // namespace fedsmooth

@@ -52,4 +52,8 @@ class Partition {
   std::vector<std::vector<int64_t>> from_file_;  // kFile
 };
 
+/// How many of `images` are of each class.
+std::vector<int64_t> count_labels(const std::vector<int64_t>& images, const Tensor& labels,
+                                  int64_t classes);
+
 }  // namespace fedsmooth

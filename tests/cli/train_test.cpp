@@ -1,8 +1,10 @@
 // train, as a user runs it: killed, interrupted, resumed, refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/report/clients.h"
 #include "fedsmooth/report/rounds.h"
 #include "tests/cli/program.h"
 
@@ -50,6 +52,26 @@ TEST_F(TrainCommandTest, WritesARunFolder) {
       run("certify " + path("run") + " --json --certify.n=200 --every 400 --n0 20");
   EXPECT_EQ(certified.status, 0) << certified.err;
   EXPECT_TRUE(fs::exists(path("run/certificates.tsv")));
+}
+
+TEST_F(TrainCommandTest, SaysWhatTheClientsHold) {
+  const std::string one_round = "--train.rounds=1 --train.local.steps=1 ";
+  ASSERT_EQ(run(train("some", one_round + "--partition.gamma=0.5")).status, 0);
+  const auto some = read_clients(path("some/clients.tsv"));
+  ASSERT_EQ(some.size(), 20U);
+  for (const ClientRow& row : some) {
+    EXPECT_EQ(row.images(), 50);
+    EXPECT_EQ(*std::max_element(row.labels.begin(), row.labels.end()), 25);
+  }
+  ASSERT_EQ(run(train("many", one_round + "--partition.clients=2500")).status, 0);
+  const auto many = read_clients(path("many/clients.tsv"));
+  ASSERT_EQ(many.size(), 1000U);
+  EXPECT_EQ(many[1].client, 2);
+  EXPECT_EQ(many[999].client, 2497);
+  ASSERT_EQ(run(train("whole", one_round + "--train.mode=centralized")).status, 0);
+  const auto whole = read_clients(path("whole/clients.tsv"));
+  ASSERT_EQ(whole.size(), 1U);
+  EXPECT_EQ(whole[0].images(), 10'000);
 }
 
 TEST_F(TrainCommandTest, KilledAndResumedIsTheSameModel) {

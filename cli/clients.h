@@ -1,0 +1,15 @@
+// The clients of an experiment and what they hold.
+#pragma once
+
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/report/clients.h"
+
+namespace fedsmooth::cli {
+
+/// Who holds which of the training images; in centralized training one client holds all.
+Partition make_partition(const Experiment& experiment, const Dataset& train);
+
+/// The clients' label histograms; of more than 1,000 clients, 1,000 at equal distances.
+std::vector<ClientRow> list_clients(const Partition& partition, const Dataset& train);
+
+}  // namespace fedsmooth::cli
