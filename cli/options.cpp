@@ -186,6 +186,7 @@ int run_command_line(int argc, char** argv) {
   add_merge(app, common);
   add_report(app, common);
   add_plot(app, common);
+  add_partition(app, common);
   add_show(app, common);
   add_bench(app, common);
   if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);

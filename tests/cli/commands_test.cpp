@@ -53,7 +53,7 @@ class CommandsTest : public ProgramTest {
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command : {"", "train", "certify", "predict", "recertify", "merge", "plot",
-                                    "report", "show", "bench"}) {
+                                    "report", "partition", "show", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -62,7 +62,7 @@ TEST_F(CommandsTest, HelpIsEverywhere) {
 }
 
 TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
-  for (const std::string command : {"train", "certify", "predict", "show", "bench"}) {
+  for (const std::string command : {"train", "certify", "predict", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
   for (const std::string command : {"merge", "recertify", "plot", "report"}) {
@@ -85,8 +85,9 @@ TEST_F(CommandsTest, UnknownOptionsAreRefused) {
 }
 
 TEST_F(CommandsTest, EveryCommandChecksTheDevice) {
-  for (const std::string command : {"train x", "certify x", "predict x 0", "recertify x", "merge x",
-                                    "plot x", "report x", "show x", "bench certify"}) {
+  for (const std::string command :
+       {"train x", "certify x", "predict x 0", "recertify x", "merge x", "plot x", "report x",
+        "partition x", "show x", "bench certify"}) {
     expect_refused(run(command + " --device tpu"), "--device=tpu: must be auto, cpu or cuda");
   }
 }

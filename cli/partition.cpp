@@ -1,0 +1,135 @@
+// fedsmooth partition EXPERIMENT.toml: what the clients hold, as a table and a figure.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/clients.h"
+#include "cli/options.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/report/client_figure.h"
+#include "fedsmooth/report/text.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kShownRows = 20;
+constexpr size_t kNameWidth = 12;
+constexpr size_t kCountWidth = 5;
+
+struct Table {
+  std::vector<std::string> names;  // of the classes, cut to fit
+
+  explicit Table(const std::vector<std::string>& class_names) {
+    for (const std::string& name : class_names) names.push_back(shorten(name, kNameWidth));
+  }
+
+  std::string line(const std::string& head, const std::vector<std::string>& cells) const {
+    std::string text = fmt::format("{:>9}{:>8}", head, cells[0]);
+    for (size_t c = 0; c < names.size(); ++c) {
+      text += fmt::format("{:>{}}", cells[c + 1], 2 + std::max(names[c].size(), kCountWidth));
+    }
+    return text + "\n";
+  }
+
+  std::string header() const {
+    std::vector<std::string> cells = {"images"};
+    cells.insert(cells.end(), names.begin(), names.end());
+    return line("client", cells);
+  }
+
+  std::string client(const ClientRow& row) const {
+    std::vector<std::string> cells = {std::to_string(row.images())};
+    for (const int64_t count : row.labels) cells.push_back(std::to_string(count));
+    return line(std::to_string(row.client), cells);
+  }
+
+  // `summary` of each column over all rows.
+  template <typename Summary>
+  std::string summary_line(const std::string& head, const std::vector<ClientRow>& rows,
+                           Summary summary) const {
+    std::vector<std::string> cells;
+    for (size_t column = 0; column <= names.size(); ++column) {
+      std::vector<int64_t> counts;
+      for (const ClientRow& row : rows) {
+        counts.push_back(column == 0 ? row.images() : row.labels[column - 1]);
+      }
+      cells.push_back(fmt::format("{}", summary(counts)));
+    }
+    return line(head, cells);
+  }
+};
+
+std::string mean(const std::vector<int64_t>& counts) {
+  double sum = 0;
+  for (const int64_t count : counts) sum += static_cast<double>(count);
+  return fmt::format("{:.1f}", sum / static_cast<double>(counts.size()));
+}
+
+std::string render(const std::vector<ClientRow>& rows, const Dataset& data, int64_t clients) {
+  const Table table(data.class_names);
+  std::string text = table.header();
+  const size_t shown = std::min(rows.size(), kShownRows);
+  for (size_t i = 0; i < shown; ++i) text += table.client(rows[i * rows.size() / shown]);
+  text += table.summary_line("mean", rows, mean);
+  const auto least = [](const auto& counts) { return std::ranges::min(counts); };
+  const auto most = [](const auto& counts) { return std::ranges::max(counts); };
+  text += table.summary_line("least", rows, least) + table.summary_line("most", rows, most);
+  if (static_cast<int64_t>(rows.size()) < clients) {
+    text += fmt::format("over {} of {} clients, at equal distances\n", rows.size(), clients);
+  } else if (shown < rows.size()) {
+    text += fmt::format("{} of {} clients shown, the summaries are over all\n", shown, clients);
+  }
+  return text;
+}
+
+nlohmann::json to_json(const std::vector<ClientRow>& rows, const Dataset& data, int64_t clients) {
+  nlohmann::json listed = nlohmann::json::array();
+  for (const ClientRow& row : rows) {
+    listed.push_back({{"client", row.client}, {"images", row.images()}, {"labels", row.labels}});
+  }
+  return {{"clients", clients}, {"classes", data.class_names}, {"rows", listed}};
+}
+
+int run_partition(const std::string& path, const fs::path& out, const Overrides& overrides,
+                  const Common& common) {
+  Experiment experiment = read_experiment(path);
+  apply_overrides(experiment, overrides);
+  const Dataset data = load_dataset(experiment.data, Split::kTrain);
+  const Partition partition = make_partition(experiment, data);
+  const std::vector<ClientRow> rows = list_clients(partition, data);
+  if (out.extension() == ".tsv") {
+    write_file(out, format_clients(rows));
+  } else if (!out.empty()) {
+    draw_clients(rows, data.class_names, out);
+  }
+  if (common.json) {
+    fmt::print("{}\n", to_json(rows, data, partition.clients()).dump());
+  } else if (!common.quiet) {
+    fmt::print("{}", render(rows, data, partition.clients()));
+    if (!out.empty()) fmt::print("{}\n", out.string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_partition(CLI::App& app, Common& common) {
+  struct Arguments {
+    std::string experiment, out;
+  };
+  auto a = std::make_shared<Arguments>();
+  Command c(app, common, "partition", "show which classes the clients hold",
+            "  fedsmooth partition experiments/quickstart/smoothadv.toml\n"
+            "  fedsmooth partition e.toml --partition.gamma=0.5 --out clients.svg");
+  c.argument("experiment", a->experiment, "experiment file");
+  c.option("out", a->out, "figure to write: .svg, .pdf or .png; .tsv: the table");
+  c.on_run([a, &common](const Overrides& overrides) {
+    return run_partition(a->experiment, a->out, overrides, common);
+  });
+}
+
+}  // namespace fedsmooth::cli
