@@ -81,6 +81,7 @@ void add_partition(CLI::App& app, Common& common);
 void add_show(CLI::App& app, Common& common);
 void add_certify(CLI::App& app, Common& common);
 void add_predict(CLI::App& app, Common& common);
+void add_attack(CLI::App& app, Common& common);
 void add_recertify(CLI::App& app, Common& common);
 void add_merge(CLI::App& app, Common& common);
 void add_plot(CLI::App& app, Common& common);

@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/run.h"
+#include "fedsmooth/model/torch_script.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -58,6 +59,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
     subject.f = base_classifier(subject.model_path, input);
+    subject.differentiable = load_torch_script(subject.model_path);
     if (data != nullptr && subject.f.classes != data->classes()) {
       throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
                   subject.f.classes, data->classes());
@@ -71,6 +73,9 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
     subject.f = base_classifier(model);
+    subject.differentiable = [model](const Tensor& images) {
+      return forward(model.network, model.weights, images);
+    };
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
   }
@@ -84,10 +89,32 @@ Shape image_shape(const Dataset& data) {
   return {data.images.size(1), data.images.size(2), data.images.size(3)};
 }
 
-fs::path certificates_path(const fs::path& path) {
-  if (fs::is_directory(path)) return path / "certificates.tsv";
-  fs::path table = path;
-  return table.replace_extension(".certificates.tsv");
+std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) {
+  std::vector<int64_t> images;
+  for (int64_t i = 0; i < size; i += o.every) {
+    if (o.limit > 0 && static_cast<int64_t>(images.size()) == o.limit) break;
+    images.push_back(i);
+  }
+  return images;
+}
+
+nlohmann::json describe_subject(const Subject& subject, const Dataset& data) {
+  const Experiment& e = subject.experiment;
+  return {{"model_sha256", subject.sha256},
+          {"data", e.data.name},
+          {"data_sha256", digest(data)},
+          {"sigma", subject.sigma},
+          {"seed", e.seed},
+          {"every", e.certify.every},
+          {"limit", e.certify.limit},
+          {"images", choose_images(data.size(), e.certify).size()},
+          {"fingerprint", subject.fingerprint},
+          {"base", subject.f.description}};
+}
+
+fs::path table_path(const fs::path& path, const std::string& table) {
+  if (fs::is_directory(path)) return path / (table + ".tsv");
+  return fs::path(path).replace_extension("." + table + ".tsv");
 }
 
 }  // namespace fedsmooth::cli

@@ -1,8 +1,8 @@
-// RUN_OR_MODEL: what certify and predict work on.
+// RUN_OR_MODEL: what certify, predict and attack work on.
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/options.h"
@@ -15,6 +15,7 @@ struct Subject {
   std::filesystem::path model_path;
   Experiment experiment;  // the run's, or the defaults, with the overrides applied
   BaseClassifier f;
+  Classifier differentiable;  // the same network by LibTorch, through which gradients flow
   double sigma = 0.0;
   std::vector<std::string> class_names;
   std::string sha256;       // of the model file
@@ -31,7 +32,14 @@ Subject load_subject(const std::filesystem::path& path, const Overrides& overrid
 
 Shape image_shape(const Dataset& data);
 
-/// Where certificates of `path` go by default.
-std::filesystem::path certificates_path(const std::filesystem::path& path);
+/// Every so many-th test image up to the limit.
+std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
+
+/// The part of a table's identity that says which classifier and which images it is about.
+nlohmann::json describe_subject(const Subject& subject, const Dataset& data);
+
+/// Where a table of `path` goes by default: "certificates" is certificates.tsv in a run folder,
+/// NAME.certificates.tsv beside NAME.safetensors.
+std::filesystem::path table_path(const std::filesystem::path& path, const std::string& table);
 
 }  // namespace fedsmooth::cli

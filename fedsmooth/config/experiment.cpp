@@ -1,5 +1,7 @@
 #include "fedsmooth/config/experiment.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -208,6 +210,14 @@ void set_key(Experiment& experiment, const std::string& key, const std::string& 
   } catch (const Error& error) {
     throw Error("--{}={}: {}", key, value, error.what());
   }
+}
+
+std::string show_key(const Experiment& experiment, const std::string& key) {
+  Experiment copy = experiment;
+  const std::vector<Field> all = fields(copy);
+  const Field* field = find_field(all, key);
+  TORCH_CHECK(field != nullptr, "show_key: no key ", key);
+  return field->show();
 }
 
 std::vector<std::string> experiment_keys() {

@@ -43,6 +43,9 @@ std::string format_experiment(const Experiment& experiment);
 /// Applies `section.key` = `value` as given on the command line.
 void set_key(Experiment& experiment, const std::string& key, const std::string& value);
 
+/// The value of one key, as TOML.
+std::string show_key(const Experiment& experiment, const std::string& key);
+
 /// All keys, in the order of the file.
 std::vector<std::string> experiment_keys();
 

@@ -35,8 +35,8 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
       throw Error("{}: saved in training mode; call .eval() before torch.jit.save", path.string());
     }
   }
+  for (const torch::Tensor& weight : module.parameters()) weight.requires_grad_(false);
   return [module, name = path.string()](const Tensor& images) mutable -> Tensor {
-    torch::NoGradGuard no_grad;
     // The optimising executor rewrites the graph after its first runs; f must stay one function.
     // The switch is each thread's own.
     torch::jit::setGraphExecutorOptimize(false);

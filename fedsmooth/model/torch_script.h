@@ -9,7 +9,8 @@
 namespace fedsmooth {
 
 /// Loads a module saved by torch.jit.save. One that was saved in training mode is refused, as
-/// dropout and batch statistics would make its answers random.
+/// dropout and batch statistics would make its answers random. Gradients reach the images where the
+/// caller enables them, never the weights.
 std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path);
 
 }  // namespace fedsmooth

@@ -27,7 +27,7 @@ std::vector<AttackRow> parse_attacks(std::string_view text, const std::string& n
   std::vector<AttackRow> rows;
   parse_tsv(text, kHeader, name, [&](const TsvRow& row) {
     rows.push_back({row.whole(0, 0, kMaxIndex), row.whole(1, 0, kMaxIndex), row.number(2, 0, kAny),
-                    row.whole(3, 0, kMaxIndex), row.number(5, 0, kAny)});
+                    row.whole(3, kAbstain, kMaxIndex), row.number(5, 0, kAny)});
     if (row.whole(4, 0, 1) != rows.back().correct()) {
       throw Error("{}: correct does not follow from predict and label", row.where);
     }

@@ -16,7 +16,7 @@ struct AttackRow {
   int64_t index = 0;
   int64_t label = 0;
   double epsilon = 0.0;       // 0: the image itself
-  int64_t predict = 0;        // majority of the votes
+  int64_t predict = 0;        // majority of the votes; kAbstain if none was for any class
   double perturbation = 0.0;  // |x_adv - x|
 
   bool correct() const { return predict == label; }

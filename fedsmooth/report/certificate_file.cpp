@@ -1,19 +1,9 @@
 #include "fedsmooth/report/certificate_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
-#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/base/version.h"
 
 namespace fedsmooth {
 namespace {
-
-using nlohmann::json;
 
 std::string format_table(const std::vector<CertificateRow>& rows) {
   std::string text = certificate_header();
@@ -23,80 +13,21 @@ std::string format_table(const std::vector<CertificateRow>& rows) {
 
 }  // namespace
 
-std::string identity_difference(const json& here, const json& there) {
-  for (const auto& [key, value] : here.items()) {
-    if (!there.contains(key)) return fmt::format("{}: unset there, {} here", key, value.dump());
-    if (there[key] != value) {
-      return fmt::format("{}: {} there, {} here", key, there[key].dump(), value.dump());
-    }
-  }
-  return "keys that only one of them has";
-}
-
-std::filesystem::path sidecar_path(const std::filesystem::path& table) {
-  if (table.extension() != ".tsv") {
-    throw Error("{}: a table of certificates must end in .tsv", table.string());
-  }
-  return std::filesystem::path(table).replace_extension(".json");
-}
-
-json read_sidecar(const std::filesystem::path& table) {
-  const std::filesystem::path path = sidecar_path(table);
-  const json sidecar = json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (!sidecar.is_object() || !sidecar.contains("identity") || !sidecar["identity"].is_object()) {
-    throw Error("{}: does not say what {} is about", path.string(), table.filename().string());
-  }
-  return sidecar;
-}
-
-json build_provenance() {
-  return {{"version", version()},
-          {"commit", commit()},
-          {"libtorch", torch_version()},
-          {"date", utc_now()}};
-}
-
 void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,
-                        const json& sidecar) {
+                        const nlohmann::json& sidecar) {
   write_file(sidecar_path(table), sidecar.dump(2) + "\n");
   write_file(table, format_table(rows));
 }
 
-CertificateFile::CertificateFile(std::filesystem::path table, const json& sidecar, bool resume)
-    : table_(std::move(table)) {
-  if (std::filesystem::exists(table_)) {
-    if (!resume) {
-      throw Error("{}: exists; go on with it by --resume or choose another --out", table_.string());
-    }
-    const json old = read_sidecar(table_)["identity"];
-    if (old != sidecar["identity"]) {
-      throw Error("{}: holds another certification, which differs in {}", table_.string(),
-                  identity_difference(sidecar["identity"], old));
-    }
-    rows_ = read_certificates(table_);
-    write_file(table_, format_table(rows_));
-  } else {
-    write_certificates(table_, {}, sidecar);
-  }
-  descriptor_ = ::open(table_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    throw Error("{}: cannot be written: {}", table_.string(), std::strerror(errno));
-  }
-}
-
-CertificateFile::~CertificateFile() {
-  if (descriptor_ < 0) return;
-  ::fsync(descriptor_);
-  ::close(descriptor_);
-}
+CertificateFile::CertificateFile(const std::filesystem::path& table, const nlohmann::json& sidecar,
+                                 bool resume)
+    : file_(table, certificate_header(), sidecar, resume, [&](const std::string& text) {
+        rows_ = parse_certificates(text, table.string());
+        return format_table(rows_);
+      }) {}
 
 void CertificateFile::append(const CertificateRow& row) {
-  const std::string line = format_row(row);
-  const ssize_t written = ::write(descriptor_, line.data(), line.size());
-  if (written != static_cast<ssize_t>(line.size())) {
-    throw Error("{}: cannot be written: {}; go on by --resume when there is room", table_.string(),
-                written < 0 ? std::strerror(errno) : "the disk is full");
-  }
+  file_.append(format_row(row));
   rows_.push_back(row);
 }
 

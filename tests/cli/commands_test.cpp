@@ -52,8 +52,8 @@ class CommandsTest : public ProgramTest {
 };
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
-  for (const std::string command : {"", "train", "certify", "predict", "recertify", "merge", "plot",
-                                    "report", "partition", "show", "bench"}) {
+  for (const std::string command : {"", "train", "certify", "predict", "attack", "recertify",
+                                    "merge", "plot", "report", "partition", "show", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -62,7 +62,8 @@ TEST_F(CommandsTest, HelpIsEverywhere) {
 }
 
 TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
-  for (const std::string command : {"train", "certify", "predict", "partition", "show", "bench"}) {
+  for (const std::string command :
+       {"train", "certify", "predict", "attack", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
   for (const std::string command : {"merge", "recertify", "plot", "report"}) {
@@ -86,8 +87,8 @@ TEST_F(CommandsTest, UnknownOptionsAreRefused) {
 
 TEST_F(CommandsTest, EveryCommandChecksTheDevice) {
   for (const std::string command :
-       {"train x", "certify x", "predict x 0", "recertify x", "merge x", "plot x", "report x",
-        "partition x", "show x", "bench certify"}) {
+       {"train x", "certify x", "predict x 0", "attack x", "recertify x", "merge x", "plot x",
+        "report x", "partition x", "show x", "bench certify"}) {
     expect_refused(run(command + " --device tpu"), "--device=tpu: must be auto, cpu or cuda");
   }
 }

@@ -1,6 +1,7 @@
 #include "fedsmooth/model/torch_script.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/script.h>
 #include <unistd.h>
 
@@ -52,6 +53,16 @@ void expect_one_line(const std::string& message, const std::string& begin,
   EXPECT_EQ(message.rfind(begin, 0), 0u) << message;
   EXPECT_PRED_FORMAT2(testing::IsSubstring, part, message);
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+// The logits' sum is (1 + 0) x_0 + (2 + 1) x_1.
+TEST_F(TorchScriptTest, GradientsReachTheImages) {
+  save(kLinear);
+  const auto f = load_torch_script(path_);
+  const Tensor images = torch::ones({2, 2, 1, 1}).requires_grad_(true);
+  const auto gradient = torch::autograd::grad({f(images).sum()}, {images})[0];
+  EXPECT_TRUE(gradient.flatten(1).equal(torch::tensor({{1.0f, 3.0f}, {1.0f, 3.0f}})));
+  EXPECT_FALSE(f(torch::ones({2, 2, 1, 1})).requires_grad());
 }
 
 TEST_F(TorchScriptTest, RunsTheModule) {

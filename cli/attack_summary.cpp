@@ -1,0 +1,120 @@
+#include "cli/attack_summary.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "fedsmooth/report/attacks.h"
+#include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/table_file.h"
+#include "fedsmooth/smoothing/statistics.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double kIntervalTail = 0.025;  // on either side of a 95% interval
+
+std::set<int64_t> attacked_images(const std::vector<AttackRow>& rows) {
+  std::set<int64_t> images;
+  for (const AttackRow& row : rows) images.insert(row.index);
+  return images;
+}
+
+// Certificates of the attacked images, if they are about the classifier that was attacked.
+std::vector<CertificateRow> comparable(const fs::path& table, const json& identity,
+                                       const std::set<int64_t>& images) {
+  std::vector<CertificateRow> shared;
+  if (!fs::exists(table) || !fs::exists(sidecar_path(table))) return shared;
+  const json certified = read_sidecar(table)["identity"];
+  for (const std::string key : {"model_sha256", "data_sha256", "sigma"}) {
+    if (certified.value(key, json()) != identity[key]) return shared;
+  }
+  for (CertificateRow& row : read_certificates(table)) {
+    if (images.contains(row.index)) shared.push_back(std::move(row));
+  }
+  return shared;
+}
+
+Share with_interval(double accuracy, int64_t images) {
+  const auto standing = std::llround(accuracy * static_cast<double>(images));
+  return {accuracy, binomial_lower_bound(standing, images, kIntervalTail),
+          binomial_upper_bound(standing, images, kIntervalTail)};
+}
+
+void warn_of_broken(const std::vector<AttackRow>& attacks,
+                    const std::vector<CertificateRow>& certificates) {
+  std::map<int64_t, double> radius;  // of the correct ones
+  for (const CertificateRow& row : certificates) {
+    if (row.correct()) radius[row.index] = row.certificate.radius;
+  }
+  std::set<int64_t> broken;
+  for (const AttackRow& row : attacks) {
+    const auto found = radius.find(row.index);
+    if (found == radius.end() || row.correct()) continue;
+    if (row.perturbation < found->second) broken.insert(row.index);
+  }
+  if (broken.empty()) return;
+  fmt::print(stderr,
+             "warning: {} of {} certified images were misled within their radius, the first is {}; "
+             "more votes (--n) tell a broken certificate from a narrow majority\n",
+             broken.size(), radius.size(), *broken.begin());
+}
+
+json to_json(const fs::path& table, int64_t images, const std::vector<CurvePoint>& curve,
+             const std::vector<CertificateRow>& certificates) {
+  json points = json::array();
+  for (const CurvePoint& point : curve) {
+    const Share share = with_interval(point.accuracy, images);
+    points.push_back({{"epsilon", point.radius},
+                      {"accuracy", share.value},
+                      {"low", share.low},
+                      {"high", share.high}});
+    if (certificates.empty()) continue;
+    points.back()["certified_accuracy"] = certified_accuracy(certificates, point.radius);
+  }
+  return {{"attacks", table.string()}, {"images", images}, {"accuracy_under_attack", points}};
+}
+
+std::string render(int64_t images, const std::vector<CurvePoint>& curve,
+                   const std::vector<CertificateRow>& certificates) {
+  const bool both = !certificates.empty();
+  std::string text = fmt::format("  {:>8}{:>16}{:>18}{}\n", "epsilon", "under attack %",
+                                 "95% interval", both ? "   certified %" : "");
+  for (const CurvePoint& point : curve) {
+    const Share share = with_interval(point.accuracy, images);
+    text += fmt::format("  {:>8}{:>16}{:>18}", point.radius, percent(share.value),
+                        percent(share.low) + " to " + percent(share.high));
+    if (both)
+      text += fmt::format("{:>14}", percent(certified_accuracy(certificates, point.radius)));
+    text += "\n";
+  }
+  text += fmt::format("  {} images", images);
+  if (both && static_cast<int64_t>(certificates.size()) < images) {
+    text += fmt::format(", {} of them with certificates", certificates.size());
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+void print_attacks(const fs::path& table, const json& identity, const fs::path& certificates,
+                   const Common& common) {
+  const std::vector<AttackRow> rows = read_attacks(table);
+  const std::set<int64_t> attacked = attacked_images(rows);
+  const auto images = static_cast<int64_t>(attacked.size());
+  const std::vector<CurvePoint> curve = attacked_accuracy(rows);
+  const std::vector<CertificateRow> shared = comparable(certificates, identity, attacked);
+  if (common.json) {
+    fmt::print("{}\n", to_json(table, images, curve, shared).dump());
+  } else if (!common.quiet) {
+    fmt::print("{}{}\n", render(images, curve, shared), table.string());
+  }
+  warn_of_broken(rows, shared);
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,39 @@
+// The attack on one test image after another, and who withstood it.
+#pragma once
+
+#include <vector>
+
+#include "cli/subject.h"
+#include "fedsmooth/report/attacks.h"
+
+namespace fedsmooth::cli {
+
+/// How the images of a table are attacked: by the experiment's `attack` with its `smoothing.m`
+/// noises.
+struct AttackPlan {
+  const Subject& subject;
+  const Dataset& data;
+  std::vector<int64_t> images;
+  std::vector<double> epsilons;  // rising, from 0
+  int64_t n = 0;                 // votes on each example
+};
+
+/// SmoothAdv against the true label, then the majority of n votes, which are PREDICT's. Made for
+/// one thread.
+class Attacker {
+ public:
+  explicit Attacker(const AttackPlan& plan);
+
+  /// A row per epsilon. Throws Cancelled between them when the user asks to stop.
+  std::vector<AttackRow> attack(int64_t image);
+
+ private:
+  Tensor draw_noise(const Tensor& x, int64_t image) const;
+  Tensor perturb(const Tensor& x, int64_t label, const Tensor& noise, double epsilon) const;
+  int64_t predict(const Tensor& x, int64_t image);
+
+  const AttackPlan& plan_;
+  SerialSampler sampler_;
+};
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,169 @@
+// attack, as a user runs it: killed, resumed, refused.
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/report/attacks.h"
+#include "fedsmooth/report/certificate_file.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AttackCommandTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+  }
+
+  std::string model() const { return path("model.safetensors"); }
+  std::string attack(const std::string& more) const {
+    return "attack " + model() +
+           " --data.name=shapes --every 100 --n 200 --m 4 --steps 3 --epsilon 1,0.5,2 " + more;
+  }
+};
+
+TEST_F(AttackCommandTest, StaysInTheBallAndNeverHelps) {
+  const Outcome done = run(attack("--json --out " + path("a.tsv")));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto rows = read_attacks(path("a.tsv"));
+  ASSERT_EQ(rows.size(), 20U * 4);
+  int64_t moved = 0;
+  for (const AttackRow& row : rows) {
+    EXPECT_LE(row.perturbation, row.epsilon);
+    moved += row.epsilon > 0 && row.perturbation > 0.99 * row.epsilon;
+  }
+  EXPECT_GT(moved, 0);
+  const auto summary = nlohmann::json::parse(done.out);
+  const auto& curve = summary["accuracy_under_attack"];
+  EXPECT_EQ(summary["images"], 20);
+  ASSERT_EQ(curve.size(), 4U);
+  EXPECT_EQ(curve[1]["epsilon"], 0.5);
+  for (size_t i = 1; i < curve.size(); ++i) {
+    EXPECT_LE(curve[i]["accuracy"].get<double>(), curve[i - 1]["accuracy"].get<double>());
+  }
+  // A classifier that compares with mean images has no chance against |x_adv - x| = 2.
+  EXPECT_LT(curve[3]["accuracy"].get<double>(), curve[0]["accuracy"].get<double>());
+}
+
+TEST_F(AttackCommandTest, WithoutPerturbationItIsThePrediction) {
+  ASSERT_EQ(run(attack("--out " + path("a.tsv"))).status, 0);
+  for (const AttackRow& row : read_attacks(path("a.tsv"))) {
+    if (row.epsilon > 0 || row.index > 500) continue;
+    const Outcome plain = run("predict " + model() + " --data.name=shapes --n 200 --json " +
+                              std::to_string(row.index));
+    const auto votes = nlohmann::json::parse(plain.out)[0]["votes"].get<std::vector<int64_t>>();
+    EXPECT_EQ(row.predict, std::max_element(votes.begin(), votes.end()) - votes.begin());
+  }
+}
+
+TEST_F(AttackCommandTest, SaysTheSameOnAnyNumberOfThreads) {
+  for (const std::string estimator : {"stochastic", "one-point"}) {
+    const std::string one = path("one-" + estimator + ".tsv"),
+                      two = path("two-" + estimator + ".tsv");
+    ASSERT_EQ(run(attack("--threads 1 --estimator " + estimator + " --out " + one)).status, 0);
+    ASSERT_EQ(run(attack("--threads 2 --estimator " + estimator + " --out " + two)).status, 0);
+    EXPECT_EQ(read_file(one), read_file(two));
+  }
+  EXPECT_NE(read_file(path("one-stochastic.tsv")), read_file(path("one-one-point.tsv")));
+}
+
+TEST_F(AttackCommandTest, GoesOnAfterKill9) {
+  ASSERT_EQ(run(attack("--out " + path("whole.tsv"))).status, 0);
+  const std::string killed = attack("--out " + path("killed.tsv"));
+  const pid_t child = start(killed);
+  wait_for_rows(path("killed.tsv"), 4);
+  ::kill(child, SIGKILL);
+  finish(child);
+  // As if the kill had come within the rows of an image.
+  const std::string text = read_file(path("killed.tsv"));
+  std::ofstream(path("killed.tsv")) << text.substr(0, text.size() - 9);
+  expect_refused(run(killed), "exists");
+  ASSERT_EQ(run(killed + " --resume").status, 0);
+  EXPECT_EQ(read_file(path("killed.tsv")), read_file(path("whole.tsv")));
+}
+
+TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
+  ASSERT_EQ(run("certify " + model() + " --data.name=shapes --every 100 --n 1000").status, 0);
+  const Outcome done = run(attack("--json --n 1000"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const std::string found = done.out;
+  for (const auto& point : nlohmann::json::parse(found)["accuracy_under_attack"]) {
+    EXPECT_LE(point["certified_accuracy"].get<double>(), point["accuracy"].get<double>());
+  }
+  EXPECT_EQ(done.err.find("warning"), std::string::npos) << done.err;
+
+  // Certificates of a classifier that withstands everything.
+  const fs::path table = path("model.certificates.tsv");
+  auto rows = read_certificates(table);
+  for (CertificateRow& row : rows) {
+    row.certificate = certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, 1, 0.001, {});
+    row.sigma = 1;
+  }
+  write_certificates(table, rows, read_sidecar(table));
+  const Outcome warned = run(attack("--n 1000 --resume"));
+  EXPECT_EQ(warned.status, 0);
+  EXPECT_NE(warned.err.find("misled within their radius"), std::string::npos) << warned.err;
+  EXPECT_NE(warned.out.find("certified %"), std::string::npos);
+
+  // At another noise level they say nothing about it.
+  const Outcome other = run(attack("--sigma 0.5 --out " + path("other.tsv")));
+  EXPECT_EQ(other.out.find("certified %"), std::string::npos) << other.out;
+}
+
+// Class 1 where the mean of all pixels is above a half: the attack brightens or darkens.
+TEST_F(AttackCommandTest, ReachesThroughTorchScript) {
+  torch::jit::Module module("M");
+  module.register_attribute("training", c10::BoolType::get(), false);
+  module.define(R"(
+def forward(self, x):
+    bright = 40 * (x.mean([1, 2, 3]) - 0.5)
+    return torch.stack([-bright, bright] + [torch.full_like(bright, -9.0)] * 8, 1)
+)");
+  module.save(path("bright.pt"));
+  const Outcome done = run("attack " + path("bright.pt") +
+                           " --data.name=shapes --sigma 0.1 --limit 20 --every 10 --n 100 --m 2"
+                           " --steps 2 --epsilon 0.5,30 --out " +
+                           path("a.tsv"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  int64_t moved = 0;
+  for (const AttackRow& row : read_attacks(path("a.tsv"))) {
+    if (row.epsilon == 0.5 && row.label < 2 && row.correct()) EXPECT_GT(row.perturbation, 0.3);
+    moved += row.perturbation > 0;
+  }
+  EXPECT_GT(moved, 0);
+}
+
+TEST_F(AttackCommandTest, LeavesOtherAttacksAlone) {
+  ASSERT_EQ(run(attack("--out " + path("a.tsv"))).status, 0);
+  const std::string before = read_file(path("a.tsv")), again = "--resume --out " + path("a.tsv");
+  expect_refused(run(attack("--steps 4 " + again)), "attack.steps: 3 there, 4 here");
+  expect_refused(run(attack("--epsilon 3 " + again)), "epsilons");
+  expect_refused(run(attack("--estimator one-point " + again)), "attack.estimator");
+  EXPECT_EQ(run(attack(again)).status, 0);
+  EXPECT_EQ(read_file(path("a.tsv")), before);
+}
+
+TEST_F(AttackCommandTest, RefusesTheUsersMistakes) {
+  const std::string out = " --out " + path("a.tsv");
+  for (const std::string epsilons : {"-1", "0.5,", "x", "0.5;1", "nan", "inf", "''"}) {
+    expect_refused(run(attack("--epsilon=" + epsilons + out)), "with commas between them");
+  }
+  expect_refused(run(attack("--n 0" + out)), "--n=0: must be positive");
+  expect_refused(run(attack("--m 0" + out)), "must be positive");
+  expect_refused(run(attack("--steps 0" + out)), "must be positive");
+  expect_refused(run(attack("--estimator three-point" + out)), "must be stochastic");
+  expect_refused(run(attack("--attack.epsilon=0.5" + out)), "give --epsilon");
+  expect_refused(run(attack("--sigma 0" + out)), "must be positive");
+  expect_refused(run(attack("--out " + path("a.txt"))), "must end in .tsv");
+  expect_refused(run("attack " + path("none")), "no such run or model");
+  EXPECT_FALSE(fs::exists(path("a.tsv")));
+}
+
+}  // namespace
+}  // namespace fedsmooth
