@@ -7,7 +7,8 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/config/fields.h"
+#include "fedsmooth/config/experiment_toml.h"
+#include "fedsmooth/config/sweep.h"
 
 namespace fedsmooth {
 namespace {
@@ -113,9 +114,8 @@ std::vector<std::string> section_names() {
   return names;
 }
 
-bool is_section(const std::string& key) {
-  const std::vector<std::string> names = section_names();
-  return std::find(names.begin(), names.end(), key) != names.end();
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::string suggestion(const std::string& key, const std::vector<std::string>& candidates) {
@@ -123,24 +123,26 @@ std::string suggestion(const std::string& key, const std::vector<std::string>& c
   return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
 }
 
+Error unknown_key(const std::string& key, const std::vector<std::string>& candidates) {
+  return Error("unknown key {:?}{}", key, suggestion(key, candidates));
+}
+
 void read_table(const toml::table& table, const std::string& prefix, const std::string& name,
-                const std::vector<Field>& all) {
+                Experiment& experiment) {
   for (const auto& [key, node] : table) {
     const std::string path = prefix + std::string(key.str());
-    const std::string where = fmt::format("{}:{}", name, key.source().begin.line);
-    if (const Field* field = find_field(all, path)) {
-      try {
-        field->set(node);
-      } catch (const Error& error) {
-        throw Error("{}: {}: {}", where, path, error.what());
-      }
-    } else if (node.is_table() && is_section(path)) {
-      read_table(*node.as_table(), path + ".", name, all);
-    } else if (is_section(path)) {
-      throw Error("{}: {}: must be a table", where, path);
-    } else {
-      const auto candidates = node.is_table() ? section_names() : experiment_keys();
-      throw Error("{}: unknown key {:?}{}", where, path, suggestion(path, candidates));
+    const bool section = contains(section_names(), path);
+    if (section && node.is_table()) {
+      read_table(*node.as_table(), path + ".", name, experiment);
+      continue;
+    }
+    try {
+      if (section) throw Error("{}: must be a table", path);
+      if (node.is_table() && !contains(experiment_keys(), path))
+        throw unknown_key(path, section_names());
+      set_from_toml(experiment, path, node);
+    } catch (const Error& error) {
+      throw Error("{}:{}: {}", name, key.source().begin.line, error.what());
     }
   }
 }
@@ -151,6 +153,8 @@ void refuse_deep_keys(std::string_view text, const std::string& where) {
   const int64_t dots = std::count(text.begin(), text.end(), '.');
   if (dots > kMaxDots) throw Error("{}: {} dots, at most {} are allowed", where, dots, kMaxDots);
 }
+
+}  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& name) {
   refuse_deep_keys(text, name);
@@ -163,11 +167,30 @@ toml::table parse_toml(std::string_view text, const std::string& name) {
   }
 }
 
-}  // namespace
+void set_from_toml(Experiment& experiment, const std::string& key, const toml::node& node) {
+  const std::vector<Field> all = fields(experiment);
+  const Field* field = find_field(all, key);
+  if (field == nullptr) throw unknown_key(key, experiment_keys());
+  try {
+    field->set(node);
+  } catch (const Error& error) {
+    throw Error("{}: {}", key, error.what());
+  }
+}
+
+Experiment experiment_from_toml(const toml::table& table, const std::string& name,
+                                Experiment base) {
+  read_table(table, "", name, base);
+  return base;
+}
 
 Experiment parse_experiment(std::string_view text, const std::string& name, Experiment base) {
-  read_table(parse_toml(text, name), "", name, fields(base));
-  return base;
+  const toml::table table = parse_toml(text, name);
+  if (table.contains("sweep")) {
+    throw Error("{}: has a [sweep] of {} experiments; run them by `fedsmooth sweep`", name,
+                expand(parse_sweep(text, name)).size());
+  }
+  return experiment_from_toml(table, name, std::move(base));
 }
 
 Experiment read_experiment(const std::filesystem::path& path) {

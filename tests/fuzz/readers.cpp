@@ -13,7 +13,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/config/sweep.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
@@ -106,6 +106,12 @@ kind = "linear"
 outputs = 0xa
 )"};
 }
+
+Strings sweep_seeds() {
+  return {"seed = 1\n[sweep]\n\"smoothing.sigma\" = [0.12, 0.5]\ntrain.method = ['standard']\n"};
+}
+
+void read_sweep_text(const std::string& text) { expand(parse_sweep(text, "e.toml", "e")); }
 
 void read_experiment_text(const std::string& text) {
   const Experiment experiment = parse_experiment(text, "e.toml");
@@ -269,6 +275,7 @@ std::vector<Reader> readers() {
   return {{"parse_model", model_seeds, mutate_safetensors, read_model},
           {"network_from_json", network_seeds, mutate_text, read_network},
           {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
+          {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
           {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
           {"parse_rounds", round_seeds, mutate_text, read_round_text},
           {"parse_clients", client_seeds, mutate_text, read_client_text},

@@ -1,0 +1,132 @@
+#include "fedsmooth/config/sweep.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/config/experiment_toml.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr size_t kMaxExperiments = 10'000;
+
+SweepAxis read_axis(const std::string& key, const toml::node& node, const Experiment& base) {
+  SweepAxis axis{key};
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty()) throw Error("{}: must be a list of values", key);
+  for (const toml::node& value : *list) {
+    Experiment experiment = base;
+    set_from_toml(experiment, key, value);
+    const std::string shown = show_key(experiment, key);
+    if (std::find(axis.values.begin(), axis.values.end(), shown) != axis.values.end()) {
+      throw Error("{}: {} is there twice", key, shown);
+    }
+    axis.values.push_back(shown);
+  }
+  return axis;
+}
+
+struct PlacedAxis {
+  toml::source_position place;
+  SweepAxis axis;
+};
+
+// "a.b" = [...] and a.b = [...] mean the same.
+void read_axes(const toml::table& table, const std::string& prefix, const std::string& file,
+               const Experiment& base, std::vector<PlacedAxis>& axes) {
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix + std::string(key.str());
+    if (node.is_table()) {
+      read_axes(*node.as_table(), path + ".", file, base, axes);
+      continue;
+    }
+    const toml::source_position place = key.source().begin;
+    try {
+      axes.push_back({place, read_axis(path, node, base)});
+    } catch (const Error& error) {
+      throw Error("{}:{}: sweep: {}", file, place.line, error.what());
+    }
+  }
+}
+
+// toml++ sorts keys by name; the file's order is the user's.
+std::vector<SweepAxis> in_order(std::vector<PlacedAxis> axes) {
+  std::sort(axes.begin(), axes.end(), [](const PlacedAxis& a, const PlacedAxis& b) {
+    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+  });
+  std::vector<SweepAxis> ordered;
+  for (PlacedAxis& axis : axes) ordered.push_back(std::move(axis.axis));
+  return ordered;
+}
+
+void check_size(const std::vector<SweepAxis>& axes, const std::string& file) {
+  size_t count = 1;
+  for (const SweepAxis& axis : axes) {
+    count *= axis.values.size();
+    if (count > kMaxExperiments) {
+      throw Error("{}: sweep: more than {} experiments", file, kMaxExperiments);
+    }
+  }
+}
+
+// A word says enough by itself, a number needs its key. Folders are named like this.
+std::string name_part(const std::string& key, const std::string& value) {
+  const bool word = value.front() == '"';
+  std::string part =
+      word ? value.substr(1, value.size() - 2) : key.substr(key.rfind('.') + 1) + value;
+  for (char& c : part) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return part;
+}
+
+}  // namespace
+
+Sweep parse_sweep(std::string_view text, const std::string& file, const std::string& name) {
+  toml::table table = parse_toml(text, file);
+  toml::table lists;
+  if (const toml::node* node = table.get("sweep")) {
+    if (!node->is_table() || node->as_table()->empty()) {
+      throw Error("{}:{}: sweep: must be a table of lists", file, node->source().begin.line);
+    }
+    lists = *node->as_table();
+    table.erase("sweep");
+  }
+  Sweep sweep{name, experiment_from_toml(table, file)};
+  std::vector<PlacedAxis> axes;
+  read_axes(lists, "", file, sweep.base, axes);
+  sweep.axes = in_order(std::move(axes));
+  check_size(sweep.axes, file);
+  return sweep;
+}
+
+Sweep read_sweep(const std::filesystem::path& path) {
+  return parse_sweep(read_file(path), path.string(), path.stem().string());
+}
+
+void set_key(Sweep& sweep, const std::string& key, const std::string& value) {
+  set_key(sweep.base, key, value);
+  for (SweepAxis& axis : sweep.axes) {
+    if (axis.key == key) axis.values = {show_key(sweep.base, key)};
+  }
+}
+
+std::vector<NamedExperiment> expand(const Sweep& sweep) {
+  std::vector<NamedExperiment> all = {{sweep.name, sweep.base}};
+  for (const SweepAxis& axis : sweep.axes) {
+    std::vector<NamedExperiment> longer;
+    for (const NamedExperiment& one : all) {
+      for (const std::string& value : axis.values) {
+        NamedExperiment next{one.name + "-" + name_part(axis.key, value), one.experiment};
+        set_key(next.experiment, axis.key, value);
+        longer.push_back(std::move(next));
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+}  // namespace fedsmooth

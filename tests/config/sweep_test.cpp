@@ -1,0 +1,105 @@
+#include "fedsmooth/config/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/model/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+std::vector<std::string> names(const Sweep& sweep) {
+  std::vector<std::string> found;
+  for (const NamedExperiment& one : expand(sweep)) found.push_back(one.name);
+  return found;
+}
+
+std::string sweep_refusal(const std::string& text) {
+  return refusal([&] { parse_sweep(text, "e.toml", "e"); });
+}
+
+constexpr const char* kGrid = R"(
+seed = 7
+[sweep]
+"smoothing.sigma" = [0.12, 0.5]
+"attack.epsilon" = [0.25, 1]
+"attack.estimator" = ["stochastic", "one-point"]
+)";
+
+TEST(SweepTest, IsTheProductInTheOrderOfTheFile) {
+  const Sweep sweep = parse_sweep(kGrid, "e.toml", "e");
+  EXPECT_EQ(names(sweep),
+            (std::vector<std::string>{
+                "e-sigma0.12-epsilon0.25-stochastic", "e-sigma0.12-epsilon0.25-one-point",
+                "e-sigma0.12-epsilon1.0-stochastic", "e-sigma0.12-epsilon1.0-one-point",
+                "e-sigma0.5-epsilon0.25-stochastic", "e-sigma0.5-epsilon0.25-one-point",
+                "e-sigma0.5-epsilon1.0-stochastic", "e-sigma0.5-epsilon1.0-one-point"}));
+  const auto all = expand(sweep);
+  EXPECT_EQ(all[5].experiment.seed, 7u);
+  EXPECT_EQ(all[5].experiment.smoothing.sigma, 0.5);
+  EXPECT_EQ(all[5].experiment.attack.epsilon, 0.25);
+  EXPECT_EQ(all[5].experiment.attack.estimator, Estimator::kOnePoint);
+  std::set<std::string> different;
+  for (const NamedExperiment& one : all) different.insert(format_experiment(one.experiment));
+  EXPECT_EQ(different.size(), 8u);
+}
+
+TEST(SweepTest, WithoutATableItIsOneExperiment) {
+  const Sweep sweep = parse_sweep("seed = 3", "e.toml", "e");
+  EXPECT_EQ(names(sweep), std::vector<std::string>{"e"});
+  EXPECT_EQ(expand(sweep)[0].experiment.seed, 3u);
+}
+
+TEST(SweepTest, KeysMayBeQuotedOrNot) {
+  const Sweep sweep = parse_sweep("[sweep]\ntrain.local.steps = [1, 2]\nseed = [4]", "e.toml", "e");
+  EXPECT_EQ(names(sweep), (std::vector<std::string>{"e-steps1-seed4", "e-steps2-seed4"}));
+}
+
+TEST(SweepTest, AnOverrideOfASweptKeyLeavesOneValue) {
+  Sweep sweep = parse_sweep(kGrid, "e.toml", "e");
+  set_key(sweep, "attack.epsilon", "0.25");
+  set_key(sweep, "smoothing.sigma", "0.3");
+  set_key(sweep, "train.rounds", "2");
+  EXPECT_EQ(names(sweep), (std::vector<std::string>{"e-sigma0.3-epsilon0.25-stochastic",
+                                                    "e-sigma0.3-epsilon0.25-one-point"}));
+  EXPECT_EQ(expand(sweep)[1].experiment.train.rounds, 2);
+  EXPECT_EQ(refusal([&] { set_key(sweep, "attack.epsilon", "x"); }),
+            "--attack.epsilon=x: must be a number");
+}
+
+TEST(SweepTest, NamesAreFitForFolders) {
+  const Sweep sweep = parse_sweep(
+      "[sweep]\n'data.root' = ['/a b', '..']\n'data.augment' = [true]\n'model.mean' = [[0.5, 1]]\n",
+      "e.toml", "e");
+  EXPECT_EQ(names(sweep), (std::vector<std::string>{"e-_a_b-augmenttrue-mean_0.5__1.0_",
+                                                    "e-..-augmenttrue-mean_0.5__1.0_"}));
+}
+
+TEST(SweepTest, RefusesWhatCannotBeSwept) {
+  EXPECT_EQ(sweep_refusal("[sweep]\n'smoothing.sigam' = [1]"),
+            "e.toml:2: sweep: unknown key \"smoothing.sigam\"; did you mean \"smoothing.sigma\"?");
+  EXPECT_EQ(sweep_refusal("[sweep]\n'smoothing.sigma' = [0.1, -1]"),
+            "e.toml:2: sweep: smoothing.sigma: must be positive");
+  EXPECT_EQ(sweep_refusal("[sweep]\nseed = 1"), "e.toml:2: sweep: seed: must be a list of values");
+  EXPECT_EQ(sweep_refusal("[sweep]\nseed = []"), "e.toml:2: sweep: seed: must be a list of values");
+  EXPECT_EQ(sweep_refusal("[sweep]\n'attack.epsilon' = [0.5, 0.50]"),
+            "e.toml:2: sweep: attack.epsilon: 0.5 is there twice");
+  EXPECT_EQ(sweep_refusal("sweep = [1]"), "e.toml:1: sweep: must be a table of lists");
+  EXPECT_EQ(sweep_refusal("\n[sweep]\n"), "e.toml:2: sweep: must be a table of lists");
+  EXPECT_EQ(sweep_refusal("sead = 1\n[sweep]\nseed = [1]"),
+            "e.toml:1: unknown key \"sead\"; did you mean \"seed\"?");
+  std::string many = "[sweep]\n";
+  for (const std::string key : {"seed", "train.rounds", "certify.n", "smoothing.m"}) {
+    many += "'" + key + "' = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n";
+  }
+  EXPECT_EQ(sweep_refusal(many), "e.toml: sweep: more than 10000 experiments");
+}
+
+TEST(SweepTest, IsNoSingleExperiment) {
+  EXPECT_EQ(refusal([&] { parse_experiment(kGrid, "e.toml"); }),
+            "e.toml: has a [sweep] of 8 experiments; run them by `fedsmooth sweep`");
+}
+
+}  // namespace
+}  // namespace fedsmooth
