@@ -37,14 +37,13 @@ $(BUILD)/build.ninja: CMakeLists.txt $(BUILD)/torch.stamp
 build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
-# Trains by federated SmoothAdv on the built-in data, certifies the result, writes the report.
+# Trains clients in the ordinary way and by SmoothAdv on the built-in data, certifies both, writes the
+# report.
 run: build
 	@if [ "$(TORCH)" != auto ] && ! grep -q '^C10_CUDA_LIBRARY' $(BUILD)/CMakeCache.txt && \
 	  nvidia-smi > /dev/null 2>&1; then echo "a GPU is here; 'make TORCH=auto run' builds for it"; fi
 	@rm -rf runs/quickstart
-	@$(BUILD)/fedsmooth train experiments/quickstart/smoothadv.toml --out runs/quickstart
-	@$(BUILD)/fedsmooth certify runs/quickstart > /dev/null
-	@$(BUILD)/fedsmooth report runs/quickstart
+	@$(BUILD)/fedsmooth sweep experiments/quickstart --out runs/quickstart
 
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure -j2 -LE slow

@@ -187,6 +187,7 @@ int run_command_line(int argc, char** argv) {
   add_merge(app, common);
   add_report(app, common);
   add_plot(app, common);
+  add_sweep(app, common);
   add_partition(app, common);
   add_show(app, common);
   add_bench(app, common);

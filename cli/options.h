@@ -77,6 +77,7 @@ struct Interrupted {
 int run_command_line(int argc, char** argv);
 
 void add_train(CLI::App& app, Common& common);
+void add_sweep(CLI::App& app, Common& common);
 void add_partition(CLI::App& app, Common& common);
 void add_show(CLI::App& app, Common& common);
 void add_certify(CLI::App& app, Common& common);

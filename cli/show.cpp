@@ -1,25 +1,47 @@
-// fedsmooth show EXPERIMENT.toml: the experiment with every default filled in.
+// fedsmooth show EXPERIMENT.toml: the experiment with every default filled in, or the names of
+// those that it sweeps over.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
+#include "fedsmooth/config/sweep.h"
 
 namespace fedsmooth::cli {
+namespace {
+
+void show_experiment(const Experiment& experiment, const Common& common) {
+  const std::string text = format_experiment(experiment);
+  if (common.json) {
+    fmt::print("{}\n", nlohmann::json{{"experiment", text}}.dump());
+  } else {
+    fmt::print("{}", text);
+  }
+}
+
+void show_names(const std::vector<NamedExperiment>& all, const Common& common) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const NamedExperiment& one : all) {
+    names.push_back(one.name);
+    if (!common.json) fmt::print("{}\n", one.name);
+  }
+  if (common.json) fmt::print("{}\n", nlohmann::json{{"experiments", names}}.dump());
+}
+
+}  // namespace
 
 void add_show(CLI::App& app, Common& common) {
   auto path = std::make_shared<std::string>();
   Command c(app, common, "show", "print an experiment with every default filled in",
             "  fedsmooth show experiment.toml --certify.n=1000");
-  c.argument("experiment", *path, "experiment file");
+  c.argument("experiment", *path, "experiment file; of one with a [sweep], the names are printed");
   c.on_run([path, &common](const Overrides& overrides) {
-    Experiment experiment = read_experiment(*path);
-    apply_overrides(experiment, overrides);
-    const std::string text = format_experiment(experiment);
-    if (common.json) {
-      fmt::print("{}\n", nlohmann::json{{"experiment", text}}.dump());
+    Sweep sweep = read_sweep(*path);
+    for (const auto& [key, value] : overrides) set_key(sweep, key, value);
+    if (sweep.axes.empty()) {
+      show_experiment(sweep.base, common);
     } else {
-      fmt::print("{}", text);
+      show_names(expand(sweep), common);
     }
     return 0;
   });

@@ -1,0 +1,15 @@
+// Certified accuracy of many runs, a line for each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/tables.h"
+
+namespace fedsmooth::cli {
+
+/// Accuracy at up to eight radii, average certified radius, abstentions, and how many classes are
+/// ever answered. At most 100 columns wide.
+std::string render_comparison(const std::vector<ReportRun>& runs);
+
+}  // namespace fedsmooth::cli
