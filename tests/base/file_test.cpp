@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "fedsmooth/base/error.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 class FileTest : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { remove_folder(folder_); }
 
   fs::path folder_ =
       fs::temp_directory_path() / ("fedsmooth_file_test" + std::to_string(::getpid()));

@@ -4,6 +4,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/data/sources.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
@@ -40,7 +41,7 @@ std::string batch_bytes(int64_t batch) {
 class Cifar10Test : public testing::Test {
  protected:
   Cifar10Test() { fs::create_directories(root_); }
-  ~Cifar10Test() override { fs::remove_all(root_); }
+  ~Cifar10Test() override { remove_folder(root_); }
 
   void expect_refused(Split split, const fs::path& path, const std::string& what) const {
     const std::string message = refusal([&] { read_cifar10(root_, split); });

@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/data/sources.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
@@ -21,7 +22,7 @@ class ImageFolderTest : public testing::Test {
     write_png("test/cat/t.jpg", 5);
     write_png("test/ant/t.png", 4);
   }
-  ~ImageFolderTest() override { fs::remove_all(root_); }
+  ~ImageFolderTest() override { remove_folder(root_); }
 
   /// A picture of one grey value.
   void write_png(const fs::path& name, uint8_t value, uint32_t width = 6, uint32_t height = 4) {
@@ -82,7 +83,7 @@ TEST_F(ImageFolderTest, RefusesAnImageEndingOnWhatIsNoImage) {
 TEST_F(ImageFolderTest, RefusesClassesThatOnlyOneHalfHas) {
   write_png("test/bee/t.png", 1);
   expect_refused(Split::kTest, "train/bee", "the same classes");
-  fs::remove_all(root_ / "test/bee");
+  remove_folder(root_ / "test/bee");
   write_png("train/dog/t.png", 1);
   expect_refused(Split::kTrain, "test/dog", "the same classes");
 }
@@ -98,10 +99,10 @@ TEST_F(ImageFolderTest, RefusesAClassWithoutImages) {
 }
 
 TEST_F(ImageFolderTest, RefusesAHalfThatIsEmptyOrMissing) {
-  fs::remove_all(root_ / "test/cat");
-  fs::remove_all(root_ / "test/ant");
+  remove_folder(root_ / "test/cat");
+  remove_folder(root_ / "test/ant");
   expect_refused(Split::kTest, "test", "no class folders");
-  fs::remove_all(root_ / "test");
+  remove_folder(root_ / "test");
   expect_refused(Split::kTest, "test", "No such file or directory");
 }
 

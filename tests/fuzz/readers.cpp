@@ -22,6 +22,7 @@
 #include "fedsmooth/report/certificates.h"
 #include "fedsmooth/report/clients.h"
 #include "fedsmooth/report/rounds.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
@@ -262,7 +263,7 @@ void read_cifar10_bytes(const std::string& bytes) {
       fs::temp_directory_path() / ("fedsmooth_fuzz" + std::to_string(::getpid()));
   struct Cleanup {
     const fs::path& folder;
-    ~Cleanup() { fs::remove_all(folder); }
+    ~Cleanup() { remove_folder(folder); }
   } cleanup{folder};
   fs::create_directories(folder);
   std::ofstream(folder / "test_batch.bin", std::ios::binary) << bytes;

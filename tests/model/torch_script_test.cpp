@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "fedsmooth/base/file.h"
+#include "tests/folder.h"
 #include "tests/model/refusal.h"
 
 namespace fedsmooth {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 class TorchScriptTest : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { remove_folder(folder_); }
 
   /// Saves a module whose forward is the given TorchScript.
   void save(const std::string& forward, bool training = false) const {

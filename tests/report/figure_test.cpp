@@ -11,6 +11,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/report/gnuplot.h"
 #include "fedsmooth/report/text.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
@@ -23,13 +24,13 @@ class FigureTest : public testing::Test {
     if (std::system("command -v gnuplot > /dev/null") != 0) GTEST_SKIP() << "gnuplot is missing";
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     folder_ = testing::TempDir() + "fedsmooth_figure_" + test->name();
-    std::filesystem::remove_all(folder_);
+    remove_folder(folder_);
     std::filesystem::create_directories(folder_);
     std::filesystem::current_path(folder_);
   }
   void TearDown() override {
     std::filesystem::current_path(testing::TempDir());
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+    if (!folder_.empty()) remove_folder(folder_);
   }
 
   std::filesystem::path folder_;
