@@ -77,7 +77,8 @@ std::string name_part(const std::string& key, const std::string& value) {
   std::string part =
       word ? value.substr(1, value.size() - 2) : key.substr(key.rfind('.') + 1) + value;
   for (char& c : part) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (!plain && std::string_view(".+-").find(c) == std::string_view::npos) c = '_';
   }
   return part;
 }

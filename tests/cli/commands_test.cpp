@@ -1,7 +1,5 @@
 // The commands other than certify, as a user runs them.
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <png.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -26,22 +24,10 @@ class CommandsTest : public ProgramTest {
     return model;
   }
 
-  // uint8 [3, H, W] as a PNG file.
-  std::string write_pixels(const at::Tensor& pixels, const std::string& name) {
-    const at::Tensor rows = pixels.permute({1, 2, 0}).contiguous();
-    png_image image = {};
-    image.version = PNG_IMAGE_VERSION;
-    image.height = static_cast<png_uint_32>(rows.size(0));
-    image.width = static_cast<png_uint_32>(rows.size(1));
-    image.format = PNG_FORMAT_RGB;
-    EXPECT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data_ptr(), 0, nullptr),
-              0);
-    return path(name);
-  }
-
   // Image `index` of the test set as a PNG file.
-  std::string write_png(int64_t index, const std::string& name) {
-    return write_pixels(make_shapes(Split::kTest, index + 1, 0).images[index], name);
+  std::string write_image(int64_t index, const std::string& name) {
+    write_png(make_shapes(Split::kTest, index + 1, 0).images[index], name);
+    return path(name);
   }
 
   // `certify` on ten images of the built-in data, into `table`.
@@ -52,8 +38,9 @@ class CommandsTest : public ProgramTest {
 };
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
-  for (const std::string command : {"", "train", "certify", "predict", "attack", "recertify",
-                                    "merge", "plot", "report", "partition", "show", "bench"}) {
+  for (const std::string command :
+       {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
+        "sweep", "partition", "show", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -63,7 +50,7 @@ TEST_F(CommandsTest, HelpIsEverywhere) {
 
 TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
   for (const std::string command :
-       {"train", "certify", "predict", "attack", "partition", "show", "bench"}) {
+       {"train", "certify", "predict", "attack", "sweep", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
   for (const std::string command : {"merge", "recertify", "plot", "report"}) {
@@ -88,7 +75,7 @@ TEST_F(CommandsTest, UnknownOptionsAreRefused) {
 TEST_F(CommandsTest, EveryCommandChecksTheDevice) {
   for (const std::string command :
        {"train x", "certify x", "predict x 0", "attack x", "recertify x", "merge x", "plot x",
-        "report x", "partition x", "show x", "bench certify"}) {
+        "report x", "sweep x", "partition x", "show x", "bench certify"}) {
     expect_refused(run(command + " --device tpu"), "--device=tpu: must be auto, cpu or cuda");
   }
 }
@@ -144,7 +131,7 @@ TEST_F(CommandsTest, ShowNamesTheLineOfAMistake) {
 }
 
 TEST_F(CommandsTest, PredictTakesFilesAndIndices) {
-  const std::string model = make_model(), png = write_png(3, "x.png");
+  const std::string model = make_model(), png = write_image(3, "x.png");
   const Outcome by_file = run("predict " + model + " " + png + " --n 500 --json");
   const Outcome by_index = run("predict " + model + " 3 --data.name=shapes --n 500 --json");
   ASSERT_EQ(by_file.status, 0) << by_file.err;
@@ -155,7 +142,7 @@ TEST_F(CommandsTest, PredictTakesFilesAndIndices) {
 }
 
 TEST_F(CommandsTest, PredictSaysTheSameOfAFileAnywhere) {
-  const std::string model = make_model(), x = write_png(3, "x.png"), y = write_png(4, "y.png");
+  const std::string model = make_model(), x = write_image(3, "x.png"), y = write_image(4, "y.png");
   const auto predict = [&](const std::string& images) {
     const Outcome done = run("predict " + model + " " + images + " --n 500 --json");
     EXPECT_EQ(done.status, 0) << done.err;
@@ -168,15 +155,15 @@ TEST_F(CommandsTest, PredictSaysTheSameOfAFileAnywhere) {
 }
 
 TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
-  const std::string model = make_model(), png = write_png(0, "x.png");
+  const std::string model = make_model(), png = write_image(0, "x.png");
   expect_refused(run("predict " + model + " " + png + " --n 10"), "at least 11");
   expect_refused(run("predict " + model + " " + path("none.png")), "no such file");
   expect_refused(run("predict " + model + " 5000 --data.name=shapes"), "0 to 1999");
   write_file(path("text.png"), "not an image");
   expect_refused(run("predict " + model + " " + path("text.png")), "text.png");
   expect_refused(run("predict " + model + " ''"), "name of an image is empty");
-  const std::string small = write_pixels(at::zeros({3, 16, 16}, at::kByte), "small.png");
-  const Outcome mixed = run("predict " + model + " " + png + " " + small);
+  write_png(at::zeros({3, 16, 16}, at::kByte), "small.png");
+  const Outcome mixed = run("predict " + model + " " + png + " " + path("small.png"));
   expect_refused(mixed, "small.png: differs in size");
   EXPECT_EQ(mixed.out, "");
 }

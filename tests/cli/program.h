@@ -1,7 +1,9 @@
 // Runs the program as a user does.
 #pragma once
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <png.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <thread>
 
 #include "fedsmooth/base/file.h"
+#include "tests/folder.h"
 
 namespace fedsmooth {
 
@@ -26,10 +29,10 @@ class ProgramTest : public ::testing::Test {
     folder_ = std::filesystem::temp_directory_path() /
               ("fedsmooth_cli_" + std::to_string(::getpid()) + "_" +
                ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
+    remove_folder(folder_);
     std::filesystem::create_directories(folder_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { remove_folder(folder_); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -53,6 +56,19 @@ class ProgramTest : public ::testing::Test {
   }
 
   Outcome run(const std::string& arguments) { return finish(start(arguments)); }
+
+  /// uint8 [3, H, W] as a PNG file.
+  void write_png(const at::Tensor& pixels, const std::string& name) {
+    const at::Tensor rows = pixels.permute({1, 2, 0}).contiguous();
+    png_image image = {};
+    image.version = PNG_IMAGE_VERSION;
+    image.height = static_cast<png_uint_32>(rows.size(0));
+    image.width = static_cast<png_uint_32>(rows.size(1));
+    image.format = PNG_FORMAT_RGB;
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    ASSERT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data_ptr(), 0, nullptr),
+              0);
+  }
 
   /// Waits until `table` has at least `rows` rows, for at most a minute.
   void wait_for_rows(const std::string& table, int64_t rows) {

@@ -1,0 +1,204 @@
+// sweep, as a user runs it: killed, interrupted, resumed, with experiments that fail.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/rounds.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SweepCommandTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+    ProgramTest::SetUp();
+    // Ten classes of six training images and one test image: read in no time.
+    const Dataset shapes = make_shapes(Split::kTrain, 70, 0);
+    for (int64_t i = 0; i < 70; ++i) {
+      write_png(shapes.images[i], "data/" + std::string(i < 60 ? "train/" : "test/") +
+                                      shapes.class_names[shapes.label(i)] + "/" +
+                                      std::to_string(i) + ".png");
+    }
+    write_file(path("e.toml"),
+               "[data]\nname = 'image-folder'\nroot = '" + path("data") +
+                   "'\n[partition]\nclients = 4\nsamples_per_client = 10\n[model]\nname = 'small'\n"
+                   "[train]\nrounds = 6\nclients_per_round = 2\ncheckpoint_every = 2\n"
+                   "[train.local]\nsteps = 2\nbatch = 2\n[certify]\nn0 = 10\nn = 5000\nevery = 1\n"
+                   "[sweep]\nseed = [1, 2, 3]\n");
+  }
+
+  std::string sweep(const std::string& more = "") const {
+    return "sweep " + path("e.toml") + " --out " + path("all") + " " + more;
+  }
+
+  // All that a sweep gives, without the times.
+  std::string results(const std::string& out) const {
+    std::string found;
+    for (const std::string seed : {"1", "2", "3"}) {
+      const std::string run = path(out + "/e-seed" + seed);
+      found += sha256(read_file(run + "/model.safetensors"));
+      for (CertificateRow row : read_certificates(run + "/certificates.tsv")) {
+        row.seconds = 0;
+        found += format_row(row);
+      }
+    }
+    return found;
+  }
+};
+
+TEST_F(SweepCommandTest, TrainsCertifiesAndReports) {
+  const Outcome done = run(sweep());
+  ASSERT_EQ(done.status, 0) << done.err;
+  for (const std::string seed : {"1", "2", "3"}) {
+    const std::string run = path("all/e-seed" + seed);
+    EXPECT_TRUE(fs::exists(run + "/DONE"));
+    EXPECT_EQ(read_certificates(run + "/certificates.tsv").size(), 10U);
+    EXPECT_NE(done.out.find("e-seed" + seed), std::string::npos) << done.out;
+  }
+  EXPECT_NE(done.out.find(path("all/report.html") + "\n"), std::string::npos) << done.out;
+  EXPECT_NE(read_file(path("all/report.html")).find("e-seed3"), std::string::npos);
+}
+
+TEST_F(SweepCommandTest, SkipsWhatIsDone) {
+  ASSERT_EQ(run(sweep("--quiet")).status, 0);
+  const std::vector<std::string> files = {"/model.safetensors", "/certificates.tsv", "/rounds.tsv",
+                                          "/clients.tsv", "/DONE"};
+  std::vector<fs::file_time_type> before;
+  for (const std::string& file : files) {
+    before.push_back(fs::last_write_time(path("all/e-seed2" + file)));
+  }
+  const Outcome again = run(sweep("--json"));
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.err.find("e-seed2 (2 of 3): done already"), std::string::npos) << again.err;
+  EXPECT_EQ(nlohmann::json::parse(again.out)["runs"].size(), 3U);
+  for (size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(fs::last_write_time(path("all/e-seed2" + files[i])), before[i]) << files[i];
+  }
+}
+
+TEST_F(SweepCommandTest, GoesOnAfterKill9) {
+  ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
+  const std::vector<std::pair<std::string, int64_t>> moments = {{"all/e-seed1/rounds.tsv", 3},
+                                                                {"all/e-seed2/certificates.tsv", 2},
+                                                                {"all/e-seed3/rounds.tsv", 1}};
+  for (const auto& [table, rows] : moments) {
+    const pid_t child = start(sweep());
+    wait_for_rows(path(table), rows);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).status, -SIGKILL);
+  }
+  ASSERT_EQ(run(sweep()).status, 0);
+  EXPECT_EQ(results("all"), results("whole"));
+}
+
+TEST_F(SweepCommandTest, InterruptedItSavesAndGoesOn) {
+  for (const auto& [table, signal] : {std::pair("all/e-seed1/rounds.tsv", SIGINT),
+                                      std::pair("all/e-seed2/certificates.tsv", SIGTERM)}) {
+    const pid_t child = start(sweep());
+    wait_for_rows(path(table), 1);
+    ::kill(child, signal);
+    const Outcome stopped = finish(child);
+    EXPECT_EQ(stopped.status, 130) << stopped.err;
+    EXPECT_NE(stopped.err.find("the same command goes on"), std::string::npos) << stopped.err;
+  }
+  EXPECT_FALSE(fs::exists(path("all/report.html")));
+  ASSERT_EQ(run(sweep()).status, 0);
+  EXPECT_TRUE(fs::exists(path("all/report.html")));
+}
+
+TEST_F(SweepCommandTest, AFailureDoesNotStopTheOthers) {
+  write_file(path("f/a.toml"), read_file(path("e.toml")) +
+                                   "'train.local.learning_rate' = [1e30]\n'train.method' = "
+                                   "['standard']\n");
+  write_file(path("f/b.toml"), "[data]\nname = 'image-folder'\nroot = 'nowhere'\n");
+  write_file(path("f/c.toml"), read_file(path("e.toml")));
+  write_file(path("f/notes.txt"), "no experiment");
+  const Outcome done = run("sweep " + path("f") + " --out " + path("all") + " --quiet --seed=1");
+  EXPECT_EQ(done.status, 2);
+  EXPECT_NE(done.err.find("a-seed1-learning_rate1e+30-standard: round 1"), std::string::npos);
+  EXPECT_NE(done.err.find("\nb: nowhere"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("\nsweep: 2 of 3 experiments failed\n"), std::string::npos) << done.err;
+  EXPECT_EQ(std::count(done.err.begin(), done.err.end(), '\n'), 3) << done.err;
+  EXPECT_FALSE(fs::exists(path("all/b")));
+  EXPECT_EQ(read_certificates(path("all/c-seed1/certificates.tsv")).size(), 10U);
+  EXPECT_TRUE(fs::exists(path("all/report.html")));
+}
+
+TEST_F(SweepCommandTest, OnlyCertifiesWhatIsTrained) {
+  ASSERT_EQ(run(sweep("--seed=1")).status, 0);
+  fs::remove(path("all/e-seed1/certificates.tsv"));
+  const auto before = fs::last_write_time(path("all/e-seed1/model.safetensors"));
+  ASSERT_EQ(run(sweep("--seed=1")).status, 0);
+  EXPECT_EQ(fs::last_write_time(path("all/e-seed1/model.safetensors")), before);
+  EXPECT_EQ(read_certificates(path("all/e-seed1/certificates.tsv")).size(), 10U);
+}
+
+TEST_F(SweepCommandTest, LeavesOtherRunsAlone) {
+  ASSERT_EQ(run(sweep("--seed=1")).status, 0);
+  const std::string before = read_file(path("all/e-seed1/certificates.tsv"));
+  const Outcome other = run(sweep("--seed=1 --train.rounds=5 --quiet"));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("is another experiment: \"rounds = 6\" there, \"rounds = 5\" here"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(read_file(path("all/e-seed1/certificates.tsv")), before);
+  // Certificates that were not made by the experiment's own options.
+  fs::remove(path("all/e-seed1/certificates.tsv"));
+  ASSERT_EQ(run("certify " + path("all/e-seed1") + " --n 100").status, 0);
+  const Outcome differs = run(sweep("--seed=1 --quiet"));
+  EXPECT_EQ(differs.status, 2);
+  EXPECT_NE(differs.err.find("n: 100 there, 5000 here"), std::string::npos) << differs.err;
+}
+
+TEST_F(SweepCommandTest, RefusesTheUsersMistakes) {
+  fs::create_directories(path("empty"));
+  expect_refused(run("sweep " + path("empty")), "no .toml files here");
+  expect_refused(run("sweep " + path("none")), "no such file or folder");
+  expect_refused(run(sweep("--train.ronds=1")), "did you mean --train.rounds?");
+  expect_refused(run(sweep("--seed=x")), "--seed=x");
+  expect_refused(run(sweep("--threads=-1")), "--threads");
+  write_file(path("f/e.toml"), read_file(path("e.toml")));
+  write_file(path("f/e-seed2.toml"), "");
+  expect_refused(run("sweep " + path("f") + " --out " + path("all")),
+                 "two experiments are called e-seed2");
+  EXPECT_FALSE(fs::exists(path("all")));
+  for (const std::string command : {"train ", "partition "}) {
+    expect_refused(run(command + path("e.toml")), "has a [sweep] of 3 experiments");
+  }
+  EXPECT_EQ(run("show " + path("e.toml")).out, "e-seed1\ne-seed2\ne-seed3\n");
+}
+
+// Every file in experiments/ for a round on a few images.
+TEST_F(SweepCommandTest, OurExperimentsRun) {
+  const std::string tiny =
+      " --quiet --data.name=image-folder --data.root=" + path("data") +
+      " --model.name=small --partition.clients=4 --partition.samples_per_client=10"
+      " --train.rounds=1 --train.clients_per_round=1 --train.evaluate_every=0"
+      " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
+      " --certify.limit=1 --certify.every=1";
+  const std::vector<std::pair<std::string, int64_t>> folders = {{"quickstart", 2}, {"paper", 70}};
+  for (const auto& [folder, count] : folders) {
+    const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
+                             " --out " + path(folder) + tiny);
+    EXPECT_EQ(done.status, 0) << done.err;
+    int64_t certified = 0;
+    for (const auto& entry : fs::directory_iterator(path(folder))) {
+      if (!entry.is_directory()) continue;
+      EXPECT_EQ(read_rounds(entry.path() / "rounds.tsv").size(), 1U) << entry.path();
+      certified += read_certificates(entry.path() / "certificates.tsv").size() == 1;
+    }
+    EXPECT_EQ(certified, count) << folder;
+  }
+  for (const auto& entry : fs::directory_iterator(FEDSMOOTH_SOURCE "/experiments")) {
+    EXPECT_TRUE(fs::exists(path(entry.path().filename()))) << entry.path() << " was not run";
+  }
+}
+
+}  // namespace
+}  // namespace fedsmooth
