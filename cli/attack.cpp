@@ -146,7 +146,7 @@ void add_attack(CLI::App& app, Common& common) {
   Command c(app, common, "attack",
             "accuracy of the smoothed classifier under attack: what certified accuracy must not "
             "exceed",
-            "  fedsmooth attack runs/smoothadv --every 20\n"
+            "  fedsmooth attack runs/quickstart/smoothadv --every 20\n"
             "  fedsmooth attack model.safetensors --data.root=data --epsilon 0.25,0.5 --m 128");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.option("epsilon", a->epsilons, "l2 radii of the attack, with commas; 0.25,0.5,0.75,1");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "fedsmooth/report/attacks.h"
@@ -48,21 +47,12 @@ Share with_interval(double accuracy, int64_t images) {
 
 void warn_of_broken(const std::vector<AttackRow>& attacks,
                     const std::vector<CertificateRow>& certificates) {
-  std::map<int64_t, double> radius;  // of the correct ones
-  for (const CertificateRow& row : certificates) {
-    if (row.correct()) radius[row.index] = row.certificate.radius;
-  }
-  std::set<int64_t> broken;
-  for (const AttackRow& row : attacks) {
-    const auto found = radius.find(row.index);
-    if (found == radius.end() || row.correct()) continue;
-    if (row.perturbation < found->second) broken.insert(row.index);
-  }
-  if (broken.empty()) return;
+  const Contradictions found = find_contradictions(certificates, attacks);
+  if (found.broken == 0) return;
   fmt::print(stderr,
-             "warning: {} of {} certified images were misled within their radius, the first is {}; "
-             "more votes (--n) tell a broken certificate from a narrow majority\n",
-             broken.size(), radius.size(), *broken.begin());
+             "warning: {} of {} images were misled within their certified radius; more votes "
+             "(--n) tell a broken certificate from a narrow majority\n",
+             found.broken, found.images);
 }
 
 json to_json(const fs::path& table, int64_t images, const std::vector<CurvePoint>& curve,

@@ -8,7 +8,7 @@ void add_certify(CLI::App& app, Common& common) {
   auto a = std::make_shared<CertifyArguments>();
   Command c(app, common, "certify",
             "prove, per test image, the radius in which the answer is constant",
-            "  fedsmooth certify runs/quickstart\n"
+            "  fedsmooth certify runs/quickstart/smoothadv\n"
             "  fedsmooth certify model.safetensors --data.root=data --sigma 0.25 --every 1\n"
             "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");

@@ -122,7 +122,7 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
 void add_predict(CLI::App& app, Common& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
-            "  fedsmooth predict runs/quickstart 0 1 2\n"
+            "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
             "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");

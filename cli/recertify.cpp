@@ -67,7 +67,7 @@ int run_recertify(const Arguments& a, const Common& common) {
 void add_recertify(CLI::App& app, Common& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "recertify", "new radii at another alpha, from the stored counts",
-            "  fedsmooth recertify runs/quickstart/certificates.tsv --alpha 0.01");
+            "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01");
   c.argument("certificates", a->table, "table of certificates");
   c.option("alpha", a->alpha, "failure probability per image; required");
   c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");

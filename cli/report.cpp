@@ -28,7 +28,7 @@ void add_report(CLI::App& app, Common& common) {
   };
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "report", "write one self-contained HTML page about runs",
-            "  fedsmooth report runs/quickstart\n"
+            "  fedsmooth report runs/quickstart/smoothadv\n"
             "  fedsmooth report runs/a runs/b --out compare.html");
   c.arguments("runs", a->runs, "run folders or certificate tables");
   c.option("out", a->out, "page to write; report.html in the run if left out");

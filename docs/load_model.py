@@ -1,7 +1,7 @@
 """Loads a model that fedsmooth trained as a PyTorch module.
 
     from load_model import load
-    model = load("runs/quickstart/model.safetensors")
+    model = load("runs/quickstart/smoothadv/model.safetensors")
     logits = model(images)  # images [B, C, H, W] in [0, 1]; the normalisation is in the model
 
 The module is in evaluation mode. It carries what the file says of it: `model.sigma`, the noise it

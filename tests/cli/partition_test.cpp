@@ -16,13 +16,16 @@ class PartitionCommandTest : public ProgramTest {
   void SetUp() override {
     ProgramTest::SetUp();
     write_file(path("e.toml"),
-               "[data]\nname = 'shapes'\n[partition]\nclients = 50\nsamples_per_client = 40\n"
-               "gamma = 0.5\n");
+               "[partition]\nclients = 50\nsamples_per_client = 10\ngamma = 0.5\n"
+               "[model]\nname = 'small'\n");
+    tiny_data_ = write_tiny_data();
   }
 
   std::string partition(const std::string& more = "") const {
-    return "partition " + path("e.toml") + " " + more;
+    return "partition " + path("e.toml") + tiny_data_ + more;
   }
+
+  std::string tiny_data_;
 };
 
 size_t lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
@@ -46,9 +49,9 @@ TEST_F(PartitionCommandTest, JsonHasEveryClient) {
   EXPECT_EQ(found["classes"].size(), 10U);
   ASSERT_EQ(found["rows"].size(), 50U);
   for (const auto& row : found["rows"]) {
-    EXPECT_EQ(row["images"], 40);
+    EXPECT_EQ(row["images"], 10);
     const auto labels = row["labels"].get<std::vector<int64_t>>();
-    EXPECT_EQ(*std::max_element(labels.begin(), labels.end()), 20);
+    EXPECT_EQ(*std::max_element(labels.begin(), labels.end()), 5);
   }
   const auto many = nlohmann::json::parse(run(partition("--json --partition.clients=100000")).out);
   EXPECT_EQ(many["clients"], 100000);
@@ -58,8 +61,8 @@ TEST_F(PartitionCommandTest, JsonHasEveryClient) {
 
 TEST_F(PartitionCommandTest, IsWhatTrainWrites) {
   ASSERT_EQ(run(partition("--out " + path("clients.tsv"))).status, 0);
-  ASSERT_EQ(run("train " + path("e.toml") + " --model.name=small --train.rounds=1 --out " +
-                path("run") + " --train.clients_per_round=1 --train.local.steps=1")
+  ASSERT_EQ(run("train " + path("e.toml") + tiny_data_ + "--train.rounds=1 --out " + path("run") +
+                " --train.clients_per_round=1 --train.local.steps=1")
                 .status,
             0);
   EXPECT_EQ(read_file(path("clients.tsv")), read_file(path("run/clients.tsv")));
@@ -76,7 +79,7 @@ TEST_F(PartitionCommandTest, DrawsAFigure) {
 TEST_F(PartitionCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(partition("--out " + path("f.bmp"))), ".bmp");
   expect_refused(run(partition("--partition.gama=1")), "did you mean --partition.gamma?");
-  expect_refused(run(partition("--partition.samples_per_client=10001")), "there are 10000");
+  expect_refused(run(partition("--partition.samples_per_client=61")), "there are 60");
   expect_refused(run("partition " + path("none.toml")), "no such file");
 }
 

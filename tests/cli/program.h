@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/data/sources.h"
 #include "tests/folder.h"
 
 namespace fedsmooth {
@@ -68,6 +69,18 @@ class ProgramTest : public ::testing::Test {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
     ASSERT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data_ptr(), 0, nullptr),
               0);
+  }
+
+  /// Ten classes of six training images and one test image, read in no time. Returns the options
+  /// that choose them.
+  std::string write_tiny_data() {
+    const Dataset shapes = make_shapes(Split::kTrain, 70, 0);
+    for (int64_t i = 0; i < 70; ++i) {
+      write_png(shapes.images[i], std::string(i < 60 ? "data/train/" : "data/test/") +
+                                      shapes.class_names[shapes.label(i)] + "/" +
+                                      std::to_string(i) + ".png");
+    }
+    return " --data.name=image-folder --data.root=" + path("data") + " ";
   }
 
   /// Waits until `table` has at least `rows` rows, for at most a minute.

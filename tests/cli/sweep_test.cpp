@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/data/sources.h"
 #include "fedsmooth/report/certificates.h"
 #include "fedsmooth/report/rounds.h"
 #include "tests/cli/program.h"
@@ -18,13 +17,7 @@ class SweepCommandTest : public ProgramTest {
   void SetUp() override {
     if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
     ProgramTest::SetUp();
-    // Ten classes of six training images and one test image: read in no time.
-    const Dataset shapes = make_shapes(Split::kTrain, 70, 0);
-    for (int64_t i = 0; i < 70; ++i) {
-      write_png(shapes.images[i], "data/" + std::string(i < 60 ? "train/" : "test/") +
-                                      shapes.class_names[shapes.label(i)] + "/" +
-                                      std::to_string(i) + ".png");
-    }
+    tiny_data_ = write_tiny_data();
     write_file(path("e.toml"),
                "[data]\nname = 'image-folder'\nroot = '" + path("data") +
                    "'\n[partition]\nclients = 4\nsamples_per_client = 10\n[model]\nname = 'small'\n"
@@ -50,6 +43,8 @@ class SweepCommandTest : public ProgramTest {
     }
     return found;
   }
+
+  std::string tiny_data_;
 };
 
 TEST_F(SweepCommandTest, TrainsCertifiesAndReports) {
@@ -177,8 +172,8 @@ TEST_F(SweepCommandTest, RefusesTheUsersMistakes) {
 // Every file in experiments/ for a round on a few images.
 TEST_F(SweepCommandTest, OurExperimentsRun) {
   const std::string tiny =
-      " --quiet --data.name=image-folder --data.root=" + path("data") +
-      " --model.name=small --partition.clients=4 --partition.samples_per_client=10"
+      " --quiet" + tiny_data_ +
+      "--model.name=small --partition.clients=4 --partition.samples_per_client=10"
       " --train.rounds=1 --train.clients_per_round=1 --train.evaluate_every=0"
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";

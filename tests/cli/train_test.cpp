@@ -55,13 +55,14 @@ TEST_F(TrainCommandTest, WritesARunFolder) {
 }
 
 TEST_F(TrainCommandTest, SaysWhatTheClientsHold) {
-  const std::string one_round = "--train.rounds=1 --train.local.steps=1 ";
+  const std::string one_round = "--train.rounds=1 --train.local.steps=1" + write_tiny_data() +
+                                "--partition.samples_per_client=10 ";
   ASSERT_EQ(run(train("some", one_round + "--partition.gamma=0.5")).status, 0);
   const auto some = read_clients(path("some/clients.tsv"));
   ASSERT_EQ(some.size(), 20U);
   for (const ClientRow& row : some) {
-    EXPECT_EQ(row.images(), 50);
-    EXPECT_EQ(*std::max_element(row.labels.begin(), row.labels.end()), 25);
+    EXPECT_EQ(row.images(), 10);
+    EXPECT_EQ(*std::max_element(row.labels.begin(), row.labels.end()), 5);
   }
   ASSERT_EQ(run(train("many", one_round + "--partition.clients=2500")).status, 0);
   const auto many = read_clients(path("many/clients.tsv"));
@@ -71,7 +72,7 @@ TEST_F(TrainCommandTest, SaysWhatTheClientsHold) {
   ASSERT_EQ(run(train("whole", one_round + "--train.mode=centralized")).status, 0);
   const auto whole = read_clients(path("whole/clients.tsv"));
   ASSERT_EQ(whole.size(), 1U);
-  EXPECT_EQ(whole[0].images(), 10'000);
+  EXPECT_EQ(whole[0].images(), 60);
 }
 
 TEST_F(TrainCommandTest, KilledAndResumedIsTheSameModel) {
