@@ -113,6 +113,7 @@ int run_attack(const Arguments& a, const Overrides& overrides, const Common& com
   }
   Overrides all = kDefaults;
   all.insert(all.end(), overrides.begin(), overrides.end());
+  refuse_gpu(common);
   const int threads = thread_count(common);
   const std::vector<double> epsilons = parse_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);

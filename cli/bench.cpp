@@ -12,7 +12,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/base_classifier.h"
-#include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 
 namespace fedsmooth::cli {
@@ -30,6 +30,7 @@ double seconds_for(Sampler& sampler, const Tensor& image, double sigma, int64_t 
 
 // Votes per second for an untrained network: the time does not depend on the weights.
 int bench_certify(const Experiment& experiment, const Common& common) {
+  refuse_gpu(common);
   const int threads = thread_count(common);
   ModelOptions options = experiment.model;
   set_default_normalization(options, experiment.data.name, 3);
@@ -76,7 +77,8 @@ Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
   return data;
 }
 
-// Seconds per client and local step of rounds with a few clients for each thread.
+// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
+// clients for each thread.
 int bench_train(const Experiment& e, const Common& common) {
   const int threads = thread_count(common);
   const Shape shape = {3, 32, 32};
@@ -89,19 +91,22 @@ int bench_train(const Experiment& e, const Common& common) {
   LocalTask task{network,     data,     e.data.augment, e.train.method,
                  e.smoothing, e.attack, e.train.local,  e.seed};
 
+  const ChosenExecutor chosen = choose_executor(common.device, threads, network);
+  const int64_t clients = chosen.device == "cpu"               ? kClientsPerThread * threads
+                          : e.train.mode == Mode::kCentralized ? 1
+                                                               : e.train.clients_per_round;
   Cohort cohort;
-  for (int64_t k = 0; k < kClientsPerThread * threads; ++k) {
+  for (int64_t k = 0; k < clients; ++k) {
     cohort.clients.push_back(k);
     cohort.images.push_back(std::vector<int64_t>(samples));
     std::iota(cohort.images.back().begin(), cohort.images.back().end(), int64_t{0});
     cohort.total += samples;
   }
-  ThreadedExecutor executor(threads);
   std::vector<double> seconds;
   for (int64_t t = 0; t <= kRepeats; ++t) {
     task.local.steps = t == 0 ? 1 : e.train.local.steps;  // the first round only warms up
     const auto start = std::chrono::steady_clock::now();
-    executor.run(task, weights, cohort, t);
+    chosen.executor->run(task, weights, cohort, t);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     const auto steps =
         static_cast<double>(cohort.clients.size()) * static_cast<double>(task.local.steps);
@@ -113,7 +118,7 @@ int bench_train(const Experiment& e, const Common& common) {
       static_cast<double>(e.train.rounds * e.train.clients_per_round * e.train.local.steps);
   const nlohmann::json result = {{"bench", "train"},
                                  {"model", network.name},
-                                 {"device", "cpu"},
+                                 {"device", chosen.device},
                                  {"threads", threads},
                                  {"clients", cohort.clients.size()},
                                  {"seconds_per_client_step", median},

@@ -83,6 +83,7 @@ void certify_all(const Subject& subject, const Dataset& data, const std::vector<
 
 fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
                         const Common& common) {
+  refuse_gpu(common);
   const int threads = thread_count(common);
   const Shard shard = parse_shard(a.shard);
   const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);

@@ -152,10 +152,13 @@ int thread_count(const Common& common) {
   if (common.threads < 0 || common.threads > 4096) {
     throw Error("--threads={}: must be between 0 and 4096", common.threads);
   }
-  if (common.device == "cuda") {
-    throw Error("--device=cuda: this build has no CUDA engine; use --device=cpu");
-  }
   return common.threads > 0 ? common.threads : available_cores();
+}
+
+void refuse_gpu(const Common& common) {
+  if (common.device == "cuda") {
+    throw Error("--device=cuda: only training runs on a GPU yet; use --device=cpu");
+  }
 }
 
 bool interrupted() { return stop_requests > 0; }

@@ -64,6 +64,9 @@ void apply_overrides(Experiment& experiment, const Overrides& overrides);
 /// Number of threads asked for, or one per core.
 int thread_count(const Common& common);
 
+/// For commands that run on the CPU alone.
+void refuse_gpu(const Common& common);
+
 /// Whether the user asked to stop (SIGINT, SIGTERM); a second request ends the process at once.
 bool interrupted();
 void watch_signals();

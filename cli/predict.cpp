@@ -85,6 +85,7 @@ std::string leading_votes(const Subject& subject, const Votes& votes) {
 }
 
 int run_predict(const Arguments& a, const Overrides& overrides, const Common& common) {
+  refuse_gpu(common);
   const int threads = thread_count(common);
   std::optional<Dataset> data;
   if (std::any_of(a.images.begin(), a.images.end(), is_index)) {

@@ -64,7 +64,9 @@ bool is_done(const NamedExperiment& one, const fs::path& folder) {
 // Trains and certifies, from wherever an earlier sweep stopped.
 void run_experiment(const NamedExperiment& one, const fs::path& folder, const Common& common) {
   train_run(one.experiment, folder, /*resume=*/true, common);
-  certify_images({folder.string(), "", "", /*resume=*/true}, {}, common);
+  Common on_cpu = common;
+  on_cpu.device = "cpu";
+  certify_images({folder.string(), "", "", /*resume=*/true}, {}, on_cpu);
 }
 
 // Whether it is done now; one that fails is told and must not stop the others.

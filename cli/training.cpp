@@ -14,7 +14,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/config/run.h"
-#include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/report/rounds.h"
 
@@ -103,12 +103,12 @@ RoundRow describe(const RoundReport& report) {
 }
 
 // The rounds that are left, or those until the user asks to stop.
-void train_rounds(const Training& training, const Run& run, ServerState& state, bool quiet) {
+void train_rounds(const Training& training, Executor& executor, const Run& run, ServerState& state,
+                  bool quiet) {
   const Experiment& e = training.experiment;
   const TrainOptions& options = training.options;
   const LocalTask task{training.network, training.train, e.data.augment, options.method,
                        e.smoothing,      e.attack,       options.local,  e.seed};
-  ThreadedExecutor executor(training.threads);
   Progress progress("train", state.round, options.rounds, quiet);
   auto last = std::chrono::steady_clock::now();
   const auto on_round = [&](const ServerState& now, const RoundReport& report) {
@@ -132,13 +132,13 @@ void train_rounds(const Training& training, const Run& run, ServerState& state, 
 }
 
 void finish_run(const Run& run, const Training& training, const ServerState& state,
-                const std::string& started) {
+                const std::string& device, const std::string& started) {
   const std::string bytes = format_model(training.model(state));
   write_file(run.folder / "model.safetensors", bytes);
   const nlohmann::json provenance = {{"version", version()},
                                      {"commit", commit()},
                                      {"libtorch", torch_version()},
-                                     {"device", "cpu"},
+                                     {"device", device},
                                      {"threads", training.threads},
                                      {"started", started},
                                      {"finished", utc_now()},
@@ -155,17 +155,18 @@ bool train_run(const Experiment& e, const fs::path& folder, bool resume, const C
   if (fs::exists(folder / "DONE")) return !start_run(folder, e, resume).done();
   const std::string started = utc_now();
   const Training training(e, threads);
+  const ChosenExecutor chosen = choose_executor(common.device, threads, training.network);
   const Run run = start_run(folder, e, resume);
   write_file(folder / "clients.tsv",
              format_clients(list_clients(training.partition, training.train)));
   ServerState state = starting_state(run, training.network);
   rewrite_rounds(folder / "rounds.tsv", state.round);
-  train_rounds(training, run, state, common.quiet);
+  train_rounds(training, *chosen.executor, run, state, common.quiet);
   if (state.round < e.train.rounds) {
     throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
                                   state.round, e.train.rounds)};
   }
-  finish_run(run, training, state, started);
+  finish_run(run, training, state, chosen.device, started);
   return true;
 }
 

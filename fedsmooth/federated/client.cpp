@@ -24,6 +24,12 @@ struct Streams {
   }
 };
 
+// Images as [B, C, H, W] in [0, 1].
+Tensor load_batch(const LocalTask& task, const Tensor& batch, Stream stream) {
+  const Tensor x = task.data.images.index_select(0, batch).to(at::kFloat).div(255);
+  return task.augment ? augment(x, stream) : x;
+}
+
 constexpr int64_t kReferenceNoises = 64;
 
 // sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
@@ -75,19 +81,6 @@ void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, co
   }
 }
 
-// How far the one-point estimate from m noises points in the direction of the gradient, which is
-// taken as the mean over many more noises.
-void compare_gradients(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
-                       const Tensor& noise, Stream stream, Telemetry& telemetry) {
-  const Tensor many = draw_noise(x, {task.smoothing.sigma, kReferenceNoises}, stream);
-  const Tensor truth = stochastic_gradient(f, x, y, many);
-  const Tensor estimate = one_point_gradient(f, x, y, noise, task.smoothing.sigma);
-  const Tensor norms = (l2_norm(truth) * l2_norm(estimate)).flatten().clamp_min(1e-30);
-  const Tensor cosine = (truth * estimate).flatten(1).sum(1) / norms;
-  telemetry.cosine += cosine.to(at::kDouble).sum().item<double>();
-  telemetry.compared += x.size(0);
-}
-
 // SmoothAdv(theta, b) up to its list L: noisy adversarial examples [B m, C, H, W].
 Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
                      Stream stream, bool record, Telemetry& telemetry) {
@@ -135,6 +128,27 @@ Forward plain_forward(const Network& network) {
       };
 }
 
+// The gradient is taken as the mean over many more noises than the m of the estimate.
+void compare_gradients(const LocalTask& task, const Forward& forward, const Weights& global,
+                       int64_t k, const std::vector<int64_t>& images, int64_t t,
+                       Telemetry& telemetry) {
+  if (!task.attack.measure_cosine || task.method != Method::kSmoothAdv) return;
+  const Streams streams{task.seed, t, k};
+  const Classifier f = [&](const Tensor& x) { return forward(global, x, {}); };
+  const Tensor batch = at::tensor(shuffle_images(images, task.local.batch, task.seed, k, t));
+  const Tensor y = task.data.labels.index_select(0, batch);
+  const Tensor x = load_batch(task, batch, streams.of(Purpose::kAugment, 0));
+  const double sigma = task.smoothing.sigma;
+  const Tensor noise = draw_noise(x, task.smoothing, streams.of(Purpose::kTraining, 0));
+  const Tensor many = draw_noise(x, {sigma, kReferenceNoises}, streams.of(Purpose::kAttack, 0));
+  const Tensor truth = stochastic_gradient(f, x, y, many);
+  const Tensor estimate = one_point_gradient(f, x, y, noise, sigma);
+  const Tensor norms = (l2_norm(truth) * l2_norm(estimate)).flatten().clamp_min(1e-30);
+  const Tensor cosine = (truth * estimate).flatten(1).sum(1) / norms;
+  telemetry.cosine += cosine.to(at::kDouble).sum().item<double>();
+  telemetry.compared += x.size(0);
+}
+
 Update local_train(const LocalTask& task, const Forward& forward, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t) {
   const Streams streams{task.seed, t, k};
@@ -147,21 +161,17 @@ Update local_train(const LocalTask& task, const Forward& forward, const Weights&
   const Classifier f = [&](const Tensor& x) { return forward(frozen, x, {}); };
 
   Telemetry telemetry;
+  compare_gradients(task, forward, frozen, k, images, t, telemetry);
   const int64_t size = task.local.batch;
   std::vector<int64_t> order = shuffle_images(images, task.local.steps * size, task.seed, k, t);
   const Tensor batches = at::from_blob(order.data(), {task.local.steps, size}, at::kLong);
   for (int64_t i = 0; i < task.local.steps; ++i) {
     const Tensor batch = batches[i];
     const Tensor y = task.data.labels.index_select(0, batch);
-    Tensor x = task.data.images.index_select(0, batch).to(at::kFloat).div(255);  // [B, C, H, W]
-    if (task.augment) x = augment(x, streams.of(Purpose::kAugment, i));
+    const Tensor x = load_batch(task, batch, streams.of(Purpose::kAugment, i));
     // The attack is looked at once a round and client: it costs two more forward passes.
     const Tensor examples = list_examples(task, f, x, y, streams.of(Purpose::kTraining, i),
                                           /*record=*/i == 0, telemetry);
-    if (i == 0 && task.attack.measure_cosine && task.method == Method::kSmoothAdv) {
-      const Tensor noise = draw_noise(x, task.smoothing, streams.of(Purpose::kTraining, i));
-      compare_gradients(task, f, x, y, noise, streams.of(Purpose::kAttack, i), telemetry);
-    }
     const Tensor labels = y.repeat_interleave(examples.size(0) / y.size(0));
     for (int64_t pass = 0; pass < task.local.passes; ++pass) {
       c10::AutoGradMode enable(true);

@@ -86,6 +86,12 @@ Forward plain_forward(const Network& network);
 std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
                                     uint64_t seed, int64_t k, int64_t t);
 
+/// Compares the one-point estimate with the gradient on the client's first minibatch, if the task
+/// asks for it.
+void compare_gradients(const LocalTask& task, const Forward& forward, const Weights& global,
+                       int64_t k, const std::vector<int64_t>& images, int64_t t,
+                       Telemetry& telemetry);
+
 struct Update {
   Weights weights;
   Telemetry telemetry;

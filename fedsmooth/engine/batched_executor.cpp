@@ -1,0 +1,607 @@
+#include "fedsmooth/engine/batched_executor.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/batched_plan.h"
+#include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/device_memory.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int kRowTile = 64;  // rows that a product takes at least
+
+// Pair lists on the device, with the groups that suit them best.
+class PairTable {
+ public:
+  PairTable(const PairLists& lists, bool gradient) {
+    PairGroups groups;
+    int per_group = lists.size() <= 4 ? static_cast<int>(lists.size()) : 8;
+    if (per_group == 3) per_group = 4;
+    for (;; per_group /= 2) {
+      groups = group_pairs(lists, per_group);
+      const int bytes = shared_memory(gradient, per_group, groups.most_left, groups.most_right);
+      if (bytes <= largest_shared_memory() || per_group == 1) break;
+    }
+    first_ = DeviceArray<int>(groups.first);
+    pairs_ = DeviceArray<int2>(to_int2(groups.pairs));
+    local_ = DeviceArray<int2>(to_int2(groups.local));
+    left_ = DeviceArray<int>(groups.left);
+    left_first_ = DeviceArray<int>(groups.left_first);
+    right_ = DeviceArray<int>(groups.right);
+    right_first_ = DeviceArray<int>(groups.right_first);
+    view_ = {static_cast<int>(lists.size()),
+             first_.data(),
+             pairs_.data(),
+             groups.groups,
+             per_group,
+             groups.most_left,
+             groups.most_right,
+             left_.data(),
+             left_first_.data(),
+             right_.data(),
+             right_first_.data(),
+             local_.data()};
+  }
+
+  const DevicePairs& view() const { return view_; }
+
+ private:
+  static int largest_shared_memory() {
+    int device = 0, bytes = 0;
+    check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+               "cudaDeviceGetAttribute");
+    return bytes;
+  }
+
+  static std::vector<int2> to_int2(const std::vector<Pair>& pairs) {
+    std::vector<int2> out;
+    for (const Pair& pair : pairs) out.push_back({pair.left, pair.right});
+    return out;
+  }
+
+  DeviceArray<int> first_, left_, left_first_, right_, right_first_;
+  DeviceArray<int2> pairs_, local_;
+  DevicePairs view_;
+};
+
+// What a network needs on the device whatever the clients.
+struct DevicePlan {
+  explicit DevicePlan(const Network& network) : plan(network) {
+    for (const BatchedStage& stage : plan.stages) {
+      by_output.emplace_back(stage.by_output, false);
+      by_input.emplace_back(stage.by_input, true);
+      by_tap.emplace_back(stage.by_tap, false);
+    }
+    const BatchedMap& map = plan.stages.front().in;
+    std::vector<int> from(map.row_size(), -1);
+    for (size_t i = 0; i < plan.pixel.size(); ++i) {
+      if (plan.pixel[i] >= 0) {
+        from[plan.pixel[i] * map.channels + plan.channel[i]] = static_cast<int>(i);
+      }
+    }
+    source = DeviceArray<int>(from);
+    pixel = DeviceArray<int>(plan.pixel);
+    channel = DeviceArray<int>(plan.channel);
+    positions = DeviceArray<int>(plan.positions);
+    mean = DeviceArray<float>(plan.mean);
+    scale = DeviceArray<float>(plan.scale);
+    real = DeviceArray<uint8_t>(plan.real);
+  }
+
+  BatchedPlan plan;
+  std::vector<PairTable> by_output, by_input, by_tap;
+  DeviceArray<int> source, pixel, channel, positions;
+  DeviceArray<float> mean, scale;
+  DeviceArray<uint8_t> real;
+};
+
+struct DeviceData {
+  explicit DeviceData(const Dataset& data)
+      : key(data.images.data_ptr()), images(data.images.numel()), labels(data.labels.numel()) {
+    images.upload(data.images.contiguous().data_ptr<uint8_t>(), images.size(), nullptr);
+    labels.upload(data.labels.contiguous().data_ptr<int64_t>(), labels.size(), nullptr);
+    check_cuda(cudaStreamSynchronize(nullptr), "copy of the data");
+  }
+
+  const void* key;
+  DeviceArray<uint8_t> images;
+  DeviceArray<int64_t> labels;
+};
+
+// What a captured step depends on, beyond the numbers that lie on the device.
+auto steps_of(const LocalTask& task) {
+  return std::make_tuple(task.method, task.attack.estimator, task.attack.steps,
+                         task.attack.normalize, task.attack.epsilon > 0, task.smoothing.m,
+                         task.local.steps, task.local.batch, task.local.passes, task.augment);
+}
+
+// One wave's clients: all that they hold on the device, and the graph of their local step.
+class Wave {
+ public:
+  Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data, Precision precision,
+       int clients);
+  ~Wave();
+  Wave(const Wave&) = delete;
+  Wave& operator=(const Wave&) = delete;
+
+  int clients() const { return shape_.clients; }
+  bool fits(const LocalTask& task) const { return steps_of(task) == steps_of(task_); }
+
+  void run(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
+           size_t first, size_t count, int64_t t, RoundResult& result);
+
+  static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+                                  Precision precision);
+
+ private:
+  bool attacked() const { return attacks(task_.method) && task_.attack.epsilon > 0; }
+  const float* noise() const { return adds_noise(task_.method) ? noise_.data() : nullptr; }
+
+  void capture();
+  void enqueue_step();
+  void enqueue_attack();
+  void enqueue_forward(const float* noise);
+  void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
+  void enqueue_input_gradient();
+  void enqueue_update();
+  void enqueue_stage_gradient(size_t stage, void* out);
+  void load_clients(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
+                    size_t first, size_t count, int64_t t);
+  void add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
+                   RoundResult& result);
+
+  const void* stage_input(size_t stage) const {
+    return stage == 0 ? input_.data() : maps_[stage - 1].data();
+  }
+  void* working() const {
+    return precision_ == Precision::kBfloat16 ? static_cast<void*>(working_.data())
+                                              : static_cast<void*>(weights_.data());
+  }
+  const void* kernel(const BatchedStage& stage) const {
+    return static_cast<const char*>(working()) + stage.kernel * value_size_;
+  }
+
+  LocalTask task_;
+  const DevicePlan& device_;
+  const DeviceData& data_;
+  Precision precision_;
+  int64_t value_size_;
+  WaveShape shape_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t graph_ = nullptr;
+
+  DeviceArray<ClientSettings> settings_;
+  DeviceArray<uint64_t> augment_keys_;
+  DeviceArray<int> chosen_, step_, y_, usable_;
+  DeviceArray<float> x_, x_adv_, noise_, logits_, probability_, baseline_;
+  DeviceArray<float> before_, after_, perturbation_;
+  DeviceArray<double> loss_, shares_;
+  DeviceArray<float> global_, weights_, velocity_;
+  DeviceArray<uint8_t> working_;                 // weights in the working precision
+  DeviceArray<uint8_t> input_, input_gradient_;  // maps, in the working precision
+  std::vector<DeviceArray<uint8_t>> maps_, gradients_;
+  DeviceArray<long long> sums_;
+};
+
+Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data,
+           Precision precision, int clients)
+    : task_(task),
+      device_(device),
+      data_(data),
+      precision_(precision),
+      value_size_(precision == Precision::kBfloat16 ? 2 : 4) {
+  const BatchedPlan& plan = device.plan;
+  const auto batch = static_cast<int>(task.local.batch);
+  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
+  const auto [channels, height, width] = plan.input;
+  shape_ = {clients,
+            batch,
+            noises,
+            (batch * noises + kRowTile - 1) / kRowTile * kRowTile,
+            static_cast<int>(channels),
+            static_cast<int>(height),
+            static_cast<int>(width),
+            static_cast<int>(channels * height * width),
+            plan.classes,
+            plan.stages.back().out.channels};
+  const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
+  settings_ = DeviceArray<ClientSettings>(n);
+  augment_keys_ = DeviceArray<uint64_t>(n);
+  chosen_ = DeviceArray<int>(n * task.local.steps * batch);
+  step_ = DeviceArray<int>(1);
+  y_ = DeviceArray<int>(n * batch);
+  usable_ = DeviceArray<int>(n);
+  x_ = DeviceArray<float>(images);
+  x_adv_ = DeviceArray<float>(images);
+  if (adds_noise(task.method)) noise_ = DeviceArray<float>(images * noises);
+  logits_ = DeviceArray<float>(n * rows * shape_.padded_classes);
+  probability_ = DeviceArray<float>(n * rows);
+  baseline_ = DeviceArray<float>(n * rows);
+  before_ = DeviceArray<float>(n * batch);
+  after_ = DeviceArray<float>(n * batch);
+  perturbation_ = DeviceArray<float>(n * batch);
+  loss_ = DeviceArray<double>(n);
+  shares_ = DeviceArray<double>(n);
+  global_ = DeviceArray<float>(plan.size);
+  weights_ = DeviceArray<float>(n * plan.size);
+  velocity_ = DeviceArray<float>(n * plan.size);
+  if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
+  const auto map_bytes = [&](const BatchedMap& map) {
+    return n * rows * map.row_size() * value_size_;
+  };
+  input_ = DeviceArray<uint8_t>(map_bytes(plan.stages.front().in));
+  input_gradient_ = DeviceArray<uint8_t>(map_bytes(plan.stages.front().in));
+  for (const BatchedStage& stage : plan.stages) {
+    maps_.emplace_back(map_bytes(stage.out));
+    gradients_.emplace_back(map_bytes(stage.out));
+  }
+  sums_ = DeviceArray<long long>(static_cast<int64_t>(plan.positions.size()));
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  // The loss writes only rows of images and real classes; the rest stays zero.
+  gradients_.back().clear(stream_);
+  capture();
+}
+
+Wave::~Wave() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+                               Precision precision) {
+  const int64_t value = precision == Precision::kBfloat16 ? 2 : 4;
+  const int64_t noises = adds_noise(task.method) ? task.smoothing.m : 1;
+  const int64_t rows = (task.local.batch * noises + kRowTile - 1) / kRowTile * kRowTile;
+  int64_t maps = 2 * plan.stages.front().in.row_size();
+  for (const BatchedStage& stage : plan.stages) maps += 2 * stage.out.row_size();
+  const int64_t image = plan.input[0] * plan.input[1] * plan.input[2];
+  return plan.size * (8 + (value == 2 ? 2 : 0)) + rows * maps * value +
+         task.local.batch * image * 4 * (2 + noises) + task.local.steps * task.local.batch * 4 +
+         (1 << 20);
+}
+
+void Wave::capture() {
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
+  enqueue_step();
+  check_cuda(cudaStreamEndCapture(stream_, &graph), "capture");
+  check_cuda(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
+  cudaGraphDestroy(graph);
+}
+
+// SmoothAdv(theta, b) and the SGD steps over its list, for all clients.
+void Wave::enqueue_step() {
+  check_cuda(load_images(shape_,
+                         {data_.images.data(), data_.labels.data(), chosen_.data(),
+                          static_cast<int>(task_.local.steps), task_.augment, augment_keys_.data(),
+                          settings_.data(), step_.data(), x_.data(), y_.data()},
+                         stream_),
+             "load_images");
+  if (noise() != nullptr) {
+    check_cuda(draw_noise(shape_, settings_.data(), step_.data(), noise_.data(), stream_),
+               "draw_noise");
+  }
+  check_cuda(cudaMemcpyAsync(x_adv_.data(), x_.data(), x_.size() * sizeof(float),
+                             cudaMemcpyDeviceToDevice, stream_),
+             "copy of x");
+  if (attacked()) enqueue_attack();
+  for (int64_t pass = 0; pass < task_.local.passes; ++pass) {
+    enqueue_forward(noise());
+    enqueue_loss(LossStep::Gradient::kLoss, shape_.noises, probability_.data(),
+                 pass == 0 ? after_.data() : nullptr);
+    enqueue_update();
+  }
+  check_cuda(next_step(step_.data(), stream_), "next_step");
+}
+
+void Wave::enqueue_attack() {
+  const bool stochastic = task_.attack.estimator == Estimator::kStochastic;
+  const bool two_point = task_.attack.estimator == Estimator::kTwoPoint;
+  const BatchedMap& map = device_.plan.stages.front().in;
+  for (int64_t step = 0; step < task_.attack.steps; ++step) {
+    if (two_point) {
+      enqueue_forward(nullptr);
+      enqueue_loss(LossStep::Gradient::kNone, 1, baseline_.data(), nullptr);
+    }
+    enqueue_forward(noise());
+    enqueue_loss(stochastic ? LossStep::Gradient::kAttack : LossStep::Gradient::kNone,
+                 shape_.noises, probability_.data(), step == 0 ? before_.data() : nullptr);
+    if (stochastic) enqueue_input_gradient();
+    AttackStep attack;
+    attack.x = x_.data();
+    attack.x_adv = x_adv_.data();
+    attack.map_gradient = stochastic ? input_gradient_.data() : nullptr;
+    attack.pixel = device_.pixel.data();
+    attack.channel = device_.channel.data();
+    attack.pixels = map.pixels;
+    attack.map_channels = map.channels;
+    attack.scale = device_.scale.data();
+    attack.noise = noise_.data();
+    attack.probability = probability_.data();
+    attack.baseline = two_point ? baseline_.data() : nullptr;
+    attack.normalize = task_.attack.normalize;
+    attack.settings = settings_.data();
+    attack.step = step_.data();
+    attack.perturbation = perturbation_.data();
+    check_cuda(step_attack(precision_, shape_, attack, stream_), "step_attack");
+  }
+}
+
+void Wave::enqueue_forward(const float* noise) {
+  const BatchedPlan& plan = device_.plan;
+  const BatchedMap& map = plan.stages.front().in;
+  check_cuda(make_input(precision_, shape_,
+                        {x_adv_.data(), noise, device_.source.data(), device_.mean.data(),
+                         device_.scale.data(), map.pixels, map.channels, input_.data()},
+                        stream_),
+             "make_input");
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const BatchedStage& stage = plan.stages[i];
+    if (stage.is_pool) {
+      Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels, stage.out.pixels};
+      p.windows = device_.by_output[i].view();
+      p.x = stage_input(i);
+      p.y = maps_[i].data();
+      check_cuda(pool_maps(precision_, p, stream_), "pool_maps");
+      continue;
+    }
+    MapProduct p;
+    p.clients = shape_.clients;
+    p.rows = shape_.rows;
+    p.depth = stage.in.channels;
+    p.columns = stage.out.channels;
+    p.left = stage_input(i);
+    p.left_pixels = stage.in.pixels;
+    p.kernel = kernel(stage);
+    p.kernel_client = p.bias_client = plan.size;
+    p.pairs = device_.by_output[i].view();
+    p.out = maps_[i].data();
+    if (i + 1 == plan.stages.size()) p.out_float = logits_.data();
+    p.bias = weights_.data() + stage.bias;
+    p.relu = stage.relu;
+    check_cuda(multiply_maps(precision_, p, stream_), "multiply_maps");
+  }
+}
+
+void Wave::enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen) {
+  WaveShape shape = shape_;
+  shape.noises = noises;
+  check_cuda(take_loss(precision_, shape,
+                       {gradient, logits_.data(), y_.data(), probability, gradients_.back().data(),
+                        loss_.data(), step_.data(), seen},
+                       stream_),
+             "take_loss");
+}
+
+// The gradient of a stage's input, from that of its output.
+void Wave::enqueue_stage_gradient(size_t i, void* out) {
+  const BatchedPlan& plan = device_.plan;
+  const BatchedStage& stage = plan.stages[i];
+  if (stage.is_pool) {
+    Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels, stage.out.pixels};
+    p.windows = device_.by_output[i].view();
+    p.windows_of = device_.by_input[i].view();
+    p.relu = stage.relu;
+    p.x = stage_input(i);
+    p.y = maps_[i].data();
+    p.dy = gradients_[i].data();
+    p.dx = out;
+    check_cuda(pool_gradient(precision_, p, stream_), "pool_gradient");
+    return;
+  }
+  MapProduct p;
+  p.gradient = true;
+  p.clients = shape_.clients;
+  p.rows = shape_.rows;
+  p.depth = stage.out.channels;
+  p.columns = stage.in.channels;
+  p.left = gradients_[i].data();
+  p.left_pixels = stage.out.pixels;
+  p.kernel = kernel(stage);
+  p.kernel_client = plan.size;
+  p.pairs = device_.by_input[i].view();
+  p.out = out;
+  const bool after_relu = i > 0 && !plan.stages[i - 1].is_pool && plan.stages[i - 1].relu;
+  p.mask = after_relu ? maps_[i - 1].data() : nullptr;
+  check_cuda(multiply_maps(precision_, p, stream_), "multiply_maps");
+}
+
+void Wave::enqueue_input_gradient() {
+  for (size_t i = device_.plan.stages.size(); i-- > 0;) {
+    enqueue_stage_gradient(i, i == 0 ? input_gradient_.data() : gradients_[i - 1].data());
+  }
+}
+
+void Wave::enqueue_update() {
+  const BatchedPlan& plan = device_.plan;
+  for (size_t i = plan.stages.size(); i-- > 0;) {
+    // Before the weights change.
+    if (i > 0) enqueue_stage_gradient(i, gradients_[i - 1].data());
+    const BatchedStage& stage = plan.stages[i];
+    if (stage.is_pool) continue;
+    WeightUpdate u;
+    u.clients = shape_.clients;
+    u.rows = shape_.rows;
+    u.in_channels = stage.in.channels;
+    u.out_channels = stage.out.channels;
+    u.in_pixels = stage.in.pixels;
+    u.out_pixels = stage.out.pixels;
+    u.x = stage_input(i);
+    u.dy = gradients_[i].data();
+    u.pairs = device_.by_tap[i].view();
+    u.weights = weights_.data() + stage.kernel;
+    u.velocity = velocity_.data() + stage.kernel;
+    u.working = working_.data() == nullptr ? nullptr : working_.data() + stage.kernel * 2;
+    u.client_size = plan.size;
+    u.real = stage.masked ? device_.real.data() + stage.kernel : nullptr;
+    u.settings = settings_.data();
+    check_cuda(update_kernel(precision_, u, stream_), "update_kernel");
+    check_cuda(update_bias(precision_,
+                           {shape_.clients, shape_.rows, stage.out.channels, stage.out.pixels,
+                            gradients_[i].data(), weights_.data() + stage.bias,
+                            velocity_.data() + stage.bias, plan.size, settings_.data()},
+                           stream_),
+               "update_bias");
+  }
+}
+
+void Wave::load_clients(const LocalTask& task, const std::vector<float>& global,
+                        const Cohort& cohort, size_t first, size_t count, int64_t t) {
+  const AttackOptions& attack = task.attack;
+  const double step_size = attack.step_size > 0
+                               ? attack.step_size
+                               : 2 * attack.epsilon / static_cast<double>(attack.steps);
+  const auto round = static_cast<uint64_t>(t);
+  std::vector<ClientSettings> settings(shape_.clients);
+  std::vector<uint64_t> keys(shape_.clients, make_key(task.seed, Purpose::kAugment, round).value);
+  std::vector<int> chosen(chosen_.size(), 0);
+  std::vector<double> shares(shape_.clients, 0.0);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t k = cohort.clients[first + i];
+    const std::vector<int64_t>& images = cohort.images[first + i];
+    settings[i] = {make_key(task.seed, Purpose::kTraining, round).value,
+                   static_cast<uint32_t>(k),
+                   static_cast<float>(task.smoothing.sigma),
+                   static_cast<float>(attack.epsilon),
+                   static_cast<float>(step_size),
+                   static_cast<float>(task.local.learning_rate),
+                   static_cast<float>(task.local.momentum),
+                   static_cast<float>(task.local.weight_decay)};
+    const int64_t taken = task.local.steps * task.local.batch;
+    const auto order = shuffle_images(images, taken, task.seed, k, t);
+    std::copy(order.begin(), order.end(), chosen.begin() + static_cast<int64_t>(i) * taken);
+    shares[i] = static_cast<double>(images.size()) / static_cast<double>(cohort.total) *
+                FixedPointSum::kUnit;
+  }
+  settings_.upload(settings.data(), settings_.size(), stream_);
+  augment_keys_.upload(keys.data(), augment_keys_.size(), stream_);
+  chosen_.upload(chosen.data(), chosen_.size(), stream_);
+  shares_.upload(shares.data(), shares_.size(), stream_);
+  global_.upload(global.data(), global_.size(), stream_);
+  step_.clear(stream_);
+  loss_.clear(stream_);
+  sums_.clear(stream_);
+  const std::vector<int> usable(shape_.clients, 1);
+  usable_.upload(usable.data(), usable_.size(), stream_);
+  check_cuda(spread_weights(global_.data(), device_.plan.size, shape_.clients, weights_.data(),
+                            velocity_.data(), working_.data(), stream_),
+             "spread_weights");
+  check_cuda(cudaStreamSynchronize(stream_), "load_clients");
+}
+
+void Wave::add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
+                       RoundResult& result) {
+  const auto usable = usable_.download(stream_);
+  const auto sums = sums_.download(stream_);
+  const auto loss = loss_.download(stream_);
+  const auto before = before_.download(stream_), after = after_.download(stream_);
+  const auto perturbation = perturbation_.download(stream_);
+  int64_t share = 0, dropped = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (!usable[i]) {
+      ++dropped;
+      continue;
+    }
+    share += std::llrint(static_cast<double>(cohort.images[first + i].size()) /
+                         static_cast<double>(cohort.total) * FixedPointSum::kUnit);
+    Telemetry telemetry;
+    telemetry.loss = loss[i];
+    telemetry.steps = task.local.steps * task.local.passes;
+    for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
+      const size_t at = i * shape_.batch + b;
+      telemetry.add_attack(perturbation[at] / task.attack.epsilon, before[at], after[at]);
+    }
+    result.telemetry.add(telemetry);
+  }
+  result.sum.add({sums.begin(), sums.end()}, share, dropped);
+}
+
+void Wave::run(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
+               size_t first, size_t count, int64_t t, RoundResult& result) {
+  load_clients(task, global, cohort, first, count, t);
+  for (int64_t i = 0; i < task.local.steps; ++i) {
+    check_cuda(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
+  }
+  check_cuda(sum_weights({static_cast<int>(count), device_.plan.size,
+                          static_cast<int64_t>(device_.plan.positions.size()), weights_.data(),
+                          device_.positions.data(), shares_.data(), FixedPointSum::kLargest,
+                          usable_.data(), sums_.data()},
+                         stream_),
+             "sum_weights");
+  add_results(task, cohort, first, count, result);
+}
+
+}  // namespace
+
+struct BatchedExecutor::State {
+  Precision precision;
+  int64_t most_clients;
+  std::unique_ptr<DevicePlan> plan;
+  std::unique_ptr<DeviceData> data;
+  std::unique_ptr<Wave> wave;
+
+  // As many clients as fit, in waves of equal size.
+  int64_t wave_size(const LocalTask& task, int64_t cohort) const {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    const int64_t each = Wave::bytes_per_client(task, plan->plan, precision);
+    int64_t most = static_cast<int64_t>(0.9 * static_cast<double>(free)) / each;
+    if (most_clients > 0) most = std::min(most, most_clients);
+    most = std::clamp<int64_t>(most, 1, cohort);
+    const int64_t waves = (cohort + most - 1) / most;
+    return (cohort + waves - 1) / waves;
+  }
+
+  void prepare(const LocalTask& task, int64_t cohort) {
+    if (!plan) plan = std::make_unique<DevicePlan>(task.network);
+    if (!data || data->key != task.data.images.data_ptr()) {
+      wave.reset();
+      data = std::make_unique<DeviceData>(task.data);
+    }
+    if (wave && wave->fits(task) && wave->clients() <= cohort) return;
+    wave.reset();
+    for (int64_t clients = wave_size(task, cohort);; clients = (clients + 1) / 2) {
+      try {
+        wave = std::make_unique<Wave>(task, *plan, *data, precision, static_cast<int>(clients));
+        return;
+      } catch (const OutOfDeviceMemory&) {
+        if (clients == 1) throw Error("the GPU has no room for one client; use --device=cpu");
+      }
+    }
+  }
+};
+
+bool BatchedExecutor::supports(const Network& network) { return BatchedPlan::supports(network); }
+
+BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
+    : state_(new State{precision, wave}) {}
+
+BatchedExecutor::~BatchedExecutor() = default;
+
+RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, const Cohort& cohort,
+                                 int64_t t) {
+  const auto clients = static_cast<int64_t>(cohort.clients.size());
+  state_->prepare(task, clients);
+  const std::vector<float> vector = to_vector(state_->plan->plan, global);
+  RoundResult result;
+  // On the CPU: a comparison that is asked for to understand a run, not to make one.
+  const Forward forward = plain_forward(task.network);
+  for (int64_t i = 0; i < clients; ++i) {
+    compare_gradients(task, forward, global, cohort.clients[i], cohort.images[i], t,
+                      result.telemetry);
+  }
+  for (int64_t first = 0; first < clients; first += state_->wave->clients()) {
+    const int64_t count = std::min<int64_t>(state_->wave->clients(), clients - first);
+    state_->wave->run(task, vector, cohort, first, count, t, result);
+  }
+  return result;
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,30 @@
+// A round's clients all at once on a GPU. Weights are stacked for a wave of clients, and every
+// launch does the same layer of all of them; a local step is captured once as a CUDA graph and
+// replayed. Data stay on the device. A client's result does not depend on its wave.
+#pragma once
+
+#include <memory>
+
+#include "fedsmooth/engine/batched_product.h"
+#include "fedsmooth/federated/train.h"
+
+namespace fedsmooth {
+
+class BatchedExecutor : public Executor {
+ public:
+  /// Whether the network has only layers that run here.
+  static bool supports(const Network& network);
+
+  /// At most so many clients are in a wave; 0: as many as fit into the GPU's memory.
+  explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
+  ~BatchedExecutor() override;
+
+  RoundResult run(const LocalTask& task, const Weights& global, const Cohort& cohort,
+                  int64_t t) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fedsmooth

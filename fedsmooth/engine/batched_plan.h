@@ -1,0 +1,73 @@
+// How the GPU sees a layer list. Maps are [pixel, row, channel] with one row per noisy image, so
+// that a convolution is, for each output pixel, a sum of matrix products
+//
+//     y[o] = sum over pairs (i, t) of x[i] w[t],     x[i] [rows, C],  w[t] [C, K],
+//
+// over the input pixels i that meet its taps t: no padding is multiplied, nothing is gathered. Its
+// two gradients are sums over the same pairs, sorted by i and by t. Channels are filled up with
+// zeros to multiples of 16.
+//
+// A strided convolution is one of stride 1 on blocks of s x s pixels taken as channels; kernel 11
+// and stride 4 become kernel 3 on 48 channels. A linear layer has one tap per pixel.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+
+struct Pair {
+  int left = 0, right = 0;
+};
+/// For each result the pairs whose products it sums up.
+using PairLists = std::vector<std::vector<Pair>>;
+
+struct BatchedMap {
+  int pixels = 0, channels = 0;  // channels filled up
+
+  int64_t row_size() const { return int64_t{pixels} * channels; }
+};
+
+struct BatchedStage {
+  bool is_pool = false;
+  bool relu = false;  // of a convolution, or of the one before a pool
+  BatchedMap in, out;
+  int64_t kernel = 0, bias = 0;  // where a client's vector holds [taps, C, K] and [K]
+  bool masked = false;           // some taps of its blocks lie beyond the kernel
+  int taps = 0;
+  PairLists by_output, by_input;  // convolution: (i, t) for each o, (o, t) for each i
+  PairLists by_tap;               // convolution: (i, o) for each t; pool: unused
+};
+
+struct BatchedPlan {
+  /// Layer lists of normalisation, convolution, ReLU, max-pooling and linear layers.
+  static bool supports(const Network& network);
+  explicit BatchedPlan(const Network& network);
+
+  std::vector<BatchedStage> stages;
+  Shape input = {};        // of an image
+  std::vector<int> pixel;  // of the input map, for each value of an image
+  std::vector<int> channel;
+  std::vector<float> mean, scale;  // per channel of an image: (x - mean) scale
+  int classes = 0;
+
+  int64_t size = 0;            // of a client's vector
+  std::vector<int> positions;  // of each weight in it, tensors in the order of parameters()
+  std::vector<uint8_t> real;   // whether a position is that of a weight
+};
+
+/// Results in groups of `per_group` that read their items together: the items of each group, and
+/// its pairs as places among them.
+struct PairGroups {
+  int groups = 0, most_left = 0, most_right = 0;
+  std::vector<int> first;  // of each result, into pairs and local
+  std::vector<Pair> pairs, local;
+  std::vector<int> left, left_first, right, right_first;
+};
+PairGroups group_pairs(const PairLists& lists, int per_group);
+
+/// The weights as they stand in a client's vector.
+std::vector<float> to_vector(const BatchedPlan& plan, const Weights& weights);
+
+}  // namespace fedsmooth

@@ -1,0 +1,80 @@
+// The matrix products of batched_plan.h on the GPU, for many clients at once: each client has maps
+// and weights of its own. Launchers take device pointers and a stream; nothing here allocates.
+//
+// A result's bits depend on its own client alone: tiles are cut by the shape of the layer, sums run
+// in one order, and nothing is added atomically.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace fedsmooth {
+
+enum class Precision {
+  kBfloat16,  // products of bfloat16, sums and weights in float32
+  kFloat32,
+};
+
+/// Pair lists on the device. Results are worked on in groups, which share the items they read.
+struct DevicePairs {
+  int results = 0;
+  const int* first = nullptr;  // [results + 1], into pairs
+  const int2* pairs = nullptr;
+
+  int groups = 0, per_group = 0;
+  int most_left = 0, most_right = 0;                   // items that a group reads
+  const int *left = nullptr, *left_first = nullptr;    // [groups + 1]
+  const int *right = nullptr, *right_first = nullptr;  // [groups + 1]
+  const int2* local = nullptr;                         // pairs as places in these lists
+};
+
+/// What differs between the clients of a wave.
+struct ClientSettings {
+  uint64_t key = 0;  // of the noise
+  uint32_t client = 0;
+  float sigma = 0, epsilon = 0, step_size = 0;
+  float learning_rate = 0, momentum = 0, weight_decay = 0;
+};
+
+/// y[o] = sum of x[i] w[t], with the bias and ReLU; or, if `gradient` is set, dx[i] = sum of
+/// dy[o] w[t]^T, where `mask` is positive. Maps are [pixel, row, channel], kernels [tap, C, K];
+/// rows are a multiple of 64, channels of 16.
+struct MapProduct {
+  bool gradient = false;
+  int clients = 0, rows = 0;
+  int depth = 0, columns = 0;  // channels of the left side and of the result
+  const void* left = nullptr;
+  const void* kernel = nullptr;
+  int64_t kernel_client = 0;  // from one client's kernel to the next
+  DevicePairs pairs;
+  int left_pixels = 0;
+  void* out = nullptr;         // in the working precision
+  float* out_float = nullptr;  // instead, if set
+  const float* bias = nullptr;
+  int64_t bias_client = 0;
+  bool relu = false;
+  const void* mask = nullptr;
+};
+cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
+
+/// dw[t] = sum of x[i]^T dy[o], and with it a step of SGD on the weights, their momentum and, if
+/// they are apart, the weights in the working precision.
+struct WeightUpdate {
+  int clients = 0, rows = 0;
+  int in_channels = 0, out_channels = 0, in_pixels = 0, out_pixels = 0;
+  const void *x = nullptr, *dy = nullptr;
+  DevicePairs pairs;                              // by tap
+  float *weights = nullptr, *velocity = nullptr;  // [tap, C, K]
+  void* working = nullptr;                        // null: the weights themselves
+  int64_t client_size = 0;
+  const uint8_t* real = nullptr;  // [tap, C, K]: whether it is a weight at all; null: all are
+  const ClientSettings* settings = nullptr;
+};
+cudaError_t update_kernel(Precision precision, const WeightUpdate& update, cudaStream_t stream);
+
+/// The largest number of results in a group, at most 8, with which their products fit into a
+/// multiprocessor's shared memory.
+int shared_memory(bool gradient, int per_group, int most_left, int most_right);
+
+}  // namespace fedsmooth

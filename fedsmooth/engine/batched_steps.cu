@@ -1,0 +1,409 @@
+#include <cuda_bf16.h>
+
+#include "fedsmooth/base/normal.h"
+#include "fedsmooth/engine/batched_steps.h"
+
+namespace fedsmooth {
+namespace {
+
+using bf16 = __nv_bfloat16;
+
+constexpr int kThreads = 256;
+constexpr int kCropPadding = 4;  // as in data/augment.cpp
+
+__device__ float to_float(bf16 x) { return __bfloat162float(x); }
+__device__ float to_float(float x) { return x; }
+__device__ void store(bf16* to, float x) { *to = __float2bfloat16(x); }
+__device__ void store(float* to, float x) { *to = x; }
+
+dim3 blocks_for(int64_t items, int clients) {
+  return dim3(static_cast<unsigned>((items + kThreads - 1) / kThreads), clients);
+}
+
+// One value of an image a thread; blockIdx.y is the client.
+__global__ void load_images_kernel(WaveShape s, ImageLoad l) {
+  const int client = blockIdx.y, size = s.image_size;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= s.batch * size) return;
+  const int image = i / size, value = i % size;
+  const int from = l.chosen[(client * l.steps + *l.step) * s.batch + image];
+  const int64_t at = static_cast<int64_t>(client) * s.batch * size + i;
+  if (value == 0) l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
+  const int c = value / (s.height * s.width);
+  int row = value / s.width % s.height, column = value % s.width;
+  if (l.augment) {
+    const philox4x32_ctr_t words =
+        philox(l.augment_keys[client], 0, image, static_cast<uint32_t>(*l.step),
+               l.settings[client].client);
+    if (words.v[2] % 2 != 0) column = s.width - 1 - column;
+    row += static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
+    column += static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
+  }
+  const bool inside = row >= 0 && row < s.height && column >= 0 && column < s.width;
+  const int64_t pixel = ((static_cast<int64_t>(from) * s.channels + c) * s.height + row) * s.width;
+  l.x[at] = inside ? __fdiv_rn(static_cast<float>(l.images[pixel + column]), 255.0f) : 0.0f;
+}
+
+// Four values of a sample a thread: one Philox call.
+__global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, const int* step,
+                                  float* noise) {
+  const int client = blockIdx.y, quads = (s.image_size + 3) / 4;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= s.batch * s.noises * quads) return;
+  const int sample = i / quads, quad = i % quads;
+  const ClientSettings& c = settings[client];
+  const philox4x32_ctr_t words =
+      philox(c.key, quad, sample, static_cast<uint32_t>(*step), c.client);
+  float drawn[4];
+  normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
+  normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+  float* out =
+      noise + (static_cast<int64_t>(client) * s.batch * s.noises + sample) * s.image_size;
+  for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
+    out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
+  }
+}
+
+// One value of the map a thread.
+template <typename T>
+__global__ void make_input_kernel(WaveShape s, InputMap m) {
+  const int client = blockIdx.y;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t size = static_cast<int64_t>(m.pixels) * s.rows * m.map_channels;
+  if (i >= size) return;
+  const int channel = static_cast<int>(i % m.map_channels);
+  const int row = static_cast<int>(i / m.map_channels % s.rows);
+  const int pixel = static_cast<int>(i / m.map_channels / s.rows);
+  const int source = m.source[pixel * m.map_channels + channel];
+  const int noises = m.noise == nullptr ? 1 : s.noises;
+  float value = 0.0f;
+  if (source >= 0 && row < s.batch * noises) {
+    const int64_t image = static_cast<int64_t>(client) * s.batch + row / noises;
+    value = m.x[image * s.image_size + source];
+    if (m.noise != nullptr) {
+      const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+      value = value + m.noise[sample * s.image_size + source];
+    }
+    const int c = source / (s.height * s.width);
+    value = (value - m.mean[c]) * m.scale[c];
+  }
+  store(static_cast<T*>(m.out) + client * size + i, value);
+}
+
+template <typename T>
+__global__ void pool_kernel(Pooling p) {
+  const int client = blockIdx.y, size = p.rows * p.channels;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= static_cast<int64_t>(p.out_pixels) * size) return;
+  const int o = static_cast<int>(i / size);
+  const T* x = static_cast<const T*>(p.x) + static_cast<int64_t>(client) * p.in_pixels * size;
+  const int64_t within = i % size;
+  int w = p.windows.first[o];
+  T largest = x[static_cast<int64_t>(p.windows.pairs[w].x) * size + within];
+  for (++w; w < p.windows.first[o + 1]; ++w) {
+    const T value = x[static_cast<int64_t>(p.windows.pairs[w].x) * size + within];
+    const float a = to_float(largest), b = to_float(value);
+    if (!(a >= b || a != a)) largest = value;  // NaN wins
+  }
+  static_cast<T*>(p.y)[static_cast<int64_t>(client) * p.out_pixels * size + i] = largest;
+}
+
+template <typename T>
+__global__ void pool_gradient_kernel(Pooling p) {
+  const int client = blockIdx.y, size = p.rows * p.channels;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= static_cast<int64_t>(p.in_pixels) * size) return;
+  const int pixel = static_cast<int>(i / size);
+  const int64_t within = i % size;
+  const T* x = static_cast<const T*>(p.x) + static_cast<int64_t>(client) * p.in_pixels * size;
+  const int64_t outputs = static_cast<int64_t>(client) * p.out_pixels * size;
+  const float own = to_float(x[i]);
+  float gradient = 0.0f;
+  if (!p.relu || own > 0.0f) {
+    for (int w = p.windows_of.first[pixel]; w < p.windows_of.first[pixel + 1]; ++w) {
+      const int o = p.windows_of.pairs[w].x;
+      const int64_t at = outputs + static_cast<int64_t>(o) * size + within;
+      bool first = own == to_float(static_cast<const T*>(p.y)[at]);
+      for (int v = p.windows.first[o]; first && p.windows.pairs[v].x != pixel; ++v) {
+        first = to_float(x[static_cast<int64_t>(p.windows.pairs[v].x) * size + within]) != own;
+      }
+      if (first) gradient += to_float(static_cast<const T*>(p.dy)[at]);
+    }
+  }
+  store(static_cast<T*>(p.dx) + static_cast<int64_t>(client) * p.in_pixels * size + i, gradient);
+}
+
+// Sum over a block in a fixed order, known to all its threads.
+template <typename Number>
+__device__ Number sum_block(Number value) {
+  __shared__ Number parts[kThreads];
+  __syncthreads();
+  parts[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+    __syncthreads();
+  }
+  return parts[0];
+}
+
+// A block a client, a thread an image at a time.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l) {
+  const int client = blockIdx.x;
+  const float* logits = l.logits + static_cast<int64_t>(client) * s.rows * s.padded_classes;
+  T* out = static_cast<T*>(l.out) + static_cast<int64_t>(client) * s.rows * s.padded_classes;
+  float* probability = l.probability + static_cast<int64_t>(client) * s.rows;
+  const float count = static_cast<float>(s.batch * s.noises);
+  double loss = 0.0;
+  for (int image = threadIdx.x; image < s.batch; image += kThreads) {
+    const int y = l.y[client * s.batch + image];
+    float mean = 0.0f;
+    for (int i = 0; i < s.noises; ++i) {
+      const int row = image * s.noises + i;
+      const float* z = logits + row * s.padded_classes;
+      float largest = z[0], sum = 0.0f;
+      for (int k = 1; k < s.classes; ++k) largest = fmaxf(largest, z[k]);
+      for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
+      probability[row] = expf(z[y] - largest) / sum;
+      mean += probability[row];
+      loss += static_cast<double>(logf(sum) - (z[y] - largest));
+      if (l.gradient == LossStep::Gradient::kLoss) {
+        for (int k = 0; k < s.classes; ++k) {
+          const float p = expf(z[k] - largest) / sum;
+          store(out + row * s.padded_classes + k, (p - (k == y ? 1.0f : 0.0f)) / count);
+        }
+      }
+    }
+    mean /= static_cast<float>(s.noises);
+    if (l.seen != nullptr && *l.step == 0) l.seen[client * s.batch + image] = mean;
+    if (l.gradient != LossStep::Gradient::kAttack) continue;
+    // J = -log of the mean, which is clamped at 1e-20.
+    for (int i = 0; i < s.noises; ++i) {
+      const int row = image * s.noises + i;
+      const float* z = logits + row * s.padded_classes;
+      float largest = z[0], sum = 0.0f;
+      for (int k = 1; k < s.classes; ++k) largest = fmaxf(largest, z[k]);
+      for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
+      const float factor =
+          mean >= 1e-20f ? -probability[row] / (mean * static_cast<float>(s.noises)) : 0.0f;
+      for (int k = 0; k < s.classes; ++k) {
+        const float p = expf(z[k] - largest) / sum;
+        store(out + row * s.padded_classes + k, factor * ((k == y ? 1.0f : 0.0f) - p));
+      }
+    }
+  }
+  if (l.gradient != LossStep::Gradient::kLoss) return;
+  const double total = sum_block(loss);
+  if (threadIdx.x == 0) l.loss[client] += total / count;
+}
+
+// A block an image.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackStep a) {
+  const int image = blockIdx.x, client = blockIdx.y, size = s.image_size;
+  const ClientSettings c = a.settings[client];
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * size;
+  const float *x = a.x + offset, *noise = a.noise + offset * s.noises;
+  float* x_adv = a.x_adv + offset;
+  const T* map = static_cast<const T*>(a.map_gradient) +
+                 static_cast<int64_t>(client) * a.pixels * s.rows * a.map_channels;
+  const int64_t first_row = static_cast<int64_t>(client) * s.rows + image * s.noises;
+
+  const auto gradient = [&](int value) {
+    float sum = 0.0f;
+    if (a.map_gradient == nullptr && a.noise == nullptr) return sum;  // one point needs noise
+    for (int i = 0; i < s.noises; ++i) {
+      const int row = image * s.noises + i;
+      if (a.map_gradient != nullptr) {
+        if (a.pixel[value] < 0) continue;
+        const int64_t at = (static_cast<int64_t>(a.pixel[value]) * s.rows + row) * a.map_channels;
+        sum += to_float(map[at + a.channel[value]]) * a.scale[value / (s.height * s.width)];
+      } else {
+        const float p = a.probability[first_row + i];
+        const float weight =
+            a.baseline == nullptr ? p : p - a.baseline[first_row - image * s.noises + image];
+        sum += noise[static_cast<int64_t>(i) * size + value] * weight;
+      }
+    }
+    return a.map_gradient != nullptr ? sum
+                                     : sum / static_cast<float>(s.noises) / (-c.sigma * c.sigma);
+  };
+
+  float squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) squares += gradient(v) * gradient(v);
+  const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squares)), 1e-30f) : 1.0f;
+  squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    const float moved = x_adv[v] + c.step_size * (gradient(v) / norm);
+    x_adv[v] = fminf(fmaxf(moved, 0.0f), 1.0f);
+    const float d = x_adv[v] - x[v];
+    squares += d * d;
+  }
+  const float length = sqrtf(sum_block(squares));
+  const float factor = fminf(c.epsilon / (length + 1e-7f), 1.0f);
+  squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    x_adv[v] = x[v] + (x_adv[v] - x[v]) * factor;
+    const float d = x_adv[v] - x[v];
+    squares += d * d;
+  }
+  const float final_length = sqrtf(sum_block(squares));
+  if (threadIdx.x == 0 && *a.step == 0) {
+    a.perturbation[client * s.batch + image] = final_length;
+  }
+}
+
+// A block per sixteen channels: sixteen threads a channel add up rows, then each other.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) bias_kernel(BiasUpdate u) {
+  __shared__ float parts[16][16 + 1];
+  const int client = blockIdx.y, lane = threadIdx.x % 16, part = threadIdx.x / 16;
+  const int channel = blockIdx.x * 16 + lane;
+  const int64_t rows = static_cast<int64_t>(u.pixels) * u.rows;
+  const T* dy = static_cast<const T*>(u.dy) + client * rows * u.channels;
+  float sum = 0.0f;
+  for (int64_t r = part; r < rows; r += 16) sum += to_float(dy[r * u.channels + channel]);
+  parts[part][lane] = sum;
+  __syncthreads();
+  if (part != 0) return;
+  float gradient = 0.0f;
+  for (int i = 0; i < 16; ++i) gradient += parts[i][lane];
+  const ClientSettings s = u.settings[client];
+  float& w = u.weights[client * u.client_size + channel];
+  float& v = u.velocity[client * u.client_size + channel];
+  v = s.momentum * v + (gradient + s.weight_decay * w);
+  w -= s.learning_rate * v;
+}
+
+__global__ void next_step_kernel(int* step) { ++*step; }
+
+__global__ void spread_kernel(const float* vector, int64_t size, float* weights, float* velocity,
+                              bf16* working) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= size) return;
+  const int64_t at = blockIdx.y * size + i;
+  weights[at] = vector[i];
+  velocity[at] = 0.0f;
+  if (working != nullptr) store(working + at, vector[i]);
+}
+
+__global__ void usable_kernel(WeightSum s) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  // Written so that NaN fails. All writers write the same.
+  if (i < s.size && !(fabsf(s.weights[blockIdx.y * s.size + i]) <= s.largest)) {
+    s.usable[blockIdx.y] = 0;
+  }
+}
+
+__global__ void sum_kernel(WeightSum s) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= s.count) return;
+  const int position = s.positions[i];
+  long long sum = s.sums[i];
+  for (int k = 0; k < s.clients; ++k) {
+    if (s.usable[k]) {
+      sum += __double2ll_rn(s.scale[k] * static_cast<double>(s.weights[k * s.size + position]));
+    }
+  }
+  s.sums[i] = sum;
+}
+
+}  // namespace
+
+cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream) {
+  load_images_kernel<<<blocks_for(int64_t{shape.batch} * shape.image_size, shape.clients),
+                       kThreads, 0, stream>>>(shape, load);
+  return cudaGetLastError();
+}
+
+cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, const int* step,
+                       float* noise, cudaStream_t stream) {
+  const int64_t calls = int64_t{shape.batch} * shape.noises * ((shape.image_size + 3) / 4);
+  draw_noise_kernel<<<blocks_for(calls, shape.clients), kThreads, 0, stream>>>(shape, settings,
+                                                                               step, noise);
+  return cudaGetLastError();
+}
+
+cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
+                       cudaStream_t stream) {
+  const dim3 grid =
+      blocks_for(static_cast<int64_t>(map.pixels) * shape.rows * map.map_channels, shape.clients);
+  if (precision == Precision::kBfloat16) {
+    make_input_kernel<bf16><<<grid, kThreads, 0, stream>>>(shape, map);
+  } else {
+    make_input_kernel<float><<<grid, kThreads, 0, stream>>>(shape, map);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t pool_maps(Precision precision, const Pooling& p, cudaStream_t stream) {
+  const dim3 grid = blocks_for(static_cast<int64_t>(p.out_pixels) * p.rows * p.channels, p.clients);
+  if (precision == Precision::kBfloat16) {
+    pool_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
+  } else {
+    pool_kernel<float><<<grid, kThreads, 0, stream>>>(p);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t pool_gradient(Precision precision, const Pooling& p, cudaStream_t stream) {
+  const dim3 grid = blocks_for(static_cast<int64_t>(p.in_pixels) * p.rows * p.channels, p.clients);
+  if (precision == Precision::kBfloat16) {
+    pool_gradient_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
+  } else {
+    pool_gradient_kernel<float><<<grid, kThreads, 0, stream>>>(p);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
+                      cudaStream_t stream) {
+  if (precision == Precision::kBfloat16) {
+    loss_kernel<bf16><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+  } else {
+    loss_kernel<float><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
+                        cudaStream_t stream) {
+  const dim3 grid(shape.batch, shape.clients);
+  if (precision == Precision::kBfloat16) {
+    attack_kernel<bf16><<<grid, kThreads, 0, stream>>>(shape, attack);
+  } else {
+    attack_kernel<float><<<grid, kThreads, 0, stream>>>(shape, attack);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t update_bias(Precision precision, const BiasUpdate& u, cudaStream_t stream) {
+  const dim3 grid(u.channels / 16, u.clients);
+  if (precision == Precision::kBfloat16) {
+    bias_kernel<bf16><<<grid, kThreads, 0, stream>>>(u);
+  } else {
+    bias_kernel<float><<<grid, kThreads, 0, stream>>>(u);
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t next_step(int* step, cudaStream_t stream) {
+  next_step_kernel<<<1, 1, 0, stream>>>(step);
+  return cudaGetLastError();
+}
+
+cudaError_t spread_weights(const float* vector, int64_t size, int clients, float* weights,
+                           float* velocity, void* working, cudaStream_t stream) {
+  spread_kernel<<<blocks_for(size, clients), kThreads, 0, stream>>>(vector, size, weights, velocity,
+                                                                    static_cast<bf16*>(working));
+  return cudaGetLastError();
+}
+
+cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
+  usable_kernel<<<blocks_for(sum.size, sum.clients), kThreads, 0, stream>>>(sum);
+  sum_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
+  return cudaGetLastError();
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,46 @@
+#include "fedsmooth/engine/executors.h"
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/threaded_executor.h"
+
+#ifdef FEDSMOOTH_CUDA
+#include "fedsmooth/engine/batched_executor.h"
+#endif
+
+namespace fedsmooth {
+namespace {
+
+// Why the network cannot be trained on a GPU; empty if it can.
+std::string missing_for_gpu([[maybe_unused]] const Network& network) {
+#ifdef FEDSMOOTH_CUDA
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    return "this machine has no GPU, or no driver for it";
+  }
+  if (!BatchedExecutor::supports(network)) {
+    return fmt::format("network {} has layers that the GPU engine does not know", network.name);
+  }
+  return {};
+#else
+  return "this build has no CUDA engine; build it where nvcc is found";
+#endif
+}
+
+}  // namespace
+
+ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network) {
+  if (device != "cpu") {
+    const std::string missing = missing_for_gpu(network);
+#ifdef FEDSMOOTH_CUDA
+    if (missing.empty()) {
+      cudaDeviceProp properties;
+      TORCH_CHECK(cudaGetDeviceProperties(&properties, 0) == cudaSuccess, "no GPU properties");
+      return {std::make_unique<BatchedExecutor>(), fmt::format("{}, bf16", properties.name)};
+    }
+#endif
+    if (device == "cuda") throw Error("--device=cuda: {}; use --device=cpu", missing);
+  }
+  return {std::make_unique<ThreadedExecutor>(threads), "cpu"};
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,183 @@
+#ifdef FEDSMOOTH_CUDA
+
+#include "fedsmooth/engine/batched_executor.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/device_memory.h"
+#include "fedsmooth/model/architectures.h"
+
+namespace fedsmooth {
+namespace {
+
+class BatchedExecutorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+      GTEST_SKIP() << "no CUDA device";
+    }
+  }
+};
+
+const Dataset& shapes() {
+  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
+  return data;
+}
+
+const Network& network_called(const std::string& name) {
+  static std::map<std::string, Network> networks;
+  if (networks.count(name) == 0) {
+    ModelOptions options;
+    options.name = name;
+    set_default_normalization(options, "shapes", 3);
+    networks[name] = build_network(options, {3, 32, 32}, 10);
+  }
+  return networks[name];
+}
+
+LocalTask task_for(const std::string& network, Method method, Estimator estimator) {
+  LocalTask task{network_called(network), shapes(), /*augment=*/true, method};
+  task.local = {.steps = 2, .batch = 9, .learning_rate = 0.05};
+  task.smoothing.m = 3;
+  task.attack.estimator = estimator;
+  return task;
+}
+
+// Clients of different sizes.
+Cohort cohort_of(int64_t clients) {
+  Cohort cohort;
+  for (int64_t k = 0; k < clients; ++k) {
+    cohort.clients.push_back(3 * k + 1);
+    cohort.images.emplace_back();
+    for (int64_t i = 0; i < 20 + k; ++i) cohort.images.back().push_back((37 * k + i) % 600);
+    cohort.total += 20 + k;
+  }
+  return cohort;
+}
+
+Weights start(const Network& network) { return initial_weights(network, Key{1}); }
+
+Weights round_of(Executor& executor, const LocalTask& task, int64_t clients) {
+  const Weights global = start(task.network);
+  return executor.run(task, global, cohort_of(clients), 4).sum.average(global);
+}
+
+// Largest difference over the largest movement.
+double difference(const Weights& a, const Weights& b, const Weights& from) {
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double moved = (b[i] - from[i]).abs().max().item<double>();
+    worst = std::max(worst, (a[i] - b[i]).abs().max().item<double>() / moved);
+  }
+  return worst;
+}
+
+struct Case {
+  std::string name, network;
+  Method method;
+  Estimator estimator = Estimator::kStochastic;
+};
+
+const std::vector<Case> kCases = {
+    {"Standard", "small", Method::kStandard},
+    {"Adversarial", "small", Method::kAdversarial},
+    {"Gaussian", "small", Method::kGaussian},
+    {"Stochastic", "small", Method::kSmoothAdv},
+    {"OnePoint", "small", Method::kSmoothAdv, Estimator::kOnePoint},
+    {"TwoPoint", "small", Method::kSmoothAdv, Estimator::kTwoPoint},
+    {"Alexnet", "alexnet", Method::kSmoothAdv},
+    {"AlexnetGaussian", "alexnet", Method::kGaussian},
+};
+
+class BatchedExecutorCaseTest : public BatchedExecutorTest,
+                                public testing::WithParamInterface<Case> {};
+
+// Two steps in float32. Sums of some thousand terms in another order differ by 1e-6 of their size;
+// a near-tie of a maximum or a sign decided otherwise can move single weights further.
+TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
+  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  SerialExecutor serial;
+  BatchedExecutor batched(Precision::kFloat32);
+  const Weights global = start(task.network);
+  const RoundResult expected = serial.run(task, global, cohort_of(5), 4);
+  const RoundResult found = batched.run(task, global, cohort_of(5), 4);
+  const Weights a = found.sum.average(global), b = expected.sum.average(global);
+  EXPECT_LT(difference(a, b, global), 2e-3);
+  EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
+  EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
+  EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), 1e-5);
+  EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
+  EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(), 1e-4);
+  EXPECT_NEAR(found.telemetry.mean_drop(), expected.telemetry.mean_drop(), 1e-5);
+}
+
+// bfloat16 keeps 8 bits: products are off by 2^-9, their sums by less.
+TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
+  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  BatchedExecutor half(Precision::kBfloat16), full(Precision::kFloat32);
+  const Weights global = start(task.network);
+  const RoundResult a = half.run(task, global, cohort_of(5), 4);
+  const RoundResult b = full.run(task, global, cohort_of(5), 4);
+  EXPECT_NEAR(a.telemetry.mean_loss(), b.telemetry.mean_loss(), 2e-3);
+  for (size_t i = 0; i < global.size(); ++i) {
+    const Tensor da = a.sum.average(global)[i] - global[i],
+                 db = b.sum.average(global)[i] - global[i];
+    EXPECT_LT((da - db).norm().item<double>(), 0.1 * db.norm().item<double>())
+        << parameters(task.network)[i].name;
+  }
+}
+
+TEST_P(BatchedExecutorCaseTest, WavesChangeNothing) {
+  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    BatchedExecutor whole(precision);
+    const Weights expected = round_of(whole, task, 9);
+    EXPECT_EQ(difference(round_of(whole, task, 9), expected, start(task.network)), 0);
+    for (const int64_t wave : {1, 2, 7}) {
+      BatchedExecutor waves(precision, wave);
+      EXPECT_EQ(difference(round_of(waves, task, 9), expected, start(task.network)), 0) << wave;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, BatchedExecutorCaseTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
+  WaveShape shape{2, 3, 2, 64, 3, 5, 7, 105};
+  std::vector<ClientSettings> settings(2);
+  settings[0] = {make_key(1, Purpose::kTraining, 2).value, 77, 0.25f};
+  settings[1] = {make_key(3, Purpose::kTraining, 2).value, 5, 1.0f};
+  const DeviceArray<ClientSettings> on_device(settings);
+  const DeviceArray<int> step(std::vector<int>{9});
+  const DeviceArray<float> noise(int64_t{2} * 6 * 105);
+  check_cuda(draw_noise(shape, on_device.data(), step.data(), noise.data(), nullptr), "draw_noise");
+  const std::vector<float> found = noise.download(nullptr);
+  for (int client = 0; client < 2; ++client) {
+    for (uint32_t sample = 0; sample < 6; ++sample) {
+      float expected[105];
+      fill_normal({{settings[client].key}, 9, settings[client].client}, sample, expected, 105);
+      for (int i = 0; i < 105; ++i) {
+        ASSERT_EQ(found[(client * 6 + sample) * 105 + i], expected[i] * settings[client].sigma);
+      }
+    }
+  }
+}
+
+TEST_F(BatchedExecutorTest, ADivergingClientIsDropped) {
+  LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
+  task.local.learning_rate = 1e6;
+  BatchedExecutor executor;
+  const RoundResult result = executor.run(task, start(task.network), cohort_of(3), 0);
+  EXPECT_EQ(result.sum.dropped(), 3);
+  EXPECT_EQ(result.sum.kept_share(), 0);
+}
+
+}  // namespace
+}  // namespace fedsmooth
+
+#endif
