@@ -134,8 +134,8 @@ class Wave {
   int clients() const { return shape_.clients; }
   bool fits(const LocalTask& task) const { return steps_of(task) == steps_of(task_); }
 
-  void run(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
-           size_t first, size_t count, int64_t t, RoundResult& result);
+  void run(const LocalTask& task, const Weights& global, const Cohort& cohort, size_t first,
+           size_t count, int64_t t, RoundResult& result);
 
   static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
                                   Precision precision);
@@ -152,7 +152,7 @@ class Wave {
   void enqueue_input_gradient();
   void enqueue_update();
   void enqueue_stage_gradient(size_t stage, void* out);
-  void load_clients(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
+  void load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
                     size_t first, size_t count, int64_t t);
   void add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
                    RoundResult& result);
@@ -183,11 +183,13 @@ class Wave {
   DeviceArray<float> x_, x_adv_, noise_, logits_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<double> loss_, shares_;
-  DeviceArray<float> global_, weights_, velocity_;
+  DeviceArray<float> global_, vector_, weights_, velocity_, gradient_;
   DeviceArray<uint8_t> working_;                 // weights in the working precision
   DeviceArray<uint8_t> input_, input_gradient_;  // maps, in the working precision
   std::vector<DeviceArray<uint8_t>> maps_, gradients_;
-  DeviceArray<long long> sums_;
+  DeviceArray<long long> sums_, sum_;
+  HostArray<float> values_;
+  HostArray<long long> host_sum_;
 };
 
 Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data,
@@ -229,7 +231,9 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   perturbation_ = DeviceArray<float>(n * batch);
   loss_ = DeviceArray<double>(n);
   shares_ = DeviceArray<double>(n);
-  global_ = DeviceArray<float>(plan.size);
+  global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
+  vector_ = DeviceArray<float>(plan.size);
+  gradient_ = DeviceArray<float>(images);
   weights_ = DeviceArray<float>(n * plan.size);
   velocity_ = DeviceArray<float>(n * plan.size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
@@ -242,7 +246,10 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
     maps_.emplace_back(map_bytes(stage.out));
     gradients_.emplace_back(map_bytes(stage.out));
   }
-  sums_ = DeviceArray<long long>(static_cast<int64_t>(plan.positions.size()));
+  sums_ = DeviceArray<long long>(plan.size);
+  sum_ = DeviceArray<long long>(global_.size());
+  values_ = HostArray<float>(global_.size());
+  host_sum_ = HostArray<long long>(global_.size());
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   // The loss writes only rows of images and real classes; the rest stays zero.
   gradients_.back().clear(stream_);
@@ -263,7 +270,7 @@ int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
   for (const BatchedStage& stage : plan.stages) maps += 2 * stage.out.row_size();
   const int64_t image = plan.input[0] * plan.input[1] * plan.input[2];
   return plan.size * (8 + (value == 2 ? 2 : 0)) + rows * maps * value +
-         task.local.batch * image * 4 * (2 + noises) + task.local.steps * task.local.batch * 4 +
+         task.local.batch * image * 4 * (3 + noises) + task.local.steps * task.local.batch * 4 +
          (1 << 20);
 }
 
@@ -329,6 +336,7 @@ void Wave::enqueue_attack() {
     attack.normalize = task_.attack.normalize;
     attack.settings = settings_.data();
     attack.step = step_.data();
+    attack.gradient = gradient_.data();
     attack.perturbation = perturbation_.data();
     check_cuda(step_attack(precision_, shape_, attack, stream_), "step_attack");
   }
@@ -452,8 +460,8 @@ void Wave::enqueue_update() {
   }
 }
 
-void Wave::load_clients(const LocalTask& task, const std::vector<float>& global,
-                        const Cohort& cohort, size_t first, size_t count, int64_t t) {
+void Wave::load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
+                        size_t first, size_t count, int64_t t) {
   const AttackOptions& attack = task.attack;
   const double step_size = attack.step_size > 0
                                ? attack.step_size
@@ -484,14 +492,21 @@ void Wave::load_clients(const LocalTask& task, const std::vector<float>& global,
   augment_keys_.upload(keys.data(), augment_keys_.size(), stream_);
   chosen_.upload(chosen.data(), chosen_.size(), stream_);
   shares_.upload(shares.data(), shares_.size(), stream_);
-  global_.upload(global.data(), global_.size(), stream_);
+  float* value = values_.data();
+  for (const Tensor& w : global) {
+    const Tensor dense = w.contiguous();
+    value = std::copy_n(dense.data_ptr<float>(), dense.numel(), value);
+  }
+  global_.upload(values_.data(), global_.size(), stream_);
   step_.clear(stream_);
   loss_.clear(stream_);
-  sums_.clear(stream_);
   const std::vector<int> usable(shape_.clients, 1);
   usable_.upload(usable.data(), usable_.size(), stream_);
-  check_cuda(spread_weights(global_.data(), device_.plan.size, shape_.clients, weights_.data(),
-                            velocity_.data(), working_.data(), stream_),
+  const BatchedPlan& plan = device_.plan;
+  check_cuda(spread_weights({shape_.clients, plan.size, global_.size(), global_.data(),
+                             device_.positions.data(), vector_.data(), weights_.data(),
+                             velocity_.data(), working_.data()},
+                            stream_),
              "spread_weights");
   check_cuda(cudaStreamSynchronize(stream_), "load_clients");
 }
@@ -499,7 +514,7 @@ void Wave::load_clients(const LocalTask& task, const std::vector<float>& global,
 void Wave::add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
                        RoundResult& result) {
   const auto usable = usable_.download(stream_);
-  const auto sums = sums_.download(stream_);
+  sum_.download(host_sum_.data(), stream_);
   const auto loss = loss_.download(stream_);
   const auto before = before_.download(stream_), after = after_.download(stream_);
   const auto perturbation = perturbation_.download(stream_);
@@ -520,11 +535,11 @@ void Wave::add_results(const LocalTask& task, const Cohort& cohort, size_t first
     }
     result.telemetry.add(telemetry);
   }
-  result.sum.add({sums.begin(), sums.end()}, share, dropped);
+  result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
 }
 
-void Wave::run(const LocalTask& task, const std::vector<float>& global, const Cohort& cohort,
-               size_t first, size_t count, int64_t t, RoundResult& result) {
+void Wave::run(const LocalTask& task, const Weights& global, const Cohort& cohort, size_t first,
+               size_t count, int64_t t, RoundResult& result) {
   load_clients(task, global, cohort, first, count, t);
   for (int64_t i = 0; i < task.local.steps; ++i) {
     check_cuda(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
@@ -532,7 +547,7 @@ void Wave::run(const LocalTask& task, const std::vector<float>& global, const Co
   check_cuda(sum_weights({static_cast<int>(count), device_.plan.size,
                           static_cast<int64_t>(device_.plan.positions.size()), weights_.data(),
                           device_.positions.data(), shares_.data(), FixedPointSum::kLargest,
-                          usable_.data(), sums_.data()},
+                          usable_.data(), sums_.data(), sum_.data()},
                          stream_),
              "sum_weights");
   add_results(task, cohort, first, count, result);
@@ -589,7 +604,6 @@ RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, c
                                  int64_t t) {
   const auto clients = static_cast<int64_t>(cohort.clients.size());
   state_->prepare(task, clients);
-  const std::vector<float> vector = to_vector(state_->plan->plan, global);
   RoundResult result;
   // On the CPU: a comparison that is asked for to understand a run, not to make one.
   const Forward forward = plain_forward(task.network);
@@ -599,7 +613,7 @@ RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, c
   }
   for (int64_t first = 0; first < clients; first += state_->wave->clients()) {
     const int64_t count = std::min<int64_t>(state_->wave->clients(), clients - first);
-    state_->wave->run(task, vector, cohort, first, count, t, result);
+    state_->wave->run(task, global, cohort, first, count, t, result);
   }
   return result;
 }

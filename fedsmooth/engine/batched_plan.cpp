@@ -223,17 +223,4 @@ PairGroups group_pairs(const PairLists& lists, int per_group) {
   return out;
 }
 
-std::vector<float> to_vector(const BatchedPlan& plan, const Weights& weights) {
-  std::vector<float> vector(plan.size, 0.0f);
-  size_t next = 0;
-  for (const Tensor& w : weights) {
-    const Tensor dense = w.contiguous();
-    for (int64_t i = 0; i < dense.numel(); ++i) {
-      vector[plan.positions[next++]] = dense.data_ptr<float>()[i];
-    }
-  }
-  TORCH_CHECK(next == plan.positions.size(), "to_vector: ", next, " weights");
-  return vector;
-}
-
 }  // namespace fedsmooth

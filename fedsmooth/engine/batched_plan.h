@@ -67,7 +67,4 @@ struct PairGroups {
 };
 PairGroups group_pairs(const PairLists& lists, int per_group);
 
-/// The weights as they stand in a client's vector.
-std::vector<float> to_vector(const BatchedPlan& plan, const Weights& weights);
-
 }  // namespace fedsmooth

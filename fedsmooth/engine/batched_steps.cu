@@ -57,80 +57,107 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   float drawn[4];
   normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
   normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
-  float* out =
-      noise + (static_cast<int64_t>(client) * s.batch * s.noises + sample) * s.image_size;
+  float* out = noise + (static_cast<int64_t>(client) * s.batch * s.noises + sample) * s.image_size;
   for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
     out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
   }
 }
 
-// One value of the map a thread.
+// Eight channels of a map, read and written at once. Channels are a multiple of 16.
+template <typename T>
+struct alignas(16) Eight {
+  T value[8];
+};
+template <typename T>
+__device__ Eight<T> load_eight(const void* from, int64_t at) {
+  return reinterpret_cast<const Eight<T>*>(from)[at];
+}
+template <typename T>
+__device__ void store_eight(void* to, int64_t at, const Eight<T>& values) {
+  reinterpret_cast<Eight<T>*>(to)[at] = values;
+}
+
+// Eight channels a thread.
 template <typename T>
 __global__ void make_input_kernel(WaveShape s, InputMap m) {
-  const int client = blockIdx.y;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  const int64_t size = static_cast<int64_t>(m.pixels) * s.rows * m.map_channels;
+  const int client = blockIdx.y, eights = m.map_channels / 8;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  const int size = m.pixels * s.rows * eights;
   if (i >= size) return;
-  const int channel = static_cast<int>(i % m.map_channels);
-  const int row = static_cast<int>(i / m.map_channels % s.rows);
-  const int pixel = static_cast<int>(i / m.map_channels / s.rows);
-  const int source = m.source[pixel * m.map_channels + channel];
+  const int row = i / eights % s.rows, pixel = i / eights / s.rows;
+  const int* source = m.source + pixel * m.map_channels + i % eights * 8;
   const int noises = m.noise == nullptr ? 1 : s.noises;
-  float value = 0.0f;
-  if (source >= 0 && row < s.batch * noises) {
-    const int64_t image = static_cast<int64_t>(client) * s.batch + row / noises;
-    value = m.x[image * s.image_size + source];
-    if (m.noise != nullptr) {
-      const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
-      value = value + m.noise[sample * s.image_size + source];
+  const int64_t image = static_cast<int64_t>(client) * s.batch + row / noises;
+  const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+  Eight<T> out;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    float value = 0.0f;
+    if (source[j] >= 0 && row < s.batch * noises) {
+      value = m.x[image * s.image_size + source[j]];
+      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + source[j]];
+      const int c = source[j] / (s.height * s.width);
+      value = (value - m.mean[c]) * m.scale[c];
     }
-    const int c = source / (s.height * s.width);
-    value = (value - m.mean[c]) * m.scale[c];
+    store(out.value + j, value);
   }
-  store(static_cast<T*>(m.out) + client * size + i, value);
+  store_eight(m.out, static_cast<int64_t>(client) * size + i, out);
 }
 
 template <typename T>
 __global__ void pool_kernel(Pooling p) {
-  const int client = blockIdx.y, size = p.rows * p.channels;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= static_cast<int64_t>(p.out_pixels) * size) return;
-  const int o = static_cast<int>(i / size);
-  const T* x = static_cast<const T*>(p.x) + static_cast<int64_t>(client) * p.in_pixels * size;
-  const int64_t within = i % size;
+  const int client = blockIdx.y, size = p.rows * p.channels / 8;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= p.out_pixels * size) return;
+  const int o = i / size, within = i % size;
+  const int64_t in = static_cast<int64_t>(client) * p.in_pixels * size + within;
   int w = p.windows.first[o];
-  T largest = x[static_cast<int64_t>(p.windows.pairs[w].x) * size + within];
+  Eight<T> largest = load_eight<T>(p.x, in + p.windows.pairs[w].x * size);
   for (++w; w < p.windows.first[o + 1]; ++w) {
-    const T value = x[static_cast<int64_t>(p.windows.pairs[w].x) * size + within];
-    const float a = to_float(largest), b = to_float(value);
-    if (!(a >= b || a != a)) largest = value;  // NaN wins
+    const Eight<T> other = load_eight<T>(p.x, in + p.windows.pairs[w].x * size);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float a = to_float(largest.value[j]), b = to_float(other.value[j]);
+      if (!(a >= b || a != a)) largest.value[j] = other.value[j];  // NaN wins
+    }
   }
-  static_cast<T*>(p.y)[static_cast<int64_t>(client) * p.out_pixels * size + i] = largest;
+  store_eight(p.y, static_cast<int64_t>(client) * p.out_pixels * size + i, largest);
 }
 
 template <typename T>
 __global__ void pool_gradient_kernel(Pooling p) {
-  const int client = blockIdx.y, size = p.rows * p.channels;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= static_cast<int64_t>(p.in_pixels) * size) return;
-  const int pixel = static_cast<int>(i / size);
-  const int64_t within = i % size;
-  const T* x = static_cast<const T*>(p.x) + static_cast<int64_t>(client) * p.in_pixels * size;
-  const int64_t outputs = static_cast<int64_t>(client) * p.out_pixels * size;
-  const float own = to_float(x[i]);
-  float gradient = 0.0f;
-  if (!p.relu || own > 0.0f) {
-    for (int w = p.windows_of.first[pixel]; w < p.windows_of.first[pixel + 1]; ++w) {
-      const int o = p.windows_of.pairs[w].x;
-      const int64_t at = outputs + static_cast<int64_t>(o) * size + within;
-      bool first = own == to_float(static_cast<const T*>(p.y)[at]);
-      for (int v = p.windows.first[o]; first && p.windows.pairs[v].x != pixel; ++v) {
-        first = to_float(x[static_cast<int64_t>(p.windows.pairs[v].x) * size + within]) != own;
-      }
-      if (first) gradient += to_float(static_cast<const T*>(p.dy)[at]);
+  const int client = blockIdx.y, size = p.rows * p.channels / 8;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= p.in_pixels * size) return;
+  const int pixel = i / size, within = i % size;
+  const int64_t in = static_cast<int64_t>(client) * p.in_pixels * size + within;
+  const int64_t out = static_cast<int64_t>(client) * p.out_pixels * size + within;
+  const Eight<T> own = load_eight<T>(p.x, in + static_cast<int64_t>(pixel) * size);
+  float gradient[8] = {};
+  for (int w = p.windows_of.first[pixel]; w < p.windows_of.first[pixel + 1]; ++w) {
+    const int o = p.windows_of.pairs[w].x;
+    const Eight<T> y = load_eight<T>(p.y, out + static_cast<int64_t>(o) * size);
+    const Eight<T> dy = load_eight<T>(p.dy, out + static_cast<int64_t>(o) * size);
+    bool first[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float x = to_float(own.value[j]);
+      first[j] = x == to_float(y.value[j]) && (!p.relu || x > 0.0f);
     }
+    for (int v = p.windows.first[o]; p.windows.pairs[v].x != pixel; ++v) {
+      const Eight<T> before = load_eight<T>(p.x, in + p.windows.pairs[v].x * size);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        first[j] = first[j] && to_float(before.value[j]) != to_float(own.value[j]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < 8; ++j) gradient[j] += first[j] ? to_float(dy.value[j]) : 0.0f;
   }
-  store(static_cast<T*>(p.dx) + static_cast<int64_t>(client) * p.in_pixels * size + i, gradient);
+  Eight<T> result;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) store(result.value + j, gradient[j]);
+  store_eight(p.dx, in + static_cast<int64_t>(pixel) * size, result);
 }
 
 // Sum over a block in a fixed order, known to all its threads.
@@ -230,12 +257,16 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
                                      : sum / static_cast<float>(s.noises) / (-c.sigma * c.sigma);
   };
 
+  float* g = a.gradient + offset;
   float squares = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) squares += gradient(v) * gradient(v);
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    g[v] = gradient(v);
+    squares += g[v] * g[v];
+  }
   const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squares)), 1e-30f) : 1.0f;
   squares = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
-    const float moved = x_adv[v] + c.step_size * (gradient(v) / norm);
+    const float moved = x_adv[v] + c.step_size * (g[v] / norm);
     x_adv[v] = fminf(fmaxf(moved, 0.0f), 1.0f);
     const float d = x_adv[v] - x[v];
     squares += d * d;
@@ -254,21 +285,26 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
   }
 }
 
-// A block per sixteen channels: sixteen threads a channel add up rows, then each other.
+// A block per sixteen channels: 64 parts of the rows are added up by themselves, then in order.
+constexpr int kParts = 64;
+
 template <typename T>
-__global__ void __launch_bounds__(kThreads) bias_kernel(BiasUpdate u) {
-  __shared__ float parts[16][16 + 1];
+__global__ void __launch_bounds__(16 * kParts) bias_kernel(BiasUpdate u) {
+  __shared__ float parts[kParts][16];
   const int client = blockIdx.y, lane = threadIdx.x % 16, part = threadIdx.x / 16;
   const int channel = blockIdx.x * 16 + lane;
-  const int64_t rows = static_cast<int64_t>(u.pixels) * u.rows;
-  const T* dy = static_cast<const T*>(u.dy) + client * rows * u.channels;
+  const int rows = u.pixels * u.rows;
+  const T* dy = static_cast<const T*>(u.dy) + static_cast<int64_t>(client) * rows * u.channels;
   float sum = 0.0f;
-  for (int64_t r = part; r < rows; r += 16) sum += to_float(dy[r * u.channels + channel]);
+#pragma unroll 8
+  for (int r = part; r < rows; r += kParts) {
+    sum += to_float(dy[static_cast<int64_t>(r) * u.channels + channel]);
+  }
   parts[part][lane] = sum;
   __syncthreads();
   if (part != 0) return;
   float gradient = 0.0f;
-  for (int i = 0; i < 16; ++i) gradient += parts[i][lane];
+  for (int i = 0; i < kParts; ++i) gradient += parts[i][lane];
   const ClientSettings s = u.settings[client];
   float& w = u.weights[client * u.client_size + channel];
   float& v = u.velocity[client * u.client_size + channel];
@@ -277,6 +313,12 @@ __global__ void __launch_bounds__(kThreads) bias_kernel(BiasUpdate u) {
 }
 
 __global__ void next_step_kernel(int* step) { ++*step; }
+
+__global__ void scatter_kernel(const float* values, const int* positions, int64_t count,
+                               float* vector) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) vector[positions[i]] = values[i];
+}
 
 __global__ void spread_kernel(const float* vector, int64_t size, float* weights, float* velocity,
                               bf16* working) {
@@ -298,22 +340,26 @@ __global__ void usable_kernel(WeightSum s) {
 
 __global__ void sum_kernel(WeightSum s) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= s.count) return;
-  const int position = s.positions[i];
-  long long sum = s.sums[i];
+  if (i >= s.size) return;
+  long long sum = 0;
   for (int k = 0; k < s.clients; ++k) {
     if (s.usable[k]) {
-      sum += __double2ll_rn(s.scale[k] * static_cast<double>(s.weights[k * s.size + position]));
+      sum += __double2ll_rn(s.scale[k] * static_cast<double>(s.weights[k * s.size + i]));
     }
   }
   s.sums[i] = sum;
 }
 
+__global__ void gather_kernel(WeightSum s) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < s.count) s.out[i] = s.sums[s.positions[i]];
+}
+
 }  // namespace
 
 cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream) {
-  load_images_kernel<<<blocks_for(int64_t{shape.batch} * shape.image_size, shape.clients),
-                       kThreads, 0, stream>>>(shape, load);
+  load_images_kernel<<<blocks_for(int64_t{shape.batch} * shape.image_size, shape.clients), kThreads,
+                       0, stream>>>(shape, load);
   return cudaGetLastError();
 }
 
@@ -327,8 +373,8 @@ cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, c
 
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream) {
-  const dim3 grid =
-      blocks_for(static_cast<int64_t>(map.pixels) * shape.rows * map.map_channels, shape.clients);
+  const dim3 grid = blocks_for(static_cast<int64_t>(map.pixels) * shape.rows * map.map_channels / 8,
+                               shape.clients);
   if (precision == Precision::kBfloat16) {
     make_input_kernel<bf16><<<grid, kThreads, 0, stream>>>(shape, map);
   } else {
@@ -338,7 +384,8 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
 }
 
 cudaError_t pool_maps(Precision precision, const Pooling& p, cudaStream_t stream) {
-  const dim3 grid = blocks_for(static_cast<int64_t>(p.out_pixels) * p.rows * p.channels, p.clients);
+  const dim3 grid =
+      blocks_for(static_cast<int64_t>(p.out_pixels) * p.rows * p.channels / 8, p.clients);
   if (precision == Precision::kBfloat16) {
     pool_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
   } else {
@@ -348,7 +395,8 @@ cudaError_t pool_maps(Precision precision, const Pooling& p, cudaStream_t stream
 }
 
 cudaError_t pool_gradient(Precision precision, const Pooling& p, cudaStream_t stream) {
-  const dim3 grid = blocks_for(static_cast<int64_t>(p.in_pixels) * p.rows * p.channels, p.clients);
+  const dim3 grid =
+      blocks_for(static_cast<int64_t>(p.in_pixels) * p.rows * p.channels / 8, p.clients);
   if (precision == Precision::kBfloat16) {
     pool_gradient_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
   } else {
@@ -381,9 +429,9 @@ cudaError_t step_attack(Precision precision, const WaveShape& shape, const Attac
 cudaError_t update_bias(Precision precision, const BiasUpdate& u, cudaStream_t stream) {
   const dim3 grid(u.channels / 16, u.clients);
   if (precision == Precision::kBfloat16) {
-    bias_kernel<bf16><<<grid, kThreads, 0, stream>>>(u);
+    bias_kernel<bf16><<<grid, 16 * kParts, 0, stream>>>(u);
   } else {
-    bias_kernel<float><<<grid, kThreads, 0, stream>>>(u);
+    bias_kernel<float><<<grid, 16 * kParts, 0, stream>>>(u);
   }
   return cudaGetLastError();
 }
@@ -393,16 +441,20 @@ cudaError_t next_step(int* step, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t spread_weights(const float* vector, int64_t size, int clients, float* weights,
-                           float* velocity, void* working, cudaStream_t stream) {
-  spread_kernel<<<blocks_for(size, clients), kThreads, 0, stream>>>(vector, size, weights, velocity,
-                                                                    static_cast<bf16*>(working));
+cudaError_t spread_weights(const WeightSpread& w, cudaStream_t stream) {
+  const cudaError_t status = cudaMemsetAsync(w.vector, 0, sizeof(float) * w.size, stream);
+  if (status != cudaSuccess) return status;
+  scatter_kernel<<<blocks_for(w.count, 1), kThreads, 0, stream>>>(w.values, w.positions, w.count,
+                                                                  w.vector);
+  spread_kernel<<<blocks_for(w.size, w.clients), kThreads, 0, stream>>>(
+      w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working));
   return cudaGetLastError();
 }
 
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
   usable_kernel<<<blocks_for(sum.size, sum.clients), kThreads, 0, stream>>>(sum);
-  sum_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
+  sum_kernel<<<blocks_for(sum.size, 1), kThreads, 0, stream>>>(sum);
+  gather_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
   return cudaGetLastError();
 }
 

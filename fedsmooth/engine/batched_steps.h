@@ -93,6 +93,7 @@ struct AttackStep {
   bool normalize = true;
   const ClientSettings* settings = nullptr;
   const int* step = nullptr;
+  float* gradient = nullptr;      // [client, batch, image]: scratch
   float* perturbation = nullptr;  // [client, batch]: |x_adv - x|, written in step 0
 };
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
@@ -111,21 +112,31 @@ cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStrea
 /// The number behind `step` plus one.
 cudaError_t next_step(int* step, cudaStream_t stream);
 
-/// The same vector for all clients, momentum zero; `working` may be null.
-cudaError_t spread_weights(const float* vector, int64_t size, int clients, float* weights,
-                           float* velocity, void* working, cudaStream_t stream);
+/// The same weights for all clients, momentum zero.
+struct WeightSpread {
+  int clients = 0;
+  int64_t size = 0, count = 0;  // of a client's vector; of the weights
+  const float* values = nullptr;
+  const int* positions = nullptr;  // of the weights in a vector
+  float* vector = nullptr;         // scratch
+  float *weights = nullptr, *velocity = nullptr;
+  void* working = nullptr;  // in bfloat16; null: not wanted
+};
+cudaError_t spread_weights(const WeightSpread& spread, cudaStream_t stream);
 
-/// sums[i] += llrint(scale[k] w_k[position[i]]) for each client k whose weights are all within
-/// +-largest; `usable` [client] says which are.
+/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the clients k whose weights are all
+/// within
+/// +-largest; `usable` [client], one for each before, says which are.
 struct WeightSum {
   int clients = 0;
-  int64_t size = 0, count = 0;  // of a client's vector; of the positions
+  int64_t size = 0, count = 0;
   const float* weights = nullptr;
   const int* positions = nullptr;
   const double* scale = nullptr;  // [client]
   float largest = 0;
   int* usable = nullptr;
-  long long* sums = nullptr;
+  long long* sums = nullptr;  // [size]: scratch
+  long long* out = nullptr;   // [count]
 };
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream);
 

@@ -42,17 +42,45 @@ class DeviceArray {
     check_cuda(cudaMemcpyAsync(data_, from, sizeof(T) * count, cudaMemcpyHostToDevice, stream),
                "copy to the GPU");
   }
+  /// Waits for the stream.
+  void download(T* to, cudaStream_t stream) const {
+    check_cuda(cudaMemcpyAsync(to, data_, sizeof(T) * size_, cudaMemcpyDeviceToHost, stream),
+               "copy from the GPU");
+    check_cuda(cudaStreamSynchronize(stream), "copy from the GPU");
+  }
   std::vector<T> download(cudaStream_t stream) const {
     std::vector<T> values(size_);
-    check_cuda(
-        cudaMemcpyAsync(values.data(), data_, sizeof(T) * size_, cudaMemcpyDeviceToHost, stream),
-        "copy from the GPU");
-    check_cuda(cudaStreamSynchronize(stream), "copy from the GPU");
+    download(values.data(), stream);
     return values;
   }
   void clear(cudaStream_t stream) const {
     check_cuda(cudaMemsetAsync(data_, 0, sizeof(T) * size_, stream), "cudaMemset");
   }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+/// Memory of the host that the GPU copies from and to at full speed.
+template <typename T>
+class HostArray {
+ public:
+  HostArray() = default;
+  explicit HostArray(int64_t size) : size_(size) {
+    check_cuda(cudaMallocHost(reinterpret_cast<void**>(&data_), sizeof(T) * size),
+               "cudaMallocHost");
+  }
+  ~HostArray() { cudaFreeHost(data_); }
+  HostArray(const HostArray&) = delete;
+  HostArray& operator=(HostArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  int64_t size() const { return size_; }
 
  private:
   T* data_ = nullptr;

@@ -25,7 +25,7 @@ bool FixedPointSum::add(const Weights& weights, double share) {
   int64_t size = 0;
   for (const Tensor& w : weights) size += w.numel();
   sums_.resize(size, 0);
-  int64_t* sum = sums_.data();
+  long long* sum = sums_.data();
   const double scale = share * kUnit;
   for (const Tensor& w : weights) {
     const Tensor dense = w.contiguous();
@@ -37,12 +37,15 @@ bool FixedPointSum::add(const Weights& weights, double share) {
 }
 
 void FixedPointSum::add(const FixedPointSum& other) {
-  add(other.sums_, other.share_, other.dropped_);
+  add(other.sums_.data(), static_cast<int64_t>(other.sums_.size()), other.share_, other.dropped_);
 }
 
-void FixedPointSum::add(const std::vector<int64_t>& sums, int64_t share, int64_t dropped) {
-  sums_.resize(std::max(sums_.size(), sums.size()), 0);
-  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+void FixedPointSum::add(const long long* sums, int64_t count, int64_t share, int64_t dropped) {
+  if (sums_.empty()) {
+    sums_.assign(sums, sums + count);
+  } else {
+    for (int64_t i = 0; i < count; ++i) sums_[i] += sums[i];
+  }
   share_ += share;
   dropped_ += dropped;
 }
@@ -52,7 +55,7 @@ double FixedPointSum::kept_share() const { return static_cast<double>(share_) / 
 Weights FixedPointSum::average(const Weights& like) const {
   TORCH_CHECK(share_ > 0, "FixedPointSum: nothing was kept");
   Weights out;
-  const int64_t* sum = sums_.data();
+  const long long* sum = sums_.data();
   const auto share = static_cast<double>(share_);
   for (const Tensor& shape : like) {
     Tensor w = at::empty_like(shape);

@@ -18,7 +18,7 @@ class FixedPointSum {
   void add(const FixedPointSum& other);
   /// The same from sums made elsewhere: each entry and `share` add up what llrint(share_k 2^50 w)
   /// and llrint(share_k 2^50) are for clients k.
-  void add(const std::vector<int64_t>& sums, int64_t share, int64_t dropped);
+  void add(const long long* sums, int64_t count, int64_t share, int64_t dropped);
 
   static constexpr double kUnit = 0x1p50;
   static constexpr float kLargest = 0x1p12f;  // 2^12 2^50 still fits, whatever the shares
@@ -30,7 +30,7 @@ class FixedPointSum {
   Weights average(const Weights& like) const;
 
  private:
-  std::vector<int64_t> sums_;
+  std::vector<long long> sums_;
   int64_t share_ = 0;  // in units of 2^-50, as exact as the sums
   int64_t dropped_ = 0;
 };
