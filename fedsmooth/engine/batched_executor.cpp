@@ -87,8 +87,6 @@ struct DevicePlan {
       }
     }
     source = DeviceArray<int>(from);
-    pixel = DeviceArray<int>(plan.pixel);
-    channel = DeviceArray<int>(plan.channel);
     positions = DeviceArray<int>(plan.positions);
     mean = DeviceArray<float>(plan.mean);
     scale = DeviceArray<float>(plan.scale);
@@ -97,7 +95,7 @@ struct DevicePlan {
 
   BatchedPlan plan;
   std::vector<PairTable> by_output, by_input, by_tap;
-  DeviceArray<int> source, pixel, channel, positions;
+  DeviceArray<int> source, positions;
   DeviceArray<float> mean, scale;
   DeviceArray<uint8_t> real;
 };
@@ -183,7 +181,7 @@ class Wave {
   DeviceArray<float> x_, x_adv_, noise_, logits_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<double> loss_, shares_;
-  DeviceArray<float> global_, vector_, weights_, velocity_, gradient_;
+  DeviceArray<float> global_, vector_, weights_, velocity_;
   DeviceArray<uint8_t> working_;                 // weights in the working precision
   DeviceArray<uint8_t> input_, input_gradient_;  // maps, in the working precision
   std::vector<DeviceArray<uint8_t>> maps_, gradients_;
@@ -233,7 +231,6 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   shares_ = DeviceArray<double>(n);
   global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
   vector_ = DeviceArray<float>(plan.size);
-  gradient_ = DeviceArray<float>(images);
   weights_ = DeviceArray<float>(n * plan.size);
   velocity_ = DeviceArray<float>(n * plan.size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
@@ -270,7 +267,7 @@ int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
   for (const BatchedStage& stage : plan.stages) maps += 2 * stage.out.row_size();
   const int64_t image = plan.input[0] * plan.input[1] * plan.input[2];
   return plan.size * (8 + (value == 2 ? 2 : 0)) + rows * maps * value +
-         task.local.batch * image * 4 * (3 + noises) + task.local.steps * task.local.batch * 4 +
+         task.local.batch * image * 4 * (2 + noises) + task.local.steps * task.local.batch * 4 +
          (1 << 20);
 }
 
@@ -325,8 +322,7 @@ void Wave::enqueue_attack() {
     attack.x = x_.data();
     attack.x_adv = x_adv_.data();
     attack.map_gradient = stochastic ? input_gradient_.data() : nullptr;
-    attack.pixel = device_.pixel.data();
-    attack.channel = device_.channel.data();
+    attack.source = device_.source.data();
     attack.pixels = map.pixels;
     attack.map_channels = map.channels;
     attack.scale = device_.scale.data();
@@ -336,7 +332,6 @@ void Wave::enqueue_attack() {
     attack.normalize = task_.attack.normalize;
     attack.settings = settings_.data();
     attack.step = step_.data();
-    attack.gradient = gradient_.data();
     attack.perturbation = perturbation_.data();
     check_cuda(step_attack(precision_, shape_, attack, stream_), "step_attack");
   }

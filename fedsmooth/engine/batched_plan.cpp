@@ -9,6 +9,9 @@ namespace {
 
 using Kind = Layer::Kind;
 
+// What a block of batched_steps.cu holds in shared memory.
+constexpr int64_t kLargestImage = 12 * 1024, kMostChannels = 8 * 1024;
+
 int fill_up(int64_t channels) { return static_cast<int>((channels + 15) / 16 * 16); }
 
 // A convolution of square windows on a grid of pixels, or of blocks.
@@ -177,12 +180,14 @@ bool BatchedPlan::supports(const Network& network) {
   const auto& layers = network.layers;
   if (layers.size() < 2 || layers[0].kind != Kind::kNormalize) return false;
   if (layers[1].kind != Kind::kConv && layers[1].kind != Kind::kLinear) return false;
+  if (network.input[0] * network.input[1] * network.input[2] > kLargestImage) return false;
   for (size_t i = 1; i < layers.size(); ++i) {
     const Kind kind = layers[i].kind, before = layers[i - 1].kind;
     const bool relu = kind == Kind::kRelu && (before == Kind::kConv || before == Kind::kLinear);
     if (kind != Kind::kConv && kind != Kind::kLinear && kind != Kind::kMaxPool && !relu) {
       return false;
     }
+    if (layers[i].outputs > kMostChannels) return false;
   }
   return layers.back().kind == Kind::kLinear;
 }

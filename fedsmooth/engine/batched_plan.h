@@ -41,7 +41,8 @@ struct BatchedStage {
 };
 
 struct BatchedPlan {
-  /// Layer lists of normalisation, convolution, ReLU, max-pooling and linear layers.
+  /// Layer lists of normalisation, convolution, ReLU, max-pooling and linear layers, for images of
+  /// up to 12,288 values.
   static bool supports(const Network& network);
   explicit BatchedPlan(const Network& network);
 

@@ -435,8 +435,13 @@ cudaError_t launch_bf16(const MapProduct& p, cudaStream_t stream) {
   constexpr int kDepth = depth_of(kGradient, kGroup), kStages = stages_of(kGradient, kGroup);
   const auto kernel = multiply_bf16<kGradient, kGroup, kDepth, kStages>;
   const int bytes = shared_memory(kGradient, kGroup, p.pairs.most_left, p.pairs.most_right);
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  // Several layers share a kernel: allow as much as any of them may ask for.
+  int device = 0, most = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status != cudaSuccess) return status;
+  status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (status != cudaSuccess) return status;
+  status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (status != cudaSuccess) return status;
   const dim3 grid(p.rows / kRows * ((p.columns + kColumns - 1) / kColumns), p.pairs.groups,
                   p.clients);

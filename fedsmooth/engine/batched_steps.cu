@@ -77,31 +77,36 @@ __device__ void store_eight(void* to, int64_t at, const Eight<T>& values) {
   reinterpret_cast<Eight<T>*>(to)[at] = values;
 }
 
-// Eight channels a thread.
+// A block makes one row: the noisy image goes into shared memory in order, and from there to the
+// map's pixels.
 template <typename T>
-__global__ void make_input_kernel(WaveShape s, InputMap m) {
-  const int client = blockIdx.y, eights = m.map_channels / 8;
-  const int i = blockIdx.x * kThreads + threadIdx.x;
-  const int size = m.pixels * s.rows * eights;
-  if (i >= size) return;
-  const int row = i / eights % s.rows, pixel = i / eights / s.rows;
-  const int* source = m.source + pixel * m.map_channels + i % eights * 8;
+__global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
+  extern __shared__ float image[];
+  const int row = blockIdx.x, client = blockIdx.y, eights = m.map_channels / 8;
   const int noises = m.noise == nullptr ? 1 : s.noises;
-  const int64_t image = static_cast<int64_t>(client) * s.batch + row / noises;
-  const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
-  Eight<T> out;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    float value = 0.0f;
-    if (source[j] >= 0 && row < s.batch * noises) {
-      value = m.x[image * s.image_size + source[j]];
-      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + source[j]];
-      const int c = source[j] / (s.height * s.width);
-      value = (value - m.mean[c]) * m.scale[c];
+  const bool used = row < s.batch * noises;
+  if (used) {
+    const int64_t from = static_cast<int64_t>(client) * s.batch + row / noises;
+    const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+    for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
+      float value = m.x[from * s.image_size + i];
+      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + i];
+      const int c = i / (s.height * s.width);
+      image[i] = (value - m.mean[c]) * m.scale[c];
     }
-    store(out.value + j, value);
   }
-  store_eight(m.out, static_cast<int64_t>(client) * size + i, out);
+  __syncthreads();
+  for (int i = threadIdx.x; i < m.pixels * eights; i += kThreads) {
+    const int pixel = i / eights, eight = i % eights;
+    const int* source = m.source + pixel * m.map_channels + eight * 8;
+    Eight<T> out;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      store(out.value + j, used && source[j] >= 0 ? image[source[j]] : 0.0f);
+    }
+    const int64_t place = (static_cast<int64_t>(client) * m.pixels + pixel) * s.rows + row;
+    store_eight(m.out, place * eights + eight, out);
+  }
 }
 
 template <typename T>
@@ -225,91 +230,108 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l)
   if (threadIdx.x == 0) l.loss[client] += total / count;
 }
 
+// The gradient of one image into shared memory: the sum over its noises.
+template <typename T>
+__device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  if (a.map_gradient != nullptr) {
+    const int eights = a.map_channels / 8;
+    for (int i = threadIdx.x; i < a.pixels * eights; i += kThreads) {
+      const int pixel = i / eights, eight = i % eights;
+      const int64_t row =
+          (static_cast<int64_t>(client) * a.pixels + pixel) * s.rows + image * s.noises;
+      float sums[8] = {};
+      for (int n = 0; n < s.noises; ++n) {
+        const Eight<T> part = load_eight<T>(a.map_gradient, (row + n) * eights + eight);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
+      }
+      const int* source = a.source + pixel * a.map_channels + eight * 8;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        if (source[j] >= 0) g[source[j]] = sums[j] * a.scale[source[j] / (s.height * s.width)];
+      }
+    }
+    return;
+  }
+  const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.noises;
+  const float* probability = a.probability + static_cast<int64_t>(client) * s.rows;
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
+    float sum = 0.0f;
+    for (int n = 0; a.noise != nullptr && n < s.noises; ++n) {  // one point needs noise
+      float weight = probability[image * s.noises + n];
+      if (a.baseline != nullptr)
+        weight -= a.baseline[static_cast<int64_t>(client) * s.rows + image];
+      sum += a.noise[(first + n) * s.image_size + v] * weight;
+    }
+    g[v] = sum / static_cast<float>(s.noises) / (-sigma * sigma);
+  }
+}
+
 // A block an image.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackStep a) {
+  extern __shared__ float g[];
   const int image = blockIdx.x, client = blockIdx.y, size = s.image_size;
   const ClientSettings c = a.settings[client];
   const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * size;
-  const float *x = a.x + offset, *noise = a.noise + offset * s.noises;
+  const float* x = a.x + offset;
   float* x_adv = a.x_adv + offset;
-  const T* map = static_cast<const T*>(a.map_gradient) +
-                 static_cast<int64_t>(client) * a.pixels * s.rows * a.map_channels;
-  const int64_t first_row = static_cast<int64_t>(client) * s.rows + image * s.noises;
-
-  const auto gradient = [&](int value) {
-    float sum = 0.0f;
-    if (a.map_gradient == nullptr && a.noise == nullptr) return sum;  // one point needs noise
-    for (int i = 0; i < s.noises; ++i) {
-      const int row = image * s.noises + i;
-      if (a.map_gradient != nullptr) {
-        if (a.pixel[value] < 0) continue;
-        const int64_t at = (static_cast<int64_t>(a.pixel[value]) * s.rows + row) * a.map_channels;
-        sum += to_float(map[at + a.channel[value]]) * a.scale[value / (s.height * s.width)];
-      } else {
-        const float p = a.probability[first_row + i];
-        const float weight =
-            a.baseline == nullptr ? p : p - a.baseline[first_row - image * s.noises + image];
-        sum += noise[static_cast<int64_t>(i) * size + value] * weight;
-      }
-    }
-    return a.map_gradient != nullptr ? sum
-                                     : sum / static_cast<float>(s.noises) / (-c.sigma * c.sigma);
-  };
-
-  float* g = a.gradient + offset;
+  for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // some pixels meet no kernel
+  __syncthreads();
+  gather_gradient<T>(s, a, c.sigma, g);
+  __syncthreads();
   float squares = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) {
-    g[v] = gradient(v);
-    squares += g[v] * g[v];
-  }
+  for (int v = threadIdx.x; v < size; v += kThreads) squares += g[v] * g[v];
   const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squares)), 1e-30f) : 1.0f;
   squares = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
-    const float moved = x_adv[v] + c.step_size * (g[v] / norm);
-    x_adv[v] = fminf(fmaxf(moved, 0.0f), 1.0f);
+    const float moved = fminf(fmaxf(x_adv[v] + c.step_size * (g[v] / norm), 0.0f), 1.0f);
+    g[v] = moved - x[v];
+    squares += g[v] * g[v];
+  }
+  const float factor = fminf(c.epsilon / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
+  squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    x_adv[v] = x[v] + g[v] * factor;
     const float d = x_adv[v] - x[v];
     squares += d * d;
   }
   const float length = sqrtf(sum_block(squares));
-  const float factor = fminf(c.epsilon / (length + 1e-7f), 1.0f);
-  squares = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) {
-    x_adv[v] = x[v] + (x_adv[v] - x[v]) * factor;
-    const float d = x_adv[v] - x[v];
-    squares += d * d;
-  }
-  const float final_length = sqrtf(sum_block(squares));
-  if (threadIdx.x == 0 && *a.step == 0) {
-    a.perturbation[client * s.batch + image] = final_length;
-  }
+  if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
-// A block per sixteen channels: 64 parts of the rows are added up by themselves, then in order.
-constexpr int kParts = 64;
+// A block a client. Threads add up eight channels over some of the rows, then the first ones add up
+// the threads, in order.
+constexpr int kBiasThreads = 1024;
 
 template <typename T>
-__global__ void __launch_bounds__(16 * kParts) bias_kernel(BiasUpdate u) {
-  __shared__ float parts[kParts][16];
-  const int client = blockIdx.y, lane = threadIdx.x % 16, part = threadIdx.x / 16;
-  const int channel = blockIdx.x * 16 + lane;
+__global__ void __launch_bounds__(kBiasThreads) bias_kernel(BiasUpdate u) {
+  extern __shared__ float sums[];  // [part, channel]
+  const int client = blockIdx.x, eights = u.channels / 8, parts = kBiasThreads / eights;
+  const int eight = threadIdx.x % eights, part = threadIdx.x / eights;
   const int rows = u.pixels * u.rows;
-  const T* dy = static_cast<const T*>(u.dy) + static_cast<int64_t>(client) * rows * u.channels;
-  float sum = 0.0f;
-#pragma unroll 8
-  for (int r = part; r < rows; r += kParts) {
-    sum += to_float(dy[static_cast<int64_t>(r) * u.channels + channel]);
+  if (part < parts) {
+    float sum[8] = {};
+#pragma unroll 4
+    for (int r = part; r < rows; r += parts) {
+      const Eight<T> dy =
+          load_eight<T>(u.dy, (static_cast<int64_t>(client) * rows + r) * eights + eight);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum[j] += to_float(dy.value[j]);
+    }
+    for (int j = 0; j < 8; ++j) sums[part * u.channels + eight * 8 + j] = sum[j];
   }
-  parts[part][lane] = sum;
   __syncthreads();
-  if (part != 0) return;
-  float gradient = 0.0f;
-  for (int i = 0; i < kParts; ++i) gradient += parts[i][lane];
   const ClientSettings s = u.settings[client];
-  float& w = u.weights[client * u.client_size + channel];
-  float& v = u.velocity[client * u.client_size + channel];
-  v = s.momentum * v + (gradient + s.weight_decay * w);
-  w -= s.learning_rate * v;
+  for (int k = threadIdx.x; k < u.channels; k += kBiasThreads) {
+    float gradient = 0.0f;
+    for (int i = 0; i < parts; ++i) gradient += sums[i * u.channels + k];
+    float& w = u.weights[client * u.client_size + k];
+    float& v = u.velocity[client * u.client_size + k];
+    v = s.momentum * v + (gradient + s.weight_decay * w);
+    w -= s.learning_rate * v;
+  }
 }
 
 __global__ void next_step_kernel(int* step) { ++*step; }
@@ -373,12 +395,12 @@ cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, c
 
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream) {
-  const dim3 grid = blocks_for(static_cast<int64_t>(map.pixels) * shape.rows * map.map_channels / 8,
-                               shape.clients);
+  const dim3 grid(shape.rows, shape.clients);
+  const size_t bytes = sizeof(float) * shape.image_size;
   if (precision == Precision::kBfloat16) {
-    make_input_kernel<bf16><<<grid, kThreads, 0, stream>>>(shape, map);
+    make_input_kernel<bf16><<<grid, kThreads, bytes, stream>>>(shape, map);
   } else {
-    make_input_kernel<float><<<grid, kThreads, 0, stream>>>(shape, map);
+    make_input_kernel<float><<<grid, kThreads, bytes, stream>>>(shape, map);
   }
   return cudaGetLastError();
 }
@@ -418,20 +440,21 @@ cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossSte
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
                         cudaStream_t stream) {
   const dim3 grid(shape.batch, shape.clients);
+  const size_t bytes = sizeof(float) * shape.image_size;
   if (precision == Precision::kBfloat16) {
-    attack_kernel<bf16><<<grid, kThreads, 0, stream>>>(shape, attack);
+    attack_kernel<bf16><<<grid, kThreads, bytes, stream>>>(shape, attack);
   } else {
-    attack_kernel<float><<<grid, kThreads, 0, stream>>>(shape, attack);
+    attack_kernel<float><<<grid, kThreads, bytes, stream>>>(shape, attack);
   }
   return cudaGetLastError();
 }
 
 cudaError_t update_bias(Precision precision, const BiasUpdate& u, cudaStream_t stream) {
-  const dim3 grid(u.channels / 16, u.clients);
+  const size_t bytes = sizeof(float) * 8 * kBiasThreads;
   if (precision == Precision::kBfloat16) {
-    bias_kernel<bf16><<<grid, 16 * kParts, 0, stream>>>(u);
+    bias_kernel<bf16><<<u.clients, kBiasThreads, bytes, stream>>>(u);
   } else {
-    bias_kernel<float><<<grid, 16 * kParts, 0, stream>>>(u);
+    bias_kernel<float><<<u.clients, kBiasThreads, bytes, stream>>>(u);
   }
   return cudaGetLastError();
 }

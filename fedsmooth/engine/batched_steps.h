@@ -84,8 +84,8 @@ cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossSte
 struct AttackStep {
   const float* x = nullptr;
   float* x_adv = nullptr;
-  const void* map_gradient = nullptr;              // null: by one point
-  const int *pixel = nullptr, *channel = nullptr;  // of each value of an image; -1: of none
+  const void* map_gradient = nullptr;  // null: by one point
+  const int* source = nullptr;         // as in InputMap
   int pixels = 0, map_channels = 0;
   const float* scale = nullptr;
   const float *noise = nullptr, *probability = nullptr;
@@ -93,7 +93,6 @@ struct AttackStep {
   bool normalize = true;
   const ClientSettings* settings = nullptr;
   const int* step = nullptr;
-  float* gradient = nullptr;      // [client, batch, image]: scratch
   float* perturbation = nullptr;  // [client, batch]: |x_adv - x|, written in step 0
 };
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
