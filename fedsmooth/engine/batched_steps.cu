@@ -20,28 +20,33 @@ dim3 blocks_for(int64_t items, int clients) {
   return dim3(static_cast<unsigned>((items + kThreads - 1) / kThreads), clients);
 }
 
-// One value of an image a thread; blockIdx.y is the client.
-__global__ void load_images_kernel(WaveShape s, ImageLoad l) {
-  const int client = blockIdx.y, size = s.image_size;
-  const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= s.batch * size) return;
-  const int image = i / size, value = i % size;
-  const int from = l.chosen[(client * l.steps + *l.step) * s.batch + image];
-  const int64_t at = static_cast<int64_t>(client) * s.batch * size + i;
-  if (value == 0) l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
-  const int c = value / (s.height * s.width);
-  int row = value / s.width % s.height, column = value % s.width;
-  if (l.augment) {
-    const philox4x32_ctr_t words =
-        philox(l.augment_keys[client], 0, image, static_cast<uint32_t>(*l.step),
-               l.settings[client].client);
-    if (words.v[2] % 2 != 0) column = s.width - 1 - column;
-    row += static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
-    column += static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
+// A block an image.
+__global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, ImageLoad l) {
+  __shared__ int top, left, flipped;
+  const int image = blockIdx.x, client = blockIdx.y, step = *l.step;
+  const int from = l.chosen[(client * l.steps + step) * s.batch + image];
+  if (threadIdx.x == 0) {
+    l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
+    top = left = flipped = 0;
+    if (l.augment) {
+      const philox4x32_ctr_t words = philox(l.augment_keys[client], 0, image,
+                                            static_cast<uint32_t>(step), l.settings[client].client);
+      top = static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
+      left = static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
+      flipped = static_cast<int>(words.v[2] % 2);
+    }
   }
-  const bool inside = row >= 0 && row < s.height && column >= 0 && column < s.width;
-  const int64_t pixel = ((static_cast<int64_t>(from) * s.channels + c) * s.height + row) * s.width;
-  l.x[at] = inside ? __fdiv_rn(static_cast<float>(l.images[pixel + column]), 255.0f) : 0.0f;
+  __syncthreads();
+  float* x = l.x + (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  const uint8_t* pixels = l.images + static_cast<int64_t>(from) * s.image_size;
+  for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
+    const int column = i % s.width;
+    const int to_row = i / s.width % s.height + top;
+    const int to_column = (flipped ? s.width - 1 - column : column) + left;
+    const bool inside = to_row >= 0 && to_row < s.height && to_column >= 0 && to_column < s.width;
+    const int place = (i / (s.height * s.width) * s.height + to_row) * s.width + to_column;
+    x[i] = inside ? __fdiv_rn(static_cast<float>(pixels[place]), 255.0f) : 0.0f;
+  }
 }
 
 // Four values of a sample a thread: one Philox call.
@@ -380,8 +385,7 @@ __global__ void gather_kernel(WeightSum s) {
 }  // namespace
 
 cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream) {
-  load_images_kernel<<<blocks_for(int64_t{shape.batch} * shape.image_size, shape.clients), kThreads,
-                       0, stream>>>(shape, load);
+  load_images_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, load);
   return cudaGetLastError();
 }
 

@@ -107,7 +107,7 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
   const RoundResult expected = serial.run(task, global, cohort_of(5), 4);
   const RoundResult found = batched.run(task, global, cohort_of(5), 4);
   const Weights a = found.sum.average(global), b = expected.sum.average(global);
-  EXPECT_LT(difference(a, b, global), GetParam().network == "small" ? 1e-4 : 1e-2);
+  EXPECT_LT(difference(a, b, global), GetParam().network == "small" ? 1e-4 : 5e-2);
   EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
   EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
   EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), 1e-5);
