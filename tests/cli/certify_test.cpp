@@ -143,7 +143,7 @@ TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--data.name=cifar100" + out)), "must be cifar10");
   expect_refused(run(certify("--shard 4/3" + out)), "I/K");
   expect_refused(run(certify("--shard 40/40" + out)), "no images");
-  expect_refused(run(certify("--device cuda" + out)), "no CUDA");
+  expect_refused(run(certify("--device cuda" + out)), "only training runs on a GPU");
   expect_refused(run(certify("--device tpu" + out)), "auto, cpu or cuda");
   expect_refused(run(certify("--threads=-1" + out)), "--threads");
   expect_refused(run(certify("--out /proc/none/a.tsv")), "cannot be written");
