@@ -96,6 +96,25 @@ TEST(SweepTest, RefusesWhatCannotBeSwept) {
   EXPECT_EQ(sweep_refusal(many), "e.toml: sweep: more than 10000 experiments");
 }
 
+// Appendix A: a round sees as many images by 100 clients of 1,000 as centrally.
+TEST(SweepTest, ThePapersRunsSeeTheSameNumberOfImages) {
+  const std::filesystem::path folder =
+      std::filesystem::path(FEDSMOOTH_SOURCE) / "experiments/paper";
+  size_t runs = 0;
+  for (const char* file : {"centralized", "homogeneous", "heterogeneous", "ablation"}) {
+    for (const auto& [name, e] : expand(read_sweep(folder / (std::string(file) + ".toml")))) {
+      const bool central = e.train.mode == Mode::kCentralized;
+      const int64_t clients = central ? 1 : e.train.clients_per_round;
+      EXPECT_EQ(clients * e.train.local.steps * e.train.local.batch, 60'000) << name;
+      EXPECT_EQ(central ? 1000 : 20, e.train.local.steps) << name;
+      EXPECT_EQ(e.partition.clients, 1000) << name;
+      EXPECT_EQ(e.train.rounds, 150) << name;
+      ++runs;
+    }
+  }
+  EXPECT_EQ(runs, 54u + 16u);
+}
+
 TEST(SweepTest, IsNoSingleExperiment) {
   EXPECT_EQ(refusal([&] { parse_experiment(kGrid, "e.toml"); }),
             "e.toml: has a [sweep] of 8 experiments; run them by `fedsmooth sweep`");
