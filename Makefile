@@ -40,8 +40,8 @@ build: setup $(BUILD)/build.ninja
 # Trains clients in the ordinary way and by SmoothAdv on the built-in data, certifies both, writes the
 # report.
 run: build
-	@if [ "$(TORCH)" != auto ] && ! grep -q '^C10_CUDA_LIBRARY' $(BUILD)/CMakeCache.txt && \
-	  nvidia-smi > /dev/null 2>&1; then echo "a GPU is here; 'make TORCH=auto run' builds for it"; fi
+	@if ! grep -q '^NVCC:FILEPATH=.*nvcc$$' $(BUILD)/CMakeCache.txt && nvidia-smi > /dev/null 2>&1; \
+	  then echo "a GPU is here; with nvcc installed, 'make TORCH=auto run' builds for it"; fi
 	@rm -rf runs/quickstart
 	@$(BUILD)/fedsmooth sweep experiments/quickstart --out runs/quickstart
 

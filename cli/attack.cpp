@@ -93,16 +93,20 @@ void attack_images(const AttackPlan& plan, size_t first, int threads, bool quiet
   std::mutex mutex;
   std::map<size_t, std::vector<AttackRow>> waiting;
   size_t written = first;
+  bool failed = false;  // a row that could not be written ends it for all
   workers.run([&](int) {
     Attacker attacker(plan);
     for (size_t i; (i = next.fetch_add(1)) < plan.images.size();) {
       std::vector<AttackRow> rows = attacker.attack(plan.images[i]);
       const std::lock_guard lock(mutex);
+      if (failed) return;
+      failed = true;
       waiting[i] = std::move(rows);
       for (; waiting.contains(written); waiting.erase(written++)) {
         file.append(format_rows(waiting[written]));
         progress.step("");
       }
+      failed = false;
     }
   });
 }

@@ -92,9 +92,9 @@ int bench_train(const Experiment& e, const Common& common) {
                  e.smoothing, e.attack, e.train.local,  e.seed};
 
   const ChosenExecutor chosen = choose_executor(common.device, threads, network);
-  const int64_t clients = chosen.device == "cpu"               ? kClientsPerThread * threads
-                          : e.train.mode == Mode::kCentralized ? 1
-                                                               : e.train.clients_per_round;
+  const bool on_cpu = chosen.device == "cpu";
+  const int64_t per_round = e.train.mode == Mode::kCentralized ? 1 : e.train.clients_per_round;
+  const int64_t clients = on_cpu ? std::min(per_round, kClientsPerThread * threads) : per_round;
   Cohort cohort;
   for (int64_t k = 0; k < clients; ++k) {
     cohort.clients.push_back(k);
@@ -104,7 +104,8 @@ int bench_train(const Experiment& e, const Common& common) {
   }
   std::vector<double> seconds;
   for (int64_t t = 0; t <= kRepeats; ++t) {
-    task.local.steps = t == 0 ? 1 : e.train.local.steps;  // the first round only warms up
+    // The first round only warms up; a GPU's work is captured for its number of steps.
+    task.local.steps = t == 0 && on_cpu ? 1 : e.train.local.steps;
     const auto start = std::chrono::steady_clock::now();
     chosen.executor->run(task, weights, cohort, t);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -114,8 +115,7 @@ int bench_train(const Experiment& e, const Common& common) {
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[kRepeats / 2];
-  const auto run_steps =
-      static_cast<double>(e.train.rounds * e.train.clients_per_round * e.train.local.steps);
+  const auto run_steps = static_cast<double>(e.train.rounds * per_round * e.train.local.steps);
   const nlohmann::json result = {{"bench", "train"},
                                  {"model", network.name},
                                  {"device", chosen.device},

@@ -34,10 +34,23 @@ fs::path run_folder(const fs::path& path) {
   return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
 }
 
+/// Whether two tables are about the same classifier and data, as far as they say.
+bool about_the_same(const fs::path& table, const fs::path& other) {
+  if (!fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other))) return true;
+  const json a = read_sidecar(table)["identity"], b = read_sidecar(other)["identity"];
+  for (const char* key : {"model_sha256", "data_sha256", "sigma"}) {
+    if (a.value(key, json()) != b.value(key, json())) return false;
+  }
+  return true;
+}
+
 void load_history(const fs::path& folder, ReportRun& run) {
   if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
   if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
-  if (fs::exists(folder / "attack.tsv")) run.attacks = read_attacks(folder / "attack.tsv");
+  const fs::path attacks = folder / "attack.tsv";
+  if (fs::exists(attacks) && about_the_same(attacks, folder / "certificates.tsv")) {
+    run.attacks = read_attacks(attacks);
+  }
 }
 
 void load_sidecar(const fs::path& table, ReportRun& run) {

@@ -61,7 +61,7 @@ struct Training {
     set_default_normalization(model, e.data.name, train.images.size(1));
     network = build_network(model, image_shape(train), train.classes());
     if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
-    check_train_options(options, partition);
+    check_train_options(options, e.attack, partition);
   }
 
   Model model(const ServerState& state) const {
@@ -73,8 +73,8 @@ struct Training {
   }
 };
 
-ServerState starting_state(const Run& run, const Network& network) {
-  if (std::optional<ServerState> saved = read_checkpoint(run, network)) return *saved;
+ServerState starting_state(const Run& run, const Network& network, const std::string& device) {
+  if (std::optional<ServerState> saved = read_checkpoint(run, network, device)) return *saved;
   return {0, initial_weights(network, make_key(run.experiment.seed, Purpose::kWeights)), {}};
 }
 
@@ -103,8 +103,8 @@ RoundRow describe(const RoundReport& report) {
 }
 
 // The rounds that are left, or those until the user asks to stop.
-void train_rounds(const Training& training, Executor& executor, const Run& run, ServerState& state,
-                  bool quiet) {
+void train_rounds(const Training& training, const ChosenExecutor& chosen, const Run& run,
+                  ServerState& state, bool quiet) {
   const Experiment& e = training.experiment;
   const TrainOptions& options = training.options;
   const LocalTask task{training.network, training.train, e.data.augment, options.method,
@@ -123,12 +123,12 @@ void train_rounds(const Training& training, Executor& executor, const Run& run, 
     append_line(run.folder / "rounds.tsv", format_round(row));
     const bool stop = interrupted();
     if (stop || now.round % options.checkpoint_every == 0 || now.round == options.rounds) {
-      write_checkpoint(run, training.network, now);
+      write_checkpoint(run, training.network, now, chosen.device);
     }
     progress.step(fmt::format("loss {:.3f}", row.loss));
     return !stop;
   };
-  train(task, options, training.partition, executor, state, on_round);
+  train(task, options, training.partition, *chosen.executor, state, on_round);
 }
 
 void finish_run(const Run& run, const Training& training, const ServerState& state,
@@ -152,16 +152,19 @@ void finish_run(const Run& run, const Training& training, const ServerState& sta
 
 bool train_run(const Experiment& e, const fs::path& folder, bool resume, const Common& common) {
   const int threads = thread_count(common);
-  if (fs::exists(folder / "DONE")) return !start_run(folder, e, resume).done();
+  if (fs::exists(folder / "DONE")) {
+    start_run(folder, e, resume);  // refuses another experiment
+    return false;
+  }
   const std::string started = utc_now();
   const Training training(e, threads);
   const ChosenExecutor chosen = choose_executor(common.device, threads, training.network);
   const Run run = start_run(folder, e, resume);
   write_file(folder / "clients.tsv",
              format_clients(list_clients(training.partition, training.train)));
-  ServerState state = starting_state(run, training.network);
+  ServerState state = starting_state(run, training.network, chosen.device);
   rewrite_rounds(folder / "rounds.tsv", state.round);
-  train_rounds(training, *chosen.executor, run, state, common.quiet);
+  train_rounds(training, chosen, run, state, common.quiet);
   if (state.round < e.train.rounds) {
     throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
                                   state.round, e.train.rounds)};

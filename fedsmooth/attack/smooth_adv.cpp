@@ -29,6 +29,10 @@ Tensor estimate_gradient(const Classifier& f, const Tensor& x, const Tensor& y, 
 
 }  // namespace
 
+double step_size(const AttackOptions& o) {
+  return o.step_size > 0 ? o.step_size : 2 * o.epsilon / static_cast<double>(o.steps);
+}
+
 Tensor true_class_probability(const Classifier& f, const Tensor& x, const Tensor& y,
                               const Tensor& noise) {
   const int64_t batch = noise.size(0), m = noise.size(1);
@@ -67,8 +71,6 @@ Tensor project_l2(const Tensor& x_adv, const Tensor& x, double epsilon) {
 
 Tensor smooth_adv(const Classifier& f, const Tensor& x, const Tensor& y, const Tensor& noise,
                   double sigma, const AttackOptions& o) {
-  const double step_size =
-      o.step_size > 0 ? o.step_size : 2 * o.epsilon / static_cast<double>(o.steps);
   Tensor x_adv = x;
   for (int64_t step = 0; step < o.steps; ++step) {
     Tensor g = estimate_gradient(f, x_adv, y, noise, sigma, o.estimator);
@@ -76,7 +78,7 @@ Tensor smooth_adv(const Classifier& f, const Tensor& x, const Tensor& y, const T
     // A zero gradient (a saturated network) moves nothing.
     if (o.normalize) g = g / l2_norm(g).clamp_min(1e-30);
     // Clip first: the projection then moves towards x, which is inside the box, and stays there.
-    x_adv = project_l2((x_adv + step_size * g).clamp(0, 1), x, o.epsilon);
+    x_adv = project_l2((x_adv + step_size(o) * g).clamp(0, 1), x, o.epsilon);
   }
   return x_adv;
 }

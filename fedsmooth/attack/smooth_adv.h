@@ -27,6 +27,9 @@ struct AttackOptions {
   bool measure_cosine = false;  // training: compare the one-point with the true gradient
 };
 
+/// Of the ascent: 2 epsilon / steps unless it is given.
+double step_size(const AttackOptions& options);
+
 /// [F(x + noise_i)_y] as [B, m]: x [B, C, H, W] or broadcastable, y [B], noise [B, m, C, H, W].
 Tensor true_class_probability(const Classifier& f, const Tensor& x, const Tensor& y,
                               const Tensor& noise);

@@ -70,8 +70,10 @@ Run open_run(const fs::path& folder) {
   return run;
 }
 
-void write_checkpoint(const Run& run, const Network& network, const ServerState& state) {
+void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
+                      const std::string& device) {
   Safetensors content;
+  content.metadata["device"] = device;
   content.metadata["round"] = std::to_string(state.round);
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
@@ -81,7 +83,8 @@ void write_checkpoint(const Run& run, const Network& network, const ServerState&
   write_file(checkpoint_path(run), format_safetensors(content));
 }
 
-std::optional<ServerState> read_checkpoint(const Run& run, const Network& network) {
+std::optional<ServerState> read_checkpoint(const Run& run, const Network& network,
+                                           const std::string& device) {
   const fs::path path = checkpoint_path(run);
   if (!fs::exists(path)) return std::nullopt;
   const Safetensors content = parse_safetensors(read_file(path), path.string());
@@ -92,6 +95,11 @@ std::optional<ServerState> read_checkpoint(const Run& run, const Network& networ
   if (text.empty() || parsed.ec != std::errc() || state.round < 0 ||
       state.round > run.experiment.train.rounds) {
     throw Error("{}: does not say which round it is of", path.string());
+  }
+  const auto made_on = content.metadata.find("device");
+  if (made_on != content.metadata.end() && made_on->second != device) {
+    throw Error("{}: was made on {}, this is {}; go on there, or begin anew in another --out",
+                path.string(), made_on->second, device);
   }
   state.global = take_weights(content, "global.", network, path.string());
   if (content.tensors.size() > state.global.size()) {

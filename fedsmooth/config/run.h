@@ -27,8 +27,12 @@ Run start_run(const std::filesystem::path& folder, const Experiment& experiment,
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
 
-void write_checkpoint(const Run& run, const Network& network, const ServerState& state);
-/// Nothing if there is none yet.
-std::optional<ServerState> read_checkpoint(const Run& run, const Network& network);
+/// `device` says what computed it, as different devices round differently.
+void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
+                      const std::string& device);
+/// Nothing if there is none yet. One that another device made is an Error: the run would be neither
+/// one's.
+std::optional<ServerState> read_checkpoint(const Run& run, const Network& network,
+                                           const std::string& device);
 
 }  // namespace fedsmooth

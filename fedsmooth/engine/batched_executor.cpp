@@ -16,6 +16,14 @@ namespace {
 
 constexpr int kRowTile = 64;  // rows that a product takes at least
 
+int largest_shared_memory() {
+  int device = 0, bytes = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "cudaDeviceGetAttribute");
+  return bytes;
+}
+
 // Pair lists on the device, with the groups that suit them best.
 class PairTable {
  public:
@@ -52,14 +60,6 @@ class PairTable {
   const DevicePairs& view() const { return view_; }
 
  private:
-  static int largest_shared_memory() {
-    int device = 0, bytes = 0;
-    check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-    check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-               "cudaDeviceGetAttribute");
-    return bytes;
-  }
-
   static std::vector<int2> to_int2(const std::vector<Pair>& pairs) {
     std::vector<int2> out;
     for (const Pair& pair : pairs) out.push_back({pair.left, pair.right});
@@ -102,13 +102,13 @@ struct DevicePlan {
 
 struct DeviceData {
   explicit DeviceData(const Dataset& data)
-      : key(data.images.data_ptr()), images(data.images.numel()), labels(data.labels.numel()) {
+      : host(data.images), images(data.images.numel()), labels(data.labels.numel()) {
     images.upload(data.images.contiguous().data_ptr<uint8_t>(), images.size(), nullptr);
     labels.upload(data.labels.contiguous().data_ptr<int64_t>(), labels.size(), nullptr);
     check_cuda(cudaStreamSynchronize(nullptr), "copy of the data");
   }
 
-  const void* key;
+  Tensor host;  // the images from which these were copied
   DeviceArray<uint8_t> images;
   DeviceArray<int64_t> labels;
 };
@@ -367,7 +367,7 @@ void Wave::enqueue_forward(const float* noise) {
     p.pairs = device_.by_output[i].view();
     p.out = maps_[i].data();
     if (i + 1 == plan.stages.size()) p.out_float = logits_.data();
-    p.bias = weights_.data() + stage.bias;
+    p.bias = stage.has_bias ? weights_.data() + stage.bias : nullptr;
     p.relu = stage.relu;
     check_cuda(multiply_maps(precision_, p, stream_), "multiply_maps");
   }
@@ -446,6 +446,7 @@ void Wave::enqueue_update() {
     u.real = stage.masked ? device_.real.data() + stage.kernel : nullptr;
     u.settings = settings_.data();
     check_cuda(update_kernel(precision_, u, stream_), "update_kernel");
+    if (!stage.has_bias) continue;
     check_cuda(update_bias(precision_,
                            {shape_.clients, shape_.rows, stage.out.channels, stage.out.pixels,
                             gradients_[i].data(), weights_.data() + stage.bias,
@@ -458,9 +459,6 @@ void Wave::enqueue_update() {
 void Wave::load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
                         size_t first, size_t count, int64_t t) {
   const AttackOptions& attack = task.attack;
-  const double step_size = attack.step_size > 0
-                               ? attack.step_size
-                               : 2 * attack.epsilon / static_cast<double>(attack.steps);
   const auto round = static_cast<uint64_t>(t);
   std::vector<ClientSettings> settings(shape_.clients);
   std::vector<uint64_t> keys(shape_.clients, make_key(task.seed, Purpose::kAugment, round).value);
@@ -473,7 +471,7 @@ void Wave::load_clients(const LocalTask& task, const Weights& global, const Coho
                    static_cast<uint32_t>(k),
                    static_cast<float>(task.smoothing.sigma),
                    static_cast<float>(attack.epsilon),
-                   static_cast<float>(step_size),
+                   static_cast<float>(step_size(attack)),
                    static_cast<float>(task.local.learning_rate),
                    static_cast<float>(task.local.momentum),
                    static_cast<float>(task.local.weight_decay)};
@@ -553,6 +551,7 @@ void Wave::run(const LocalTask& task, const Weights& global, const Cohort& cohor
 struct BatchedExecutor::State {
   Precision precision;
   int64_t most_clients;
+  const Network* network = nullptr;
   std::unique_ptr<DevicePlan> plan;
   std::unique_ptr<DeviceData> data;
   std::unique_ptr<Wave> wave;
@@ -570,8 +569,12 @@ struct BatchedExecutor::State {
   }
 
   void prepare(const LocalTask& task, int64_t cohort) {
-    if (!plan) plan = std::make_unique<DevicePlan>(task.network);
-    if (!data || data->key != task.data.images.data_ptr()) {
+    if (!plan) {
+      plan = std::make_unique<DevicePlan>(task.network);
+      network = &task.network;
+    }
+    TORCH_CHECK(network == &task.network, "BatchedExecutor: made for another network");
+    if (!data || !data->host.is_same(task.data.images)) {
       wave.reset();
       data = std::make_unique<DeviceData>(task.data);
     }
@@ -582,13 +585,25 @@ struct BatchedExecutor::State {
         wave = std::make_unique<Wave>(task, *plan, *data, precision, static_cast<int>(clients));
         return;
       } catch (const OutOfDeviceMemory&) {
-        if (clients == 1) throw Error("the GPU has no room for one client; use --device=cpu");
+        if (clients == 1) throw;
       }
     }
   }
 };
 
-bool BatchedExecutor::supports(const Network& network) { return BatchedPlan::supports(network); }
+bool BatchedExecutor::supports(const Network& network) {
+  if (!BatchedPlan::supports(network)) return false;
+  const auto fits = [](const PairLists& lists, bool gradient) {
+    const PairGroups alone = group_pairs(lists, 1);
+    return shared_memory(gradient, 1, alone.most_left, alone.most_right) <= largest_shared_memory();
+  };
+  for (const BatchedStage& stage : BatchedPlan(network).stages) {
+    if (!stage.is_pool && !(fits(stage.by_output, false) && fits(stage.by_input, true))) {
+      return false;
+    }
+  }
+  return true;
+}
 
 BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
     : state_(new State{precision, wave}) {}
@@ -598,7 +613,6 @@ BatchedExecutor::~BatchedExecutor() = default;
 RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, const Cohort& cohort,
                                  int64_t t) {
   const auto clients = static_cast<int64_t>(cohort.clients.size());
-  state_->prepare(task, clients);
   RoundResult result;
   // On the CPU: a comparison that is asked for to understand a run, not to make one.
   const Forward forward = plain_forward(task.network);
@@ -606,9 +620,14 @@ RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, c
     compare_gradients(task, forward, global, cohort.clients[i], cohort.images[i], t,
                       result.telemetry);
   }
-  for (int64_t first = 0; first < clients; first += state_->wave->clients()) {
-    const int64_t count = std::min<int64_t>(state_->wave->clients(), clients - first);
-    state_->wave->run(task, global, cohort, first, count, t, result);
+  try {
+    state_->prepare(task, clients);
+    for (int64_t first = 0; first < clients; first += state_->wave->clients()) {
+      const int64_t count = std::min<int64_t>(state_->wave->clients(), clients - first);
+      state_->wave->run(task, global, cohort, first, count, t, result);
+    }
+  } catch (const OutOfDeviceMemory&) {
+    throw Error("the GPU has too little free memory for the data and one client; use --device=cpu");
   }
   return result;
 }

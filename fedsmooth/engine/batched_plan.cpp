@@ -10,7 +10,7 @@ namespace {
 using Kind = Layer::Kind;
 
 // What a block of batched_steps.cu holds in shared memory.
-constexpr int64_t kLargestImage = 12 * 1024, kMostChannels = 8 * 1024;
+constexpr int64_t kLargestImage = 12'000, kMostChannels = 8 * 1024;
 
 int fill_up(int64_t channels) { return static_cast<int>((channels + 15) / 16 * 16); }
 
@@ -150,6 +150,7 @@ class Planner {
     const int64_t height = linear ? shape_[1] : layer.kernel;
     const int64_t width = linear ? shape_[2] : layer.kernel;
     const int64_t row = (width + block - 1) / block;  // taps in a row
+    stage.has_bias = layer.bias;
     stage.kernel = plan_.size;
     plan_.size += int64_t{stage.taps} * stage.in.channels * stage.out.channels;
     stage.bias = plan_.size;

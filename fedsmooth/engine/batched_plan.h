@@ -33,6 +33,7 @@ struct BatchedStage {
   bool is_pool = false;
   bool relu = false;  // of a convolution, or of the one before a pool
   BatchedMap in, out;
+  bool has_bias = true;
   int64_t kernel = 0, bias = 0;  // where a client's vector holds [taps, C, K] and [K]
   bool masked = false;           // some taps of its blocks lie beyond the kernel
   int taps = 0;
@@ -42,7 +43,7 @@ struct BatchedStage {
 
 struct BatchedPlan {
   /// Layer lists of normalisation, convolution, ReLU, max-pooling and linear layers, for images of
-  /// up to 12,288 values.
+  /// up to 12,000 values.
   static bool supports(const Network& network);
   explicit BatchedPlan(const Network& network);
 

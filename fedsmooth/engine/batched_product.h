@@ -29,7 +29,7 @@ struct DevicePairs {
   const int2* local = nullptr;                         // pairs as places in these lists
 };
 
-/// What differs between the clients of a wave.
+/// What may differ between the clients of a wave.
 struct ClientSettings {
   uint64_t key = 0;  // of the noise
   uint32_t client = 0;
@@ -73,8 +73,7 @@ struct WeightUpdate {
 };
 cudaError_t update_kernel(Precision precision, const WeightUpdate& update, cudaStream_t stream);
 
-/// The largest number of results in a group, at most 8, with which their products fit into a
-/// multiprocessor's shared memory.
+/// Bytes of shared memory that groups of so many results (8, 4, 2 or 1) take.
 int shared_memory(bool gradient, int per_group, int most_left, int most_right);
 
 }  // namespace fedsmooth

@@ -108,6 +108,9 @@ struct BiasUpdate {
 };
 cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStream_t stream);
 
+/// Whether this build has code for the GPU.
+cudaError_t find_kernels();
+
 /// The number behind `step` plus one.
 cudaError_t next_step(int* step, cudaStream_t stream);
 

@@ -5,6 +5,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/batched_executor.h"
+#include "fedsmooth/engine/batched_steps.h"
 #endif
 
 namespace fedsmooth {
@@ -17,8 +18,11 @@ std::string missing_for_gpu([[maybe_unused]] const Network& network) {
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     return "this machine has no GPU, or no driver for it";
   }
+  if (find_kernels() != cudaSuccess) {
+    return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
+  }
   if (!BatchedExecutor::supports(network)) {
-    return fmt::format("network {} has layers that the GPU engine does not know", network.name);
+    return fmt::format("network {} has layers that the GPU engine cannot run", network.name);
   }
   return {};
 #else

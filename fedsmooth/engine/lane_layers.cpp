@@ -12,7 +12,7 @@
 namespace fedsmooth {
 namespace {
 
-// A matrix with its transpose beside it, in float.
+// Row by row.
 struct Matrix {
   int64_t rows, columns;
   std::vector<float> values;

@@ -20,7 +20,6 @@ struct LaneConvolution {
   int64_t kernel, stride, padding;
   bool bias, relu;
 
-  int64_t taps() const { return kernel * kernel; }
   int64_t padded_outputs() const { return (out[0] + 15) / 16 * 16; }
 };
 

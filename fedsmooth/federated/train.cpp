@@ -95,7 +95,13 @@ void train(const LocalTask& task, const TrainOptions& o, const Partition& partit
   }
 }
 
-void check_train_options(const TrainOptions& o, const Partition& partition) {
+void check_train_options(const TrainOptions& o, const AttackOptions& attack,
+                         const Partition& partition) {
+  if (o.method == Method::kAdversarial && attack.estimator != Estimator::kStochastic) {
+    throw Error(
+        "attack.estimator: one-point and two-point need noise, which train.method=\"adversarial\" "
+        "does without; use stochastic");
+  }
   if (o.clients_per_round > partition.clients()) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,
                 partition.clients());

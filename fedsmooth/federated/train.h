@@ -81,6 +81,7 @@ void train(const LocalTask& task, const TrainOptions& options, const Partition& 
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t t);
 
 /// Refuses what cannot be trained.
-void check_train_options(const TrainOptions& options, const Partition& partition);
+void check_train_options(const TrainOptions& options, const AttackOptions& attack,
+                         const Partition& partition);
 
 }  // namespace fedsmooth

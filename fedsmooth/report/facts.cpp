@@ -47,7 +47,8 @@ void add_client_facts(const ReportRun& run, Facts& facts) {
   if (accuracies.empty()) return;
   const ClientAccuracy worst = summarize_clients(accuracies).worst;
   facts.emplace_back("worst client",
-                     fmt::format("{}% (client {})", percent(worst.accuracy), worst.client));
+                     fmt::format("{}% (client {}, of {} looked at)", percent(worst.accuracy),
+                                 worst.client, accuracies.size()));
 }
 
 void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fedsmooth/report/facts.h"
 
@@ -32,12 +33,9 @@ void check_certificates(const std::vector<CertificateRow>& rows, Warnings& warni
 void check_contradictions(const ReportRun& run, Warnings& warnings) {
   const Contradictions found = find_contradictions(run.rows, run.attacks);
   if (found.broken == 0) return;
-  double allowed = 0;
-  for (const CertificateRow& row : run.rows) allowed = std::max(allowed, row.alpha);
-  allowed *= static_cast<double>(found.images);
-  warnings.push_back(fmt::format(
-      "Attacks misled {} of {} images within their certified radius; alpha allows {:.2g}.",
-      found.broken, found.images, allowed));
+  warnings.push_back(
+      fmt::format("Attacks misled {} of {} images within their radius, or had a narrow majority.",
+                  found.broken, found.images));
 }
 
 void check_dropped(const std::vector<RoundRow>& rounds, Warnings& warnings) {
@@ -55,9 +53,13 @@ void check_dropped(const std::vector<RoundRow>& rounds, Warnings& warnings) {
 template <typename Field>
 double late_mean(const std::vector<RoundRow>& rounds, Field field) {
   const size_t first = rounds.size() / 2;
-  double sum = 0;
-  for (size_t i = first; i < rounds.size(); ++i) sum += field(rounds[i]);
-  return sum / static_cast<double>(rounds.size() - first);
+  double sum = 0, count = 0;
+  for (size_t i = first; i < rounds.size(); ++i) {
+    if (!std::isfinite(field(rounds[i]))) continue;
+    sum += field(rounds[i]);
+    ++count;
+  }
+  return sum / std::max(count, 1.0);
 }
 
 /// An attack that does not attack: training then is no adversarial training, whatever its name.

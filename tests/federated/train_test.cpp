@@ -268,8 +268,15 @@ TEST(TrainTest, TheOnePointGradientIsComparedWhenAskedFor) {
 }
 
 TEST(TrainTest, ACohortLargerThanTheClientsIsRefused) {
-  EXPECT_THROW(check_train_options({.clients_per_round = 13}, partition(PartitionKind::kIid)),
+  EXPECT_THROW(check_train_options({.clients_per_round = 13}, {}, partition(PartitionKind::kIid)),
                Error);
+}
+
+TEST(TrainTest, AnAttackByPointsNeedsNoise) {
+  const TrainOptions adversarial = {.method = Method::kAdversarial, .clients_per_round = 3};
+  const Partition p = partition(PartitionKind::kIid);
+  check_train_options(adversarial, {.estimator = Estimator::kStochastic}, p);
+  EXPECT_THROW(check_train_options(adversarial, {.estimator = Estimator::kOnePoint}, p), Error);
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ TEST(TableTest, HasALineForTheWorstClient) {
   EXPECT_FALSE(contains(render_table({run}), "client"));
   run.clients = {{3, {1, 0}}, {17, {0, 1}}};
   run.rows.push_back(row(1, kAbstain, 0, 0.3));
-  EXPECT_TRUE(contains(render_table({run}), "  worst client              33.3% (client 17)\n"));
+  EXPECT_TRUE(contains(render_table({run}),
+                       "  worst client              33.3% (client 17, of 2 looked at)\n"));
 }
 
 TEST(TableTest, SaysThatARunIsNotCertified) {

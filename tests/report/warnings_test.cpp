@@ -65,9 +65,9 @@ TEST(WarningsTest, DivergedTelemetryIsNoVacuousAttack) {
 
 TEST(WarningsTest, CountsImagesMisledWithinTheirRadius) {
   EXPECT_EQ(list_warnings(contradicted(100, 0)), Strings{});
-  EXPECT_EQ(list_warnings(contradicted(100, 3)),
-            Strings{"Attacks misled 3 of 100 images within their certified radius; alpha allows "
-                    "0.1."});
+  EXPECT_EQ(
+      list_warnings(contradicted(100, 3)),
+      Strings{"Attacks misled 3 of 100 images within their radius, or had a narrow majority."});
 }
 
 TEST(WarningsTest, EverySentenceFitsIntoTheTable) {
