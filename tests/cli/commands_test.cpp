@@ -229,7 +229,7 @@ TEST_F(CommandsTest, ReportReadsAllTablesOfAFolderButATableAlone) {
   const std::string folder = run("report " + path("run")).out;
   const std::string table = run("report " + path("run/certificates.tsv")).out;
   const std::string copy = run("report " + path("run/copy.tsv")).out;
-  for (const std::string fact : {"(client 5)", "under attack", "rounds"}) {
+  for (const std::string fact : {"(client 5, of ", "under attack", "rounds"}) {
     EXPECT_NE(folder.find(fact), std::string::npos) << fact;
     EXPECT_NE(table.find(fact), std::string::npos) << fact;
     EXPECT_EQ(copy.find(fact), std::string::npos) << fact;
