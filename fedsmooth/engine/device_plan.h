@@ -1,0 +1,48 @@
+// What the GPU holds whatever the clients: a network's tables and the data.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/engine/batched_plan.h"
+#include "fedsmooth/engine/batched_product.h"
+#include "fedsmooth/engine/device_memory.h"
+#include "fedsmooth/federated/client.h"
+
+namespace fedsmooth {
+
+/// Bytes that a block of threads can have.
+int largest_shared_memory();
+
+/// Pair lists on the device, with the groups that suit them best.
+class PairTable {
+ public:
+  PairTable(const PairLists& lists, bool gradient);
+
+  const DevicePairs& view() const { return view_; }
+
+ private:
+  DeviceArray<int> first_, left_, left_first_, right_, right_first_;
+  DeviceArray<int2> pairs_, local_;
+  DevicePairs view_;
+};
+
+/// What a network needs on the device whatever the clients.
+struct DevicePlan {
+  explicit DevicePlan(const Network& network);
+
+  BatchedPlan plan;
+  std::vector<PairTable> by_output, by_input, by_tap;
+  DeviceArray<int> source, positions;
+  DeviceArray<float> mean, scale;
+  DeviceArray<uint8_t> real;
+};
+
+struct DeviceData {
+  explicit DeviceData(const Dataset& data);
+
+  Tensor host;  // the images from which these were copied
+  DeviceArray<uint8_t> images;
+  DeviceArray<int64_t> labels;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,84 @@
+// Clients that train side by side on the GPU.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/device_plan.h"
+#include "fedsmooth/federated/train.h"
+
+namespace fedsmooth {
+
+/// One wave's clients: all that they hold on the device, and the graph of their local step.
+class Wave {
+ public:
+  Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data, Precision precision,
+       int clients);
+  ~Wave();
+  Wave(const Wave&) = delete;
+  Wave& operator=(const Wave&) = delete;
+
+  int clients() const { return shape_.clients; }
+  /// Whether a task differs only in numbers that lie on the device.
+  bool fits(const LocalTask& task) const;
+
+  /// Clients [first, first + count) of the cohort, at most clients().
+  void run(const LocalTask& task, const Weights& global, const Cohort& cohort, size_t first,
+           size_t count, int64_t t, RoundResult& result);
+
+  static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+                                  Precision precision);
+
+ private:
+  bool attacked() const { return attacks(task_.method) && task_.attack.epsilon > 0; }
+  const float* noise() const { return adds_noise(task_.method) ? noise_.data() : nullptr; }
+
+  void capture();
+  void enqueue_step();
+  void enqueue_attack();
+  void enqueue_forward(const float* noise);
+  void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
+  void enqueue_input_gradient();
+  void enqueue_update();
+  void enqueue_stage_gradient(size_t stage, void* out);
+  void load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
+                    size_t first, size_t count, int64_t t);
+  void add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
+                   RoundResult& result);
+
+  const void* stage_input(size_t stage) const {
+    return stage == 0 ? input_.data() : maps_[stage - 1].data();
+  }
+  void* working() const {
+    return precision_ == Precision::kBfloat16 ? static_cast<void*>(working_.data())
+                                              : static_cast<void*>(weights_.data());
+  }
+  const void* kernel(const BatchedStage& stage) const {
+    return static_cast<const char*>(working()) + stage.kernel * value_size_;
+  }
+
+  LocalTask task_;
+  const DevicePlan& device_;
+  const DeviceData& data_;
+  Precision precision_;
+  int64_t value_size_;
+  WaveShape shape_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t graph_ = nullptr;
+
+  DeviceArray<ClientSettings> settings_;
+  DeviceArray<uint64_t> augment_keys_;
+  DeviceArray<int> chosen_, step_, y_, usable_;
+  DeviceArray<float> x_, x_adv_, noise_, logits_, probability_, baseline_;
+  DeviceArray<float> before_, after_, perturbation_;
+  DeviceArray<double> loss_, shares_;
+  DeviceArray<float> global_, vector_, weights_, velocity_;
+  DeviceArray<uint8_t> working_;                 // weights in the working precision
+  DeviceArray<uint8_t> input_, input_gradient_;  // maps, in the working precision
+  std::vector<DeviceArray<uint8_t>> maps_, gradients_;
+  DeviceArray<long long> sums_, sum_;
+  HostArray<float> values_;
+  HostArray<long long> host_sum_;
+};
+
+}  // namespace fedsmooth
