@@ -58,21 +58,6 @@ struct MapProduct {
 };
 cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
 
-/// dw[t] = sum of x[i]^T dy[o], and with it a step of SGD on the weights, their momentum and, if
-/// they are apart, the weights in the working precision.
-struct WeightUpdate {
-  int clients = 0, rows = 0;
-  int in_channels = 0, out_channels = 0, in_pixels = 0, out_pixels = 0;
-  const void *x = nullptr, *dy = nullptr;
-  DevicePairs pairs;                              // by tap
-  float *weights = nullptr, *velocity = nullptr;  // [tap, C, K]
-  void* working = nullptr;                        // null: the weights themselves
-  int64_t client_size = 0;
-  const uint8_t* real = nullptr;  // [tap, C, K]: whether it is a weight at all; null: all are
-  const ClientSettings* settings = nullptr;
-};
-cudaError_t update_kernel(Precision precision, const WeightUpdate& update, cudaStream_t stream);
-
 /// Bytes of shared memory that groups of so many results (8, 4, 2 or 1) take.
 int shared_memory(bool gradient, int per_group, int most_left, int most_right);
 

@@ -1,24 +1,12 @@
-#include <cuda_bf16.h>
+#include "fedsmooth/engine/batched_steps.h"
 
 #include "fedsmooth/base/normal.h"
-#include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/batched_values.cuh"
 
 namespace fedsmooth {
 namespace {
 
-using bf16 = __nv_bfloat16;
-
-constexpr int kThreads = 256;
 constexpr int kCropPadding = 4;  // as in data/augment.cpp
-
-__device__ float to_float(bf16 x) { return __bfloat162float(x); }
-__device__ float to_float(float x) { return x; }
-__device__ void store(bf16* to, float x) { *to = __float2bfloat16(x); }
-__device__ void store(float* to, float x) { *to = x; }
-
-dim3 blocks_for(int64_t items, int clients) {
-  return dim3(static_cast<unsigned>((items + kThreads - 1) / kThreads), clients);
-}
 
 // A block an image.
 __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, ImageLoad l) {
@@ -66,20 +54,6 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
     out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
   }
-}
-
-// Eight channels of a map, read and written at once. Channels are a multiple of 16.
-template <typename T>
-struct alignas(16) Eight {
-  T value[8];
-};
-template <typename T>
-__device__ Eight<T> load_eight(const void* from, int64_t at) {
-  return reinterpret_cast<const Eight<T>*>(from)[at];
-}
-template <typename T>
-__device__ void store_eight(void* to, int64_t at, const Eight<T>& values) {
-  reinterpret_cast<Eight<T>*>(to)[at] = values;
 }
 
 // A block makes one row: the noisy image goes into shared memory in order, and from there to the
@@ -306,81 +280,7 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
-// A block a client. Threads add up eight channels over some of the rows, then the first ones add up
-// the threads, in order.
-constexpr int kBiasThreads = 1024;
-
-template <typename T>
-__global__ void __launch_bounds__(kBiasThreads) bias_kernel(BiasUpdate u) {
-  extern __shared__ float sums[];  // [part, channel]
-  const int client = blockIdx.x, eights = u.channels / 8, parts = kBiasThreads / eights;
-  const int eight = threadIdx.x % eights, part = threadIdx.x / eights;
-  const int rows = u.pixels * u.rows;
-  if (part < parts) {
-    float sum[8] = {};
-#pragma unroll 4
-    for (int r = part; r < rows; r += parts) {
-      const Eight<T> dy =
-          load_eight<T>(u.dy, (static_cast<int64_t>(client) * rows + r) * eights + eight);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) sum[j] += to_float(dy.value[j]);
-    }
-    for (int j = 0; j < 8; ++j) sums[part * u.channels + eight * 8 + j] = sum[j];
-  }
-  __syncthreads();
-  const ClientSettings s = u.settings[client];
-  for (int k = threadIdx.x; k < u.channels; k += kBiasThreads) {
-    float gradient = 0.0f;
-    for (int i = 0; i < parts; ++i) gradient += sums[i * u.channels + k];
-    float& w = u.weights[client * u.client_size + k];
-    float& v = u.velocity[client * u.client_size + k];
-    v = s.momentum * v + (gradient + s.weight_decay * w);
-    w -= s.learning_rate * v;
-  }
-}
-
 __global__ void next_step_kernel(int* step) { ++*step; }
-
-__global__ void scatter_kernel(const float* values, const int* positions, int64_t count,
-                               float* vector) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count) vector[positions[i]] = values[i];
-}
-
-__global__ void spread_kernel(const float* vector, int64_t size, float* weights, float* velocity,
-                              bf16* working) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= size) return;
-  const int64_t at = blockIdx.y * size + i;
-  weights[at] = vector[i];
-  velocity[at] = 0.0f;
-  if (working != nullptr) store(working + at, vector[i]);
-}
-
-__global__ void usable_kernel(WeightSum s) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  // Written so that NaN fails. All writers write the same.
-  if (i < s.size && !(fabsf(s.weights[blockIdx.y * s.size + i]) <= s.largest)) {
-    s.usable[blockIdx.y] = 0;
-  }
-}
-
-__global__ void sum_kernel(WeightSum s) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= s.size) return;
-  long long sum = 0;
-  for (int k = 0; k < s.clients; ++k) {
-    if (s.usable[k]) {
-      sum += __double2ll_rn(s.scale[k] * static_cast<double>(s.weights[k * s.size + i]));
-    }
-  }
-  s.sums[i] = sum;
-}
-
-__global__ void gather_kernel(WeightSum s) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < s.count) s.out[i] = s.sums[s.positions[i]];
-}
 
 }  // namespace
 
@@ -396,71 +296,45 @@ cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, c
                                                                                step, noise);
   return cudaGetLastError();
 }
-
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream) {
   const dim3 grid(shape.rows, shape.clients);
   const size_t bytes = sizeof(float) * shape.image_size;
-  if (precision == Precision::kBfloat16) {
-    make_input_kernel<bf16><<<grid, kThreads, bytes, stream>>>(shape, map);
-  } else {
-    make_input_kernel<float><<<grid, kThreads, bytes, stream>>>(shape, map);
-  }
-  return cudaGetLastError();
+  return launch_in(precision, [&](auto value) {
+    make_input_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, map);
+  });
 }
 
 cudaError_t pool_maps(Precision precision, const Pooling& p, cudaStream_t stream) {
   const dim3 grid =
       blocks_for(static_cast<int64_t>(p.out_pixels) * p.rows * p.channels / 8, p.clients);
-  if (precision == Precision::kBfloat16) {
-    pool_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
-  } else {
-    pool_kernel<float><<<grid, kThreads, 0, stream>>>(p);
-  }
-  return cudaGetLastError();
+  return launch_in(precision, [&](auto value) {
+    pool_kernel<decltype(value)><<<grid, kThreads, 0, stream>>>(p);
+  });
 }
 
 cudaError_t pool_gradient(Precision precision, const Pooling& p, cudaStream_t stream) {
   const dim3 grid =
       blocks_for(static_cast<int64_t>(p.in_pixels) * p.rows * p.channels / 8, p.clients);
-  if (precision == Precision::kBfloat16) {
-    pool_gradient_kernel<bf16><<<grid, kThreads, 0, stream>>>(p);
-  } else {
-    pool_gradient_kernel<float><<<grid, kThreads, 0, stream>>>(p);
-  }
-  return cudaGetLastError();
+  return launch_in(precision, [&](auto value) {
+    pool_gradient_kernel<decltype(value)><<<grid, kThreads, 0, stream>>>(p);
+  });
 }
 
 cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
                       cudaStream_t stream) {
-  if (precision == Precision::kBfloat16) {
-    loss_kernel<bf16><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
-  } else {
-    loss_kernel<float><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
-  }
-  return cudaGetLastError();
+  return launch_in(precision, [&](auto value) {
+    loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+  });
 }
 
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
                         cudaStream_t stream) {
   const dim3 grid(shape.batch, shape.clients);
   const size_t bytes = sizeof(float) * shape.image_size;
-  if (precision == Precision::kBfloat16) {
-    attack_kernel<bf16><<<grid, kThreads, bytes, stream>>>(shape, attack);
-  } else {
-    attack_kernel<float><<<grid, kThreads, bytes, stream>>>(shape, attack);
-  }
-  return cudaGetLastError();
-}
-
-cudaError_t update_bias(Precision precision, const BiasUpdate& u, cudaStream_t stream) {
-  const size_t bytes = sizeof(float) * 8 * kBiasThreads;
-  if (precision == Precision::kBfloat16) {
-    bias_kernel<bf16><<<u.clients, kBiasThreads, bytes, stream>>>(u);
-  } else {
-    bias_kernel<float><<<u.clients, kBiasThreads, bytes, stream>>>(u);
-  }
-  return cudaGetLastError();
+  return launch_in(precision, [&](auto value) {
+    attack_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, attack);
+  });
 }
 
 cudaError_t find_kernels() {
@@ -470,23 +344,6 @@ cudaError_t find_kernels() {
 
 cudaError_t next_step(int* step, cudaStream_t stream) {
   next_step_kernel<<<1, 1, 0, stream>>>(step);
-  return cudaGetLastError();
-}
-
-cudaError_t spread_weights(const WeightSpread& w, cudaStream_t stream) {
-  const cudaError_t status = cudaMemsetAsync(w.vector, 0, sizeof(float) * w.size, stream);
-  if (status != cudaSuccess) return status;
-  scatter_kernel<<<blocks_for(w.count, 1), kThreads, 0, stream>>>(w.values, w.positions, w.count,
-                                                                  w.vector);
-  spread_kernel<<<blocks_for(w.size, w.clients), kThreads, 0, stream>>>(
-      w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working));
-  return cudaGetLastError();
-}
-
-cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
-  usable_kernel<<<blocks_for(sum.size, sum.clients), kThreads, 0, stream>>>(sum);
-  sum_kernel<<<blocks_for(sum.size, 1), kThreads, 0, stream>>>(sum);
-  gather_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
   return cudaGetLastError();
 }
 

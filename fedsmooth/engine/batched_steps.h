@@ -1,5 +1,5 @@
 // What a local step does between the products of batched_product.h, on the GPU, for all clients of
-// a wave: images and noise, pooling, the loss, the attack, biases, the average. Arithmetic follows
+// a wave: images and noise, pooling, the loss, the attack. Arithmetic follows
 // the serial path (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
 #pragma once
 
@@ -98,48 +98,10 @@ struct AttackStep {
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
                         cudaStream_t stream);
 
-/// A step of SGD on a bias [K].
-struct BiasUpdate {
-  int clients = 0, rows = 0, channels = 0, pixels = 0;
-  const void* dy = nullptr;
-  float *weights = nullptr, *velocity = nullptr;
-  int64_t client_size = 0;
-  const ClientSettings* settings = nullptr;
-};
-cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStream_t stream);
-
 /// Whether this build has code for the GPU.
 cudaError_t find_kernels();
 
 /// The number behind `step` plus one.
 cudaError_t next_step(int* step, cudaStream_t stream);
-
-/// The same weights for all clients, momentum zero.
-struct WeightSpread {
-  int clients = 0;
-  int64_t size = 0, count = 0;  // of a client's vector; of the weights
-  const float* values = nullptr;
-  const int* positions = nullptr;  // of the weights in a vector
-  float* vector = nullptr;         // scratch
-  float *weights = nullptr, *velocity = nullptr;
-  void* working = nullptr;  // in bfloat16; null: not wanted
-};
-cudaError_t spread_weights(const WeightSpread& spread, cudaStream_t stream);
-
-/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the clients k whose weights are all
-/// within
-/// +-largest; `usable` [client], one for each before, says which are.
-struct WeightSum {
-  int clients = 0;
-  int64_t size = 0, count = 0;
-  const float* weights = nullptr;
-  const int* positions = nullptr;
-  const double* scale = nullptr;  // [client]
-  float largest = 0;
-  int* usable = nullptr;
-  long long* sums = nullptr;  // [size]: scratch
-  long long* out = nullptr;   // [count]
-};
-cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream);
 
 }  // namespace fedsmooth

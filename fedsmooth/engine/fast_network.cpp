@@ -7,6 +7,7 @@
 
 #include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/engine/matrix_product.h"
+#include "fedsmooth/engine/max_into.h"
 #include "fedsmooth/engine/toeplitz.h"
 
 namespace fedsmooth {
@@ -58,14 +59,6 @@ void multiply_and_add(const float* x, int64_t rows, const PackedMatrix& matrix, 
     for (int64_t r = 0; r < rows; ++r) {
       add_bias(scratch + r * width, used, bias + first, relu, out + r * matrix.columns + first);
     }
-  }
-}
-
-FEDSMOOTH_VECTOR_CLONES
-void max_into(float* out, const float* x, int64_t channels) {
-  // NaN wins here too.
-  for (int64_t c = 0; c < channels; ++c) {
-    out[c] = (out[c] >= x[c]) | (out[c] != out[c]) ? out[c] : x[c];
   }
 }
 

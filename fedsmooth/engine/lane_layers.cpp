@@ -7,6 +7,7 @@
 
 #include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/engine/matrix_product.h"
+#include "fedsmooth/engine/max_into.h"
 #include "fedsmooth/engine/toeplitz_schemes.h"
 
 namespace fedsmooth {
@@ -188,11 +189,6 @@ void sum_lanes(const float* dy, int64_t pixels, int64_t channels, int64_t lanes,
       for (const float part : partial) sums[c] += part;
     }
   }
-}
-
-FEDSMOOTH_VECTOR_CLONES
-void max_into(float* __restrict y, const float* __restrict x, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) y[i] = (y[i] >= x[i]) | (y[i] != y[i]) ? y[i] : x[i];
 }
 
 // Moves the gradient that is left to dx where x has the maximum y.

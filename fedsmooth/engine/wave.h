@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/batched_weights.h"
 #include "fedsmooth/engine/device_plan.h"
 #include "fedsmooth/federated/train.h"
 

@@ -5,32 +5,13 @@
 
 #include <set>
 
-#include "fedsmooth/model/architectures.h"
+#include "tests/engine/networks.h"
 
 namespace fedsmooth {
 namespace {
 
-Tensor uniform(const std::vector<int64_t>& shape, uint64_t seed) {
-  Tensor out = at::empty(shape);
-  fill_uniform({make_key(seed, Purpose::kProbe)}, 0, out.data_ptr<float>(), out.numel());
-  return out;
-}
-
-Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 0, int64_t kernel = 1,
-            int64_t stride = 1, int64_t padding = 0) {
-  Layer made{kind, name, outputs, kernel, stride, padding};
-  made.bias = outputs % 2 == 0;  // both kinds occur
-  return made;
-}
-
 Network network_called(const std::string& name) {
-  if (name != "odd") {
-    ModelOptions options;
-    options.name = name;
-    options.mean = {0.5, 0.4, 0.3};
-    options.sd = {0.2, 0.25, 0.3};
-    return build_network(options, {3, 32, 32}, 10);
-  }
+  if (name != "odd") return named_network(name);
   using Kind = Layer::Kind;
   Layer normalize{Kind::kNormalize};
   normalize.mean = {0.5, 0.1};

@@ -4,31 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "fedsmooth/model/architectures.h"
+#include "tests/engine/networks.h"
 
 namespace fedsmooth {
 namespace {
-
-Tensor uniform(const std::vector<int64_t>& shape, uint64_t seed) {
-  Tensor out = at::empty(shape);
-  fill_uniform({make_key(seed, Purpose::kProbe)}, 0, out.data_ptr<float>(), out.numel());
-  return out;
-}
-
-Layer layer(Layer::Kind kind, int64_t outputs = 0, int64_t kernel = 1, int64_t stride = 1,
-            int64_t padding = 0) {
-  Layer made{kind, "", outputs, kernel, stride, padding};
-  made.bias = outputs % 2 == 0;  // both kinds occur
-  return made;
-}
-
-Network named(const std::string& name) {
-  ModelOptions options;
-  options.name = name;
-  options.mean = {0.5, 0.4, 0.3};
-  options.sd = {0.2, 0.25, 0.3};
-  return build_network(options, {3, 32, 32}, 10);
-}
 
 // Odd sizes, overlapping pools, padding wider than the map, strides that leave pixels out.
 Network odd() {
@@ -36,14 +15,14 @@ Network odd() {
   Layer normalize{Kind::kNormalize};
   normalize.mean = {0.5, 0.1};
   normalize.sd = {0.5, 0.3};
-  Network network{
-      "odd",
-      {2, 13, 9},
-      {normalize, layer(Kind::kConv, 7, 4, 3, 2), layer(Kind::kRelu),
-       layer(Kind::kMaxPool, 0, 2, 1), layer(Kind::kConv, 20, 5, 1, 4),
-       layer(Kind::kMaxPool, 0, 3, 2), layer(Kind::kConv, 16, 3, 2, 1), layer(Kind::kRelu),
-       layer(Kind::kConv, 5, 3, 2, 1), layer(Kind::kMaxPool, 0, 1, 1), layer(Kind::kLinear, 18),
-       layer(Kind::kRelu), layer(Kind::kLinear, 3)}};
+  Network network{"odd",
+                  {2, 13, 9},
+                  {normalize, layer(Kind::kConv, "", 7, 4, 3, 2), layer(Kind::kRelu, ""),
+                   layer(Kind::kMaxPool, "", 0, 2, 1), layer(Kind::kConv, "", 20, 5, 1, 4),
+                   layer(Kind::kMaxPool, "", 0, 3, 2), layer(Kind::kConv, "", 16, 3, 2, 1),
+                   layer(Kind::kRelu, ""), layer(Kind::kConv, "", 5, 3, 2, 1),
+                   layer(Kind::kMaxPool, "", 0, 1, 1), layer(Kind::kLinear, "", 18),
+                   layer(Kind::kRelu, ""), layer(Kind::kLinear, "", 3)}};
   for (size_t i = 0; i < network.layers.size(); ++i) network.layers[i].name = std::to_string(i);
   return network;
 }
@@ -82,7 +61,7 @@ void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
 class LaneNetworkCaseTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(LaneNetworkCaseTest, AgreesWithThePlainPasses) {
-  const Network network = GetParam() == "odd" ? odd() : named(GetParam());
+  const Network network = GetParam() == "odd" ? odd() : named_network(GetParam());
   ASSERT_TRUE(LaneNetwork::supports(network));
   const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
   const Forward lanes = differentiable(std::make_shared<LaneNetwork>(network));
@@ -103,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, LaneNetworkCaseTest, testing::Values("alexnet
                          [](const auto& info) { return info.param; });
 
 TEST(LaneNetworkTest, NoticesChangedWeightsWhateverTheirLayout) {
-  const Network network = named("alexnet");
+  const Network network = named_network("alexnet");
   Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
   const Tensor images = uniform({4, 3, 32, 32}, 2);
   LaneNetwork lanes(network);
@@ -116,7 +95,7 @@ TEST(LaneNetworkTest, NoticesChangedWeightsWhateverTheirLayout) {
 }
 
 TEST(LaneNetworkTest, AnImageDoesNotDependOnTheOthers) {
-  const Network network = named("small");
+  const Network network = named_network("small");
   const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
   const Tensor images = uniform({40, 3, 32, 32}, 2);
   LaneNetwork lanes(network);
@@ -125,7 +104,7 @@ TEST(LaneNetworkTest, AnImageDoesNotDependOnTheOthers) {
 }
 
 TEST(LaneNetworkTest, GradientsOfAnEarlierPassAreRefused) {
-  const Network network = named("small");
+  const Network network = named_network("small");
   const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
   const Forward lanes = differentiable(std::make_shared<LaneNetwork>(network));
   const Tensor x = uniform({2, 3, 32, 32}, 2).requires_grad_(true);
@@ -135,9 +114,9 @@ TEST(LaneNetworkTest, GradientsOfAnEarlierPassAreRefused) {
 }
 
 TEST(LaneNetworkTest, LeavesOtherNetworksToLibTorch) {
-  EXPECT_FALSE(LaneNetwork::supports(named("resnet20")));
-  EXPECT_FALSE(LaneNetwork::supports(named("alexnet-fc")));  // has dropout
-  EXPECT_ANY_THROW(LaneNetwork(named("resnet20")));
+  EXPECT_FALSE(LaneNetwork::supports(named_network("resnet20")));
+  EXPECT_FALSE(LaneNetwork::supports(named_network("alexnet-fc")));  // has dropout
+  EXPECT_ANY_THROW(LaneNetwork(named_network("resnet20")));
 }
 
 }  // namespace

@@ -7,32 +7,17 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "tests/folder.h"
+#include "tests/report/drawing.h"
 
 namespace fedsmooth {
 namespace {
 
-class ClientFigureTest : public testing::Test {
+class ClientFigureTest : public DrawingTest {
  protected:
-  void SetUp() override {
-    if (std::system("command -v gnuplot > /dev/null") != 0) GTEST_SKIP() << "gnuplot is missing";
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = testing::TempDir() + "fedsmooth_client_figure_" + test->name();
-    remove_folder(folder_);
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path(testing::TempDir());
-    if (!folder_.empty()) remove_folder(folder_);
-  }
-
   std::string svg(const std::vector<ClientRow>& clients, const std::vector<std::string>& names) {
     draw_clients(clients, names, folder_ / "a.svg");
     return read_file(folder_ / "a.svg");
   }
-
-  std::filesystem::path folder_;
 };
 
 size_t count_of(const std::string& text, const std::string& part) {

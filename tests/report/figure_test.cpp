@@ -11,29 +11,15 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/report/gnuplot.h"
 #include "fedsmooth/report/text.h"
-#include "tests/folder.h"
+#include "tests/report/drawing.h"
 
 namespace fedsmooth {
 namespace {
 
 const std::vector<CurvePoint> kFall = {{0, 0.8}, {0.25, 0.5}, {0.5, 0.1}};
 
-class FigureTest : public testing::Test {
+class FigureTest : public DrawingTest {
  protected:
-  void SetUp() override {
-    if (std::system("command -v gnuplot > /dev/null") != 0) GTEST_SKIP() << "gnuplot is missing";
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = testing::TempDir() + "fedsmooth_figure_" + test->name();
-    remove_folder(folder_);
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path(testing::TempDir());
-    if (!folder_.empty()) remove_folder(folder_);
-  }
-
-  std::filesystem::path folder_;
 };
 
 std::string certified_accuracy_svg(const std::vector<Curve>& curves) {

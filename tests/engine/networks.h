@@ -1,0 +1,36 @@
+// Networks and inputs for tests of the engines.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "fedsmooth/model/architectures.h"
+
+namespace fedsmooth {
+
+inline Tensor uniform(const std::vector<int64_t>& shape, uint64_t seed) {
+  Tensor out = at::empty(shape);
+  fill_uniform({make_key(seed, Purpose::kProbe)}, 0, out.data_ptr<float>(), out.numel());
+  return out;
+}
+
+/// Layers with an even number of outputs have a bias, the others none.
+inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 0,
+                   int64_t kernel = 1, int64_t stride = 1, int64_t padding = 0) {
+  Layer made{kind, name, outputs, kernel, stride, padding};
+  made.bias = outputs % 2 == 0;
+  return made;
+}
+
+/// An architecture for 32x32 images, with a normalisation that differs between channels.
+inline Network named_network(const std::string& name) {
+  ModelOptions options;
+  options.name = name;
+  options.mean = {0.5, 0.4, 0.3};
+  options.sd = {0.2, 0.25, 0.3};
+  return build_network(options, {3, 32, 32}, 10);
+}
+
+}  // namespace fedsmooth
