@@ -52,20 +52,6 @@ struct BatchedExecutor::State {
   }
 };
 
-bool BatchedExecutor::supports(const Network& network) {
-  if (!BatchedPlan::supports(network)) return false;
-  const auto fits = [](const PairLists& lists, bool gradient) {
-    const PairGroups alone = group_pairs(lists, 1);
-    return shared_memory(gradient, 1, alone.most_left, alone.most_right) <= largest_shared_memory();
-  };
-  for (const BatchedStage& stage : BatchedPlan(network).stages) {
-    if (!stage.is_pool && !(fits(stage.by_output, false) && fits(stage.by_input, true))) {
-      return false;
-    }
-  }
-  return true;
-}
-
 BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
     : state_(new State{precision, wave}) {}
 

@@ -12,10 +12,8 @@ namespace fedsmooth {
 
 class BatchedExecutor : public Executor {
  public:
-  /// Whether the network has only layers that run here.
-  static bool supports(const Network& network);
-
-  /// At most so many clients are in a wave; 0: as many as fit into the GPU's memory.
+  /// Trains networks that BatchedPlan supports. At most so many clients are in a wave; 0: as many
+  /// as fit into the GPU's memory.
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 

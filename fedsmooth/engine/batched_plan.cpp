@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 namespace fedsmooth {
 namespace {
 
@@ -91,7 +89,7 @@ class Planner {
 
  private:
   BatchedMap map_of(const Shape& shape) const {
-    return {static_cast<int>(shape[1] * shape[2]), fill_up(shape[0])};
+    return {static_cast<int>(shape[1]), static_cast<int>(shape[2]), fill_up(shape[0])};
   }
 
   void add_pool(const Layer& layer) {
@@ -130,7 +128,8 @@ class Planner {
     if (first && !linear) {
       const int64_t taps = (kernel + block - 1) / block;
       const int64_t height = out[1] + taps - 1, width = out[2] + taps - 1;
-      stage.in = {static_cast<int>(height * width), fill_up(shape_[0] * block * block)};
+      stage.in = {static_cast<int>(height), static_cast<int>(width),
+                  fill_up(shape_[0] * block * block)};
       stage.masked = kernel % block != 0;
       add_pairs({height, width, out[1], out[2], taps, 1, 0}, stage);
       place_image(block, layer.padding, width, height);
@@ -198,37 +197,6 @@ bool BatchedPlan::supports(const Network& network) {
 BatchedPlan::BatchedPlan(const Network& network) {
   TORCH_CHECK(supports(network), "BatchedPlan: network ", network.name, " has other layers");
   Planner(network, *this).run();
-}
-
-PairGroups group_pairs(const PairLists& lists, int per_group) {
-  PairGroups out;
-  const auto place = [](std::vector<int>& items, int begin, int item) {
-    const auto found = std::find(items.begin() + begin, items.end(), item);
-    const auto at = static_cast<int>(found - items.begin()) - begin;
-    if (found == items.end()) items.push_back(item);
-    return at;
-  };
-  for (size_t result = 0; result < lists.size(); ++result) {
-    if (result % per_group == 0) {
-      ++out.groups;
-      out.left_first.push_back(static_cast<int>(out.left.size()));
-      out.right_first.push_back(static_cast<int>(out.right.size()));
-    }
-    out.first.push_back(static_cast<int>(out.pairs.size()));
-    for (const Pair& pair : lists[result]) {
-      out.pairs.push_back(pair);
-      out.local.push_back({place(out.left, out.left_first.back(), pair.left),
-                           place(out.right, out.right_first.back(), pair.right)});
-    }
-    const int left = static_cast<int>(out.left.size()) - out.left_first.back();
-    const int right = static_cast<int>(out.right.size()) - out.right_first.back();
-    out.most_left = std::max(out.most_left, left);
-    out.most_right = std::max(out.most_right, right);
-  }
-  out.first.push_back(static_cast<int>(out.pairs.size()));
-  out.left_first.push_back(static_cast<int>(out.left.size()));
-  out.right_first.push_back(static_cast<int>(out.right.size()));
-  return out;
 }
 
 }  // namespace fedsmooth

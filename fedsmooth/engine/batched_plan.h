@@ -24,9 +24,10 @@ struct Pair {
 using PairLists = std::vector<std::vector<Pair>>;
 
 struct BatchedMap {
-  int pixels = 0, channels = 0;  // channels filled up
+  int height = 0, width = 0, channels = 0;  // channels filled up
 
-  int64_t row_size() const { return int64_t{pixels} * channels; }
+  int pixels() const { return height * width; }
+  int64_t row_size() const { return int64_t{pixels()} * channels; }
 };
 
 struct BatchedStage {
@@ -58,15 +59,5 @@ struct BatchedPlan {
   std::vector<int> positions;  // of each weight in it, tensors in the order of parameters()
   std::vector<uint8_t> real;   // whether a position is that of a weight
 };
-
-/// Results in groups of `per_group` that read their items together: the items of each group, and
-/// its pairs as places among them.
-struct PairGroups {
-  int groups = 0, most_left = 0, most_right = 0;
-  std::vector<int> first;  // of each result, into pairs and local
-  std::vector<Pair> pairs, local;
-  std::vector<int> left, left_first, right, right_first;
-};
-PairGroups group_pairs(const PairLists& lists, int per_group);
 
 }  // namespace fedsmooth

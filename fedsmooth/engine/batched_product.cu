@@ -1,6 +1,7 @@
 #include "fedsmooth/engine/batched_product.h"
 
 #include "fedsmooth/engine/batched_values.cuh"
+#include "fedsmooth/engine/hopper_product.h"
 #include "fedsmooth/engine/matrix_tiles.cuh"
 
 namespace fedsmooth {
@@ -38,16 +39,24 @@ __device__ void finish_pair(const MapProduct& p, int client, int pixel, int row,
 }
 
 // A block computes kGroup pixels at 64 rows and 64 columns. For each piece of the depth it takes in
-// all pixels and taps of the group at once, so that a weight is read by one block alone. Two warps
-// work on a pixel, 32 rows each.
+// all pixels and taps of a chunk at once, so that a weight is read by few blocks. Two warps work on
+// a pixel, 32 rows each.
+template <bool kGradient, int kDepth>
+struct ItemTiles {
+  static constexpr int kLeftPitch = kDepth + kPad;
+  // A tap's weights lie as [depth, columns], for a gradient as [columns, depth].
+  static constexpr int kRightRows = kGradient ? kColumns : kDepth;
+  static constexpr int kRightColumns = kGradient ? kDepth : kColumns;
+  static constexpr int kRightPitch = kRightColumns + kPad;
+  static constexpr int kSize = kRows * kLeftPitch;  // room for either
+  static_assert(kSize >= kRightRows * kRightPitch);
+};
+
 template <bool kGradient, int kGroup, int kDepth, int kStages>
 __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
+  using Tiles = ItemTiles<kGradient, kDepth>;
   constexpr int kThreads = kGroup * 64;
-  constexpr int kLeftPitch = kDepth + kPad, kLeftTile = kRows * kLeftPitch;
-  // A tap's weights lie as [depth, columns], for a gradient as [columns, depth].
-  constexpr int kTileRows = kGradient ? kColumns : kDepth;
-  constexpr int kTileColumns = kGradient ? kDepth : kColumns;
-  constexpr int kRightPitch = kTileColumns + kPad, kRightTile = kTileRows * kRightPitch;
+  constexpr int kLeftPitch = Tiles::kLeftPitch, kRightPitch = Tiles::kRightPitch;
   extern __shared__ bf16 shared[];
   const DevicePairs& pairs = p.pairs;
   const int client = blockIdx.z, group = blockIdx.y;
@@ -55,12 +64,10 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
   const int row0 = blockIdx.x / column_tiles * kRows;
   const int column0 = blockIdx.x % column_tiles * kColumns;
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
-  const int stage_size = pairs.most_left * kLeftTile + pairs.most_right * kRightTile;
-  const int* lefts = pairs.left + pairs.left_first[group];
-  const int* rights = pairs.right + pairs.right_first[group];
-  const int left_count = pairs.left_first[group + 1] - pairs.left_first[group];
-  const int right_count = pairs.right_first[group + 1] - pairs.right_first[group];
-  const int pieces = (p.depth + kDepth - 1) / kDepth;
+  const int stage_size = pairs.most_items * Tiles::kSize;
+  const int chunk0 = pairs.chunk_first[group];
+  const int depth_pieces = (p.depth + kDepth - 1) / kDepth;
+  const int pieces = (pairs.chunk_first[group + 1] - chunk0) * depth_pieces;
   const int row_stride = kGradient ? p.depth : p.columns;
   const bf16* left = static_cast<const bf16*>(p.left) +
                      static_cast<int64_t>(client) * p.left_pixels * p.rows * p.depth;
@@ -68,38 +75,39 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
 
   const auto load = [&](int piece) {
     if (piece < pieces) {
+      const int chunk = chunk0 + piece / depth_pieces, depth0 = piece % depth_pieces * kDepth;
+      const int* items = pairs.items + pairs.item_first[chunk];
+      const int lefts = pairs.lefts[chunk];
+      const int rights = pairs.item_first[chunk + 1] - pairs.item_first[chunk] - lefts;
       bf16* to_left = shared + piece % kStages * stage_size;
-      bf16* to_right = to_left + pairs.most_left * kLeftTile;
-      const int depth0 = piece * kDepth;
+      bf16* to_right = to_left + lefts * Tiles::kSize;
       constexpr int kLeftVectors = kRows * kDepth / 8;
-      for (int i = thread; i < left_count * kLeftVectors; i += kThreads) {
+      for (int i = thread; i < lefts * kLeftVectors; i += kThreads) {
         const int item = i / kLeftVectors, row = i % kLeftVectors / (kDepth / 8);
         const int d = i % (kDepth / 8) * 8;
         const bool real = depth0 + d < p.depth;
         const bf16* from =
-            left + (static_cast<int64_t>(lefts[item]) * p.rows + row0 + row) * p.depth;
-        copy_async(to_left + item * kLeftTile + row * kLeftPitch + d,
+            left + (static_cast<int64_t>(items[item]) * p.rows + row0 + row) * p.depth;
+        copy_async(to_left + item * Tiles::kSize + row * kLeftPitch + d,
                    from + (real ? depth0 + d : 0), real);
       }
-      constexpr int kRightVectors = kTileRows * kTileColumns / 8;
-      for (int i = thread; i < right_count * kRightVectors; i += kThreads) {
-        const int item = i / kRightVectors, r = i % kRightVectors / (kTileColumns / 8);
-        const int c = i % (kTileColumns / 8) * 8;
+      constexpr int kRightVectors = Tiles::kRightRows * Tiles::kRightColumns / 8;
+      for (int i = thread; i < rights * kRightVectors; i += kThreads) {
+        const int item = i / kRightVectors, r = i % kRightVectors / (Tiles::kRightColumns / 8);
+        const int c = i % (Tiles::kRightColumns / 8) * 8;
         const int row = (kGradient ? column0 : depth0) + r;
         const int column = (kGradient ? depth0 : column0) + c;
         const bool real =
             row < (kGradient ? p.columns : p.depth) && column < (kGradient ? p.depth : p.columns);
-        const bf16* from = right + static_cast<int64_t>(rights[item]) * p.depth * p.columns;
-        copy_async(to_right + item * kRightTile + r * kRightPitch + c,
+        const bf16* from = right + static_cast<int64_t>(items[lefts + item]) * p.depth * p.columns;
+        copy_async(to_right + item * Tiles::kSize + r * kRightPitch + c,
                    from + (real ? row * row_stride + column : 0), real);
       }
     }
     commit_copies();
   };
 
-  const int result = group * kGroup + warp / 2, warp_row = warp % 2 * 32;
-  const bool works = result < pairs.results;
-  const int first = works ? pairs.first[result] : 0, last = works ? pairs.first[result + 1] : 0;
+  const int own = warp / 2, warp_row = warp % 2 * 32;  // of the group's results
   float sums[2][8][4] = {};
 #pragma unroll
   for (int piece = 0; piece < kStages - 1; ++piece) load(piece);
@@ -107,13 +115,13 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
     wait_for_copies<kStages - 2>();
     __syncthreads();
     load(piece + kStages - 1);
-    const bf16* from_left = shared + piece % kStages * stage_size;
-    const bf16* from_right = from_left + pairs.most_left * kLeftTile;
-    for (int i = first; i < last; ++i) {
-      const int2 pair = pairs.local[i];
-      const uint32_t a = shared_address(from_left + pair.x * kLeftTile +
+    const bf16* items = shared + piece % kStages * stage_size;
+    const int* first = pairs.place_first + (chunk0 + piece / depth_pieces) * kGroup + own;
+    for (int i = first[0]; i < first[1]; ++i) {
+      const int2 place = pairs.places[i];
+      const uint32_t a = shared_address(items + place.x * Tiles::kSize +
                                         (warp_row + lane % 16) * kLeftPitch + lane / 16 * 8);
-      const bf16* tap = from_right + pair.y * kRightTile;
+      const bf16* tap = items + place.y * Tiles::kSize;
       const uint32_t b = shared_address(kGradient ? tap + (lane / 16 * 8 + lane % 8) * kRightPitch +
                                                         lane / 8 % 2 * 8
                                                   : tap + lane % 16 * kRightPitch + lane / 16 * 8);
@@ -138,7 +146,8 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
       }
     }
   }
-  if (!works) return;
+  if (group * kGroup + own >= pairs.results) return;
+  const int result = pairs.order[group * kGroup + own];
 #pragma unroll
   for (int m = 0; m < 2; ++m) {
 #pragma unroll
@@ -204,41 +213,52 @@ __global__ void __launch_bounds__(256) multiply_float(MapProduct p) {
 }
 
 // Depth of a piece and pieces in flight: the fastest of those tried on an H200.
-constexpr int depth_of(bool gradient, int per_group) {
-  return gradient && per_group == 4 ? 32 : 16;
+constexpr int depth_of(bool gradient, int group) { return gradient && group == 4 ? 32 : 16; }
+constexpr int stages_of(bool gradient, int group) { return !gradient && group == 4 ? 3 : 2; }
+
+constexpr int item_bytes(bool gradient, int group) {
+  return kRows * (depth_of(gradient, group) + kPad) * static_cast<int>(sizeof(bf16));
 }
-constexpr int stages_of(bool gradient, int per_group) {
-  return !gradient && per_group == 4 ? 3 : 2;
+
+struct Device {
+  bool hopper = false;
+  int shared_memory = 0;  // that a block can have
+};
+
+const Device& this_device() {
+  static const Device device = [] {
+    int number = 0, major = 0, minor = 0, bytes = 48 * 1024;
+    cudaGetDevice(&number);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, number);
+    return Device{major == 9 && minor == 0, bytes};
+  }();
+  return device;
 }
 
 template <bool kGradient, int kGroup>
 cudaError_t launch_bf16(const MapProduct& p, cudaStream_t stream) {
   constexpr int kDepth = depth_of(kGradient, kGroup), kStages = stages_of(kGradient, kGroup);
   const auto kernel = multiply_bf16<kGradient, kGroup, kDepth, kStages>;
-  const int bytes = shared_memory(kGradient, kGroup, p.pairs.most_left, p.pairs.most_right);
   // Several layers share a kernel: allow as much as any of them may ask for.
-  int device = 0, most = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status != cudaSuccess) return status;
-  status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (status != cudaSuccess) return status;
-  status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  const cudaError_t status = cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, this_device().shared_memory);
   if (status != cudaSuccess) return status;
   const dim3 grid(p.rows / kRows * ((p.columns + kColumns - 1) / kColumns), p.pairs.groups,
                   p.clients);
+  const int bytes = kStages * p.pairs.most_items * item_bytes(kGradient, kGroup);
   kernel<<<grid, kGroup * 64, bytes, stream>>>(p);
   return cudaGetLastError();
 }
 
 template <bool kGradient>
 cudaError_t launch_group(const MapProduct& p, cudaStream_t stream) {
-  switch (p.pairs.per_group) {
+  switch (p.pairs.tiling.results) {
     case 8:
       return launch_bf16<kGradient, 8>(p, stream);
     case 4:
       return launch_bf16<kGradient, 4>(p, stream);
-    case 2:
-      return launch_bf16<kGradient, 2>(p, stream);
     default:
       return launch_bf16<kGradient, 1>(p, stream);
   }
@@ -246,15 +266,26 @@ cudaError_t launch_group(const MapProduct& p, cudaStream_t stream) {
 
 }  // namespace
 
-int shared_memory(bool gradient, int per_group, int most_left, int most_right) {
-  const int depth = depth_of(gradient, per_group), stages = stages_of(gradient, per_group);
-  const int left = kRows * (depth + kPad);
-  const int right = gradient ? kColumns * (depth + kPad) : depth * (kColumns + kPad);
-  return stages * (most_left * left + most_right * right) * static_cast<int>(sizeof(bf16));
+Tiling portable_tiling(Side side, int results) {
+  const bool gradient = side == Side::kMapGradient;
+  const int group = results > 4 ? 8 : results > 1 ? 4 : 1;
+  const int depth = depth_of(gradient, group), stages = stages_of(gradient, group);
+  return {false, group, depth, stages,
+          this_device().shared_memory / stages / item_bytes(gradient, group)};
+}
+
+Tiling choose_tiling(Side side, int results, [[maybe_unused]] int pairs) {
+#ifdef FEDSMOOTH_HOPPER
+  if (this_device().hopper) return hopper_tiling(side, results, pairs);
+#endif
+  return portable_tiling(side, results);
 }
 
 cudaError_t multiply_maps(Precision precision, const MapProduct& p, cudaStream_t stream) {
   if (precision == Precision::kBfloat16) {
+#ifdef FEDSMOOTH_HOPPER
+    if (p.pairs.tiling.hopper) return multiply_maps_hopper(p, stream);
+#endif
     return p.gradient ? launch_group<true>(p, stream) : launch_group<false>(p, stream);
   }
   const dim3 grid(p.rows / kRows * ((p.columns + kColumns - 1) / kColumns), p.pairs.results,

@@ -16,17 +16,36 @@ enum class Precision {
   kFloat32,
 };
 
-/// Pair lists on the device. Results are worked on in groups, which share the items they read.
+/// What a layer's pairs are summed up to.
+enum class Side { kForward, kMapGradient, kWeightGradient };
+
+/// How a block of threads goes about its sums.
+struct Tiling {
+  bool hopper = false;  // by hopper_product.cu
+  int results = 1;      // of a block, 64 x 64 values each
+  int depth = 16;       // of a piece of the sums
+  int stages = 2;       // pieces in shared memory
+  int items = 2;        // tiles of a piece, at most
+};
+
+/// The best tiling known for `results` with so many pairs together, on this GPU.
+Tiling choose_tiling(Side side, int results, int pairs);
+/// One that every GPU has.
+Tiling portable_tiling(Side side, int results);
+
+/// Pair lists on the device: as they are, and as PairGroups for the tiling.
 struct DevicePairs {
   int results = 0;
   const int* first = nullptr;  // [results + 1], into pairs
   const int2* pairs = nullptr;
 
-  int groups = 0, per_group = 0;
-  int most_left = 0, most_right = 0;                   // items that a group reads
-  const int *left = nullptr, *left_first = nullptr;    // [groups + 1]
-  const int *right = nullptr, *right_first = nullptr;  // [groups + 1]
-  const int2* local = nullptr;                         // pairs as places in these lists
+  Tiling tiling;
+  int groups = 0, most_items = 0;
+  const int* order = nullptr;
+  const int* chunk_first = nullptr;
+  const int *items = nullptr, *item_first = nullptr, *lefts = nullptr;
+  const int2* places = nullptr;
+  const int* place_first = nullptr;
 };
 
 /// What may differ between the clients of a wave.
@@ -48,7 +67,7 @@ struct MapProduct {
   const void* kernel = nullptr;
   int64_t kernel_client = 0;  // from one client's kernel to the next
   DevicePairs pairs;
-  int left_pixels = 0;
+  int left_pixels = 0, taps = 0;
   void* out = nullptr;         // in the working precision
   float* out_float = nullptr;  // instead, if set
   const float* bias = nullptr;
@@ -57,8 +76,5 @@ struct MapProduct {
   const void* mask = nullptr;
 };
 cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
-
-/// Bytes of shared memory that groups of so many results (8, 4, 2 or 1) take.
-int shared_memory(bool gradient, int per_group, int most_left, int most_right);
 
 }  // namespace fedsmooth

@@ -1,33 +1,11 @@
 #include "fedsmooth/engine/batched_weights.h"
 
-#include "fedsmooth/engine/batched_values.cuh"
+#include "fedsmooth/engine/hopper_product.h"
 #include "fedsmooth/engine/matrix_tiles.cuh"
+#include "fedsmooth/engine/sgd_step.cuh"
 
 namespace fedsmooth {
 namespace {
-
-// SGD as in PyTorch, on four weights at once.
-template <typename T>
-__device__ void step_four(const WeightUpdate& u, const ClientSettings& s, int64_t at, int64_t local,
-                          const float (&gradient)[4]) {
-  float w[4], v[4];
-  *reinterpret_cast<float4*>(w) = *reinterpret_cast<const float4*>(u.weights + at);
-  *reinterpret_cast<float4*>(v) = *reinterpret_cast<const float4*>(u.velocity + at);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float g = u.real == nullptr || u.real[local + i] ? gradient[i] : 0.0f;
-    v[i] = s.momentum * v[i] + (g + s.weight_decay * w[i]);
-    w[i] -= s.learning_rate * v[i];
-  }
-  *reinterpret_cast<float4*>(u.weights + at) = *reinterpret_cast<const float4*>(w);
-  *reinterpret_cast<float4*>(u.velocity + at) = *reinterpret_cast<const float4*>(v);
-  if constexpr (sizeof(T) == 2) {
-    const __nv_bfloat162 low = __floats2bfloat162_rn(w[0], w[1]);
-    const __nv_bfloat162 high = __floats2bfloat162_rn(w[2], w[3]);
-    *reinterpret_cast<uint2*>(static_cast<T*>(u.working) + at) =
-        make_uint2(reinterpret_cast<const uint32_t&>(low), reinterpret_cast<const uint32_t&>(high));
-  }
-}
 
 // A finished tile of sums [64, 64], `pitch` floats a row, as a step.
 template <typename T, int kBlock>
@@ -40,9 +18,10 @@ __device__ void step_tile(const WeightUpdate& u, int client, int tap, int channe
     if (channel0 + r >= u.in_channels || column0 + c >= u.out_channels) continue;
     const int64_t local =
         (static_cast<int64_t>(tap) * u.in_channels + channel0 + r) * u.out_channels + column0 + c;
-    float gradient[4];
-    *reinterpret_cast<float4*>(gradient) = *reinterpret_cast<const float4*>(sums + r * pitch + c);
-    step_four<T>(u, s, client * u.client_size + local, local, gradient);
+    const int64_t client_at = client * u.client_size;
+    const Four gradient = *reinterpret_cast<const Four*>(sums + r * pitch + c);
+    step_four<T>(u, s, client_at, local, gradient, load_four(u.weights + client_at + local),
+                 load_four(u.velocity + client_at + local));
   }
 }
 
@@ -257,6 +236,11 @@ __global__ void gather_kernel(WeightSum s) {
 }  // namespace
 
 cudaError_t update_kernel(Precision precision, const WeightUpdate& u, cudaStream_t stream) {
+#ifdef FEDSMOOTH_HOPPER
+  if (precision == Precision::kBfloat16 && u.pairs.tiling.hopper) {
+    return update_kernel_hopper(u, stream);
+  }
+#endif
   const dim3 grid(
       (u.in_channels + kRows - 1) / kRows * ((u.out_channels + kColumns - 1) / kColumns),
       u.pairs.results, u.clients);

@@ -2,6 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <numeric>
+
+#include "fedsmooth/engine/pair_groups.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -13,49 +17,55 @@ std::vector<int2> to_int2(const std::vector<Pair>& pairs) {
 
 }  // namespace
 
-int largest_shared_memory() {
-  int device = 0, bytes = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-             "cudaDeviceGetAttribute");
-  return bytes;
-}
-
-PairTable::PairTable(const PairLists& lists, bool gradient) {
-  PairGroups groups;
-  int per_group = lists.size() <= 4 ? static_cast<int>(lists.size()) : 8;
-  if (per_group == 3) per_group = 4;
-  for (;; per_group /= 2) {
-    groups = group_pairs(lists, per_group);
-    const int bytes = shared_memory(gradient, per_group, groups.most_left, groups.most_right);
-    if (bytes <= largest_shared_memory() || per_group == 1) break;
+PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, const Tiling& tiling) {
+  std::vector<int> first;
+  std::vector<Pair> pairs;
+  for (const std::vector<Pair>& list : lists) {
+    first.push_back(static_cast<int>(pairs.size()));
+    pairs.insert(pairs.end(), list.begin(), list.end());
   }
-  first_ = DeviceArray<int>(groups.first);
-  pairs_ = DeviceArray<int2>(to_int2(groups.pairs));
-  local_ = DeviceArray<int2>(to_int2(groups.local));
-  left_ = DeviceArray<int>(groups.left);
-  left_first_ = DeviceArray<int>(groups.left_first);
-  right_ = DeviceArray<int>(groups.right);
-  right_first_ = DeviceArray<int>(groups.right_first);
-  view_ = {static_cast<int>(lists.size()),
-           first_.data(),
-           pairs_.data(),
-           groups.groups,
-           per_group,
-           groups.most_left,
-           groups.most_right,
-           left_.data(),
-           left_first_.data(),
-           right_.data(),
-           right_first_.data(),
-           local_.data()};
+  first.push_back(static_cast<int>(pairs.size()));
+  const PairGroups groups = group_pairs(lists, order, tiling.results, tiling.items);
+  first_ = DeviceArray<int>(first);
+  pairs_ = DeviceArray<int2>(to_int2(pairs));
+  order_ = DeviceArray<int>(groups.order);
+  chunk_first_ = DeviceArray<int>(groups.chunk_first);
+  items_ = DeviceArray<int>(groups.items);
+  item_first_ = DeviceArray<int>(groups.item_first);
+  lefts_ = DeviceArray<int>(groups.lefts);
+  places_ = DeviceArray<int2>(to_int2(groups.places));
+  place_first_ = DeviceArray<int>(groups.place_first);
+  view_.results = static_cast<int>(lists.size());
+  view_.first = first_.data();
+  view_.pairs = pairs_.data();
+  view_.tiling = tiling;
+  view_.groups = groups.groups;
+  view_.most_items = groups.most_items;
+  view_.order = order_.data();
+  view_.chunk_first = chunk_first_.data();
+  view_.items = items_.data();
+  view_.item_first = item_first_.data();
+  view_.lefts = lefts_.data();
+  view_.places = places_.data();
+  view_.place_first = place_first_.data();
 }
 
 DevicePlan::DevicePlan(const Network& network) : plan(network) {
+  const auto table = [](Side side, const PairLists& lists, const std::vector<int>& order) {
+    size_t pairs = 0;
+    for (const auto& list : lists) pairs += list.size();
+    const auto results = static_cast<int>(lists.size());
+    return PairTable(lists, order, choose_tiling(side, results, static_cast<int>(pairs)));
+  };
   for (const BatchedStage& stage : plan.stages) {
-    by_output.emplace_back(stage.by_output, false);
-    by_input.emplace_back(stage.by_input, true);
-    by_tap.emplace_back(stage.by_tap, false);
+    const auto squares = [](const BatchedMap& map) {
+      return order_by_squares(map.height, map.width);
+    };
+    std::vector<int> taps(stage.by_tap.size());
+    std::iota(taps.begin(), taps.end(), 0);
+    by_output.push_back(table(Side::kForward, stage.by_output, squares(stage.out)));
+    by_input.push_back(table(Side::kMapGradient, stage.by_input, squares(stage.in)));
+    by_tap.push_back(table(Side::kWeightGradient, stage.by_tap, taps));
   }
   const BatchedMap& map = plan.stages.front().in;
   std::vector<int> from(map.row_size(), -1);

@@ -10,19 +10,17 @@
 
 namespace fedsmooth {
 
-/// Bytes that a block of threads can have.
-int largest_shared_memory();
-
-/// Pair lists on the device, with the groups that suit them best.
+/// Pair lists on the device.
 class PairTable {
  public:
-  PairTable(const PairLists& lists, bool gradient);
+  /// `order` of the results says which to compute together.
+  PairTable(const PairLists& lists, const std::vector<int>& order, const Tiling& tiling);
 
   const DevicePairs& view() const { return view_; }
 
  private:
-  DeviceArray<int> first_, left_, left_first_, right_, right_first_;
-  DeviceArray<int2> pairs_, local_;
+  DeviceArray<int> first_, order_, chunk_first_, items_, item_first_, lefts_, place_first_;
+  DeviceArray<int2> pairs_, places_;
   DevicePairs view_;
 };
 

@@ -5,6 +5,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/batched_executor.h"
+#include "fedsmooth/engine/batched_plan.h"
 #include "fedsmooth/engine/batched_steps.h"
 #endif
 
@@ -21,7 +22,7 @@ std::string missing_for_gpu([[maybe_unused]] const Network& network) {
   if (find_kernels() != cudaSuccess) {
     return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
   }
-  if (!BatchedExecutor::supports(network)) {
+  if (!BatchedPlan::supports(network)) {
     return fmt::format("network {} has layers that the GPU engine cannot run", network.name);
   }
   return {};

@@ -48,7 +48,7 @@ void Wave::enqueue_attack() {
     attack.x_adv = x_adv_.data();
     attack.map_gradient = stochastic ? input_gradient_.data() : nullptr;
     attack.source = device_.source.data();
-    attack.pixels = map.pixels;
+    attack.pixels = map.pixels();
     attack.map_channels = map.channels;
     attack.scale = device_.scale.data();
     attack.noise = noise_.data();
@@ -67,13 +67,14 @@ void Wave::enqueue_forward(const float* noise) {
   const BatchedMap& map = plan.stages.front().in;
   check_cuda(make_input(precision_, shape_,
                         {x_adv_.data(), noise, device_.source.data(), device_.mean.data(),
-                         device_.scale.data(), map.pixels, map.channels, input_.data()},
+                         device_.scale.data(), map.pixels(), map.channels, input_.data()},
                         stream_),
              "make_input");
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const BatchedStage& stage = plan.stages[i];
     if (stage.is_pool) {
-      Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels, stage.out.pixels};
+      Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels(),
+                stage.out.pixels()};
       p.windows = device_.by_output[i].view();
       p.x = stage_input(i);
       p.y = maps_[i].data();
@@ -86,7 +87,8 @@ void Wave::enqueue_forward(const float* noise) {
     p.depth = stage.in.channels;
     p.columns = stage.out.channels;
     p.left = stage_input(i);
-    p.left_pixels = stage.in.pixels;
+    p.left_pixels = stage.in.pixels();
+    p.taps = stage.taps;
     p.kernel = kernel(stage);
     p.kernel_client = p.bias_client = plan.size;
     p.pairs = device_.by_output[i].view();
@@ -113,7 +115,8 @@ void Wave::enqueue_stage_gradient(size_t i, void* out) {
   const BatchedPlan& plan = device_.plan;
   const BatchedStage& stage = plan.stages[i];
   if (stage.is_pool) {
-    Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels, stage.out.pixels};
+    Pooling p{shape_.clients, shape_.rows, stage.in.channels, stage.in.pixels(),
+              stage.out.pixels()};
     p.windows = device_.by_output[i].view();
     p.windows_of = device_.by_input[i].view();
     p.relu = stage.relu;
@@ -131,7 +134,8 @@ void Wave::enqueue_stage_gradient(size_t i, void* out) {
   p.depth = stage.out.channels;
   p.columns = stage.in.channels;
   p.left = gradients_[i].data();
-  p.left_pixels = stage.out.pixels;
+  p.left_pixels = stage.out.pixels();
+  p.taps = stage.taps;
   p.kernel = kernel(stage);
   p.kernel_client = plan.size;
   p.pairs = device_.by_input[i].view();
@@ -159,8 +163,8 @@ void Wave::enqueue_update() {
     u.rows = shape_.rows;
     u.in_channels = stage.in.channels;
     u.out_channels = stage.out.channels;
-    u.in_pixels = stage.in.pixels;
-    u.out_pixels = stage.out.pixels;
+    u.in_pixels = stage.in.pixels();
+    u.out_pixels = stage.out.pixels();
     u.x = stage_input(i);
     u.dy = gradients_[i].data();
     u.pairs = device_.by_tap[i].view();
@@ -173,7 +177,7 @@ void Wave::enqueue_update() {
     check_cuda(update_kernel(precision_, u, stream_), "update_kernel");
     if (!stage.has_bias) continue;
     check_cuda(update_bias(precision_,
-                           {shape_.clients, shape_.rows, stage.out.channels, stage.out.pixels,
+                           {shape_.clients, shape_.rows, stage.out.channels, stage.out.pixels(),
                             gradients_[i].data(), weights_.data() + stage.bias,
                             velocity_.data() + stage.bias, plan.size, settings_.data()},
                            stream_),

@@ -180,15 +180,6 @@ TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
   }
 }
 
-TEST_F(BatchedExecutorTest, LeavesNetworksThatDoNotFitToTheCpu) {
-  EXPECT_TRUE(BatchedExecutor::supports(odd_network()));
-  Network wide = odd_network();
-  wide.layers = {wide.layers[0],
-                 {Layer::Kind::kConv, "a", 16, 5, 2, 2},
-                 {Layer::Kind::kLinear, "c", 10}};  // 256 pixels into one
-  EXPECT_FALSE(BatchedExecutor::supports(wide));
-}
-
 TEST_F(BatchedExecutorTest, ADivergingClientIsDropped) {
   LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
   task.local.learning_rate = 1e6;

@@ -34,7 +34,7 @@ Tensor run_plan(const BatchedPlan& plan, const Weights& weights, const Tensor& i
 
   const int64_t rows = images.size(0), area = plan.input[1] * plan.input[2];
   const BatchedMap& first = plan.stages.front().in;
-  Tensor x = at::zeros({first.pixels, rows, first.channels}, at::kDouble);
+  Tensor x = at::zeros({first.pixels(), rows, first.channels}, at::kDouble);
   const Tensor flat_images = images.flatten(1).to(at::kDouble);
   for (size_t i = 0; i < plan.pixel.size(); ++i) {
     if (plan.pixel[i] < 0) continue;
@@ -43,8 +43,8 @@ Tensor run_plan(const BatchedPlan& plan, const Weights& weights, const Tensor& i
         (flat_images.select(1, static_cast<int64_t>(i)) - plan.mean[c]) * plan.scale[c];
   }
   for (const BatchedStage& stage : plan.stages) {
-    Tensor y = at::zeros({stage.out.pixels, rows, stage.out.channels}, at::kDouble);
-    for (int o = 0; o < stage.out.pixels; ++o) {
+    Tensor y = at::zeros({stage.out.pixels(), rows, stage.out.channels}, at::kDouble);
+    for (int o = 0; o < stage.out.pixels(); ++o) {
       if (stage.is_pool) {
         y[o].fill_(-1e30);
         for (const Pair& pair : stage.by_output[o]) y[o] = at::maximum(y[o], x[pair.left]);
@@ -95,26 +95,6 @@ TEST_P(BatchedPlanCaseTest, ListsTheSamePairsThreeTimes) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, BatchedPlanCaseTest, testing::Values("alexnet", "small", "odd"),
                          [](const auto& info) { return info.param; });
-
-TEST(BatchedPlanTest, GroupsShareWhatTheyRead) {
-  const PairLists lists = {{{5, 1}, {7, 2}}, {{7, 1}}, {{2, 2}, {5, 0}}};
-  const PairGroups groups = group_pairs(lists, 2);
-  EXPECT_EQ(groups.groups, 2);
-  EXPECT_EQ(groups.most_left, 2);
-  EXPECT_EQ(groups.most_right, 2);
-  EXPECT_EQ(groups.left, (std::vector<int>{5, 7, 2, 5}));
-  EXPECT_EQ(groups.left_first, (std::vector<int>{0, 2, 4}));
-  EXPECT_EQ(groups.right, (std::vector<int>{1, 2, 2, 0}));
-  EXPECT_EQ(groups.first, (std::vector<int>{0, 2, 3, 5}));
-  for (size_t result = 0; result < lists.size(); ++result) {
-    for (int i = groups.first[result]; i < groups.first[result + 1]; ++i) {
-      const int group = static_cast<int>(result) / 2;
-      EXPECT_EQ(groups.left[groups.left_first[group] + groups.local[i].left], groups.pairs[i].left);
-      EXPECT_EQ(groups.right[groups.right_first[group] + groups.local[i].right],
-                groups.pairs[i].right);
-    }
-  }
-}
 
 TEST(BatchedPlanTest, LeavesOtherNetworksToTheCpu) {
   EXPECT_FALSE(BatchedPlan::supports(network_called("resnet20")));
