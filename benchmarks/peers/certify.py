@@ -8,7 +8,7 @@ import time
 import numpy as np
 import torch
 
-from alexnet import alexnet
+from networks import alexnet
 
 
 def count_votes(model, image, n, sigma, batch):

@@ -1,30 +1,42 @@
 #!/usr/bin/env python3
-"""A round of Fed-SmoothAdv as a PyTorch user writes it: clients one after another, each a copy of
-the model, SmoothAdv's attack, SGD, a weighted average at the end. Prints seconds per client step."""
+"""A round of federated training as a PyTorch user writes it: clients one after another, each a copy
+of the model, noise or SmoothAdv's attack or both, SGD, an average at the end. Model and data stay on
+the device. Prints seconds per client step."""
 import argparse
 import copy
 import json
-import time
 
 import torch
 from torch.nn import functional as F
 
-from alexnet import alexnet
+from clock import seconds
+from networks import alexnet
 
-SIGMA, EPSILON, M, ATTACK_STEPS = 0.25, 0.5, 2, 2
+METHODS = ("standard", "adversarial", "gaussian", "smoothadv")
+ESTIMATORS = ("stochastic", "one-point", "two-point")
+SIGMA, EPSILON, M, ATTACK_STEPS, BATCH = 0.25, 0.5, 2, 2, 30
+
+
+def add_noise(x, noise):
+    """M noisy copies of each image; without noise the images themselves."""
+    return x if noise is None else (x.unsqueeze(1) + noise).flatten(0, 1)
+
+
+def true_class_probability(model, x, y, noise):
+    p = model(add_noise(x, noise)).softmax(1).view(len(x), -1, 10)
+    return p.gather(2, y.view(-1, 1, 1).expand(-1, p.shape[1], 1)).squeeze(2)
 
 
 def attack_gradient(model, x_adv, y, noise, estimator):
-    batch = x_adv.shape[0]
     if estimator == "stochastic":
         x_adv = x_adv.detach().requires_grad_(True)
-        p = model((x_adv.unsqueeze(1) + noise).flatten(0, 1)).softmax(1).view(batch, M, -1).mean(1)
-        loss = -p.gather(1, y.unsqueeze(1)).clamp_min(1e-20).log().sum()
-        return torch.autograd.grad(loss, [x_adv])[0]
+        p = true_class_probability(model, x_adv, y, noise).mean(1)
+        return torch.autograd.grad(-p.clamp_min(1e-20).log().sum(), [x_adv])[0]
     with torch.no_grad():
-        p = model((x_adv.unsqueeze(1) + noise).flatten(0, 1)).softmax(1)
-        p = p.gather(1, y.repeat_interleave(M).unsqueeze(1)).view(batch, M, 1, 1, 1)
-        return -(p * noise).mean(1)
+        p = true_class_probability(model, x_adv, y, noise)
+        if estimator == "two-point":
+            p = p - true_class_probability(model, x_adv, y, None)
+        return -(p.view(len(x_adv), M, 1, 1, 1) * noise).mean(1)
 
 
 def smooth_adv(model, x, y, noise, estimator):
@@ -39,35 +51,43 @@ def smooth_adv(model, x, y, noise, estimator):
 
 
 def augment(x):
+    """A crop with padding 4 and a flip per image, for the batch at once."""
+    batch, device = len(x), x.device
+    pixels = torch.arange(32, device=device)
+    rows, columns = torch.randint(0, 9, (2, batch, 1), device=device) + pixels
+    flip = torch.rand(batch, 1, device=device) < 0.5
+    columns = torch.where(flip, columns.flip(1), columns)
+    image = torch.arange(batch, device=device).view(-1, 1, 1, 1)
+    channel = torch.arange(3, device=device).view(-1, 1, 1)
     padded = F.pad(x, (4, 4, 4, 4))
-    out = torch.empty_like(x)
-    for i in range(x.shape[0]):
-        top, left = torch.randint(0, 9, (2,)).tolist()
-        crop = padded[i, :, top:top + 32, left:left + 32]
-        out[i] = crop.flip(-1) if torch.rand(()) < 0.5 else crop
-    return out
+    return padded[image, channel, rows.view(-1, 1, 32, 1), columns.view(-1, 1, 1, 32)]
 
 
-def local_train(model, images, labels, steps, batch, estimator):
+def local_train(model, images, labels, steps, method, estimator):
+    device = images.device
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
-    order = torch.cat([torch.randperm(len(images)) for _ in range(steps * batch // len(images) + 1)])
+    epochs = steps * BATCH // len(images) + 1
+    order = torch.cat([torch.randperm(len(images), device=device) for _ in range(epochs)])
     for i in range(steps):
-        chosen = order[i * batch:(i + 1) * batch]
+        chosen = order[i * BATCH:(i + 1) * BATCH]
         x, y = augment(images[chosen].float() / 255), labels[chosen]
-        noise = torch.randn(batch, M, 3, 32, 32) * SIGMA
-        x_adv = smooth_adv(model, x, y, noise, estimator)
-        loss = F.cross_entropy(model((x_adv.unsqueeze(1) + noise).flatten(0, 1)),
-                               y.repeat_interleave(M))
+        noise = None
+        if method in ("gaussian", "smoothadv"):
+            noise = torch.randn(BATCH, M, 3, 32, 32, device=device) * SIGMA
+        if method in ("adversarial", "smoothadv"):
+            x = smooth_adv(model, x, y, noise, estimator)
+        logits = model(add_noise(x, noise))
+        loss = F.cross_entropy(logits, y if noise is None else y.repeat_interleave(M))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
     return model.state_dict()
 
 
-def run_round(model, clients, steps, batch, estimator):
+def run_round(model, clients, steps, method, estimator):
     average = None
     for images, labels in clients:
-        weights = local_train(copy.deepcopy(model), images, labels, steps, batch, estimator)
+        weights = local_train(copy.deepcopy(model), images, labels, steps, method, estimator)
         share = 1 / len(clients)
         if average is None:
             average = {name: share * w for name, w in weights.items()}
@@ -78,23 +98,30 @@ def run_round(model, clients, steps, batch, estimator):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--estimator", default="stochastic")
+    parser.add_argument("--method", choices=METHODS, default="smoothadv")
+    parser.add_argument("--estimator", choices=ESTIMATORS, default="stochastic")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    model = alexnet()
-    clients = [(torch.randint(0, 256, (500, 3, 32, 32), dtype=torch.uint8),
-                torch.randint(0, 10, (500,))) for _ in range(options.clients)]
-    run_round(model, clients[:1], 3, 30, options.estimator)
-    start = time.perf_counter()
-    run_round(model, clients, options.steps, 30, options.estimator)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"torch": torch.__version__, "estimator": options.estimator,
-                      "seconds_per_client_step": seconds / options.clients / options.steps}))
+    torch.backends.cudnn.benchmark = True  # batches have one size
+    model = alexnet().to(options.device)
+    clients = [(torch.randint(0, 256, (500, 3, 32, 32), dtype=torch.uint8, device=options.device),
+                torch.randint(0, 10, (500,), device=options.device))
+               for _ in range(options.clients)]
+
+    def train(clients, steps):
+        run_round(model, clients, steps, options.method, options.estimator)
+
+    train(clients[:2], 3)
+    spent = seconds(lambda: train(clients, options.steps), options.device)
+    print(json.dumps({"torch": torch.__version__, "method": options.method,
+                      "estimator": options.estimator,
+                      "seconds_per_client_step": spent / options.clients / options.steps}))
 
 
 if __name__ == "__main__":
