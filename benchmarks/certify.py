@@ -1,16 +1,39 @@
 #!/usr/bin/env python3
-"""Our certifier and the plain PyTorch loop on the same AlexNet, image and cores, run alternately.
-Prints one line per run and the ratio of the medians last."""
+"""Our certifier and plain PyTorch loops on the same network, image and cores or GPU, run
+alternately. Prints one line per run and the medians last."""
 import argparse
 
 import side_by_side
+
+VOTES = 100 + 100_000  # n0 and n of a certificate
+
+
+def milliseconds(rate):
+    return f"{1e3 * VOTES / rate:,.1f}"
+
+
+def show(rate):
+    return f"{rate:,.0f} samples/s, {milliseconds(rate)} ms a certificate"
+
+
+def table(ours, peers):
+    rows = [["medians", "samples/s", "ms a certificate", "ratio"]]
+    for name, rate in [("fedsmooth", ours), *peers.items()]:
+        rows.append([name, f"{rate:,.0f}", milliseconds(rate), f"{ours / rate:.2f}"])
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     side_by_side.add_arguments(parser)
-    side_by_side.compare(parser.parse_args(), "certify", ["bench", "certify"], ["certify.py"],
-                         lambda result: result["samples_per_second"], "samples/s")
+    parser.add_argument("--model", choices=("alexnet", "resnet20", "resnet110"), default="alexnet")
+    options = parser.parse_args()
+    ours, peers = side_by_side.compare(
+        options, side_by_side.find_pythons(options),
+        ["bench", "certify", f"--model.name={options.model}"],
+        ["certify.py", "--model", options.model],
+        lambda result: result["samples_per_second"], show)
+    side_by_side.print_table(table(ours, peers))
 
 
 if __name__ == "__main__":
