@@ -3,6 +3,9 @@
 run alternately on the same cores or GPU. Prints one line per run; last, for each method, the medians
 and what follows from them for the paper's 150 rounds."""
 import argparse
+import pathlib
+import tempfile
+import time
 
 import side_by_side
 
@@ -53,18 +56,33 @@ def table(results):
     return rows
 
 
+def time_whole_run(options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "run"
+        start = time.perf_counter()
+        side_by_side.run([options.program, "train", "--out", out, "--quiet", "--device",
+                          options.device, "--threads", str(options.threads), *options.whole_run])
+        seconds = time.perf_counter() - start
+    print(f"fedsmooth train {' '.join(options.whole_run)}: {duration(seconds)}, everything included")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     side_by_side.add_arguments(parser)
-    parser.add_argument("--methods", nargs="+", choices=METHODS,
+    parser.add_argument("--methods", nargs="*", choices=METHODS,
                         help="all on a GPU, the paper's two on a CPU if left out")
+    parser.add_argument("--whole-run", nargs=argparse.REMAINDER, metavar="EXPERIMENT.toml",
+                        help="also time a whole `fedsmooth train`; last, as what follows goes to it")
     options = parser.parse_args()
     methods = options.methods
     if methods is None:
         methods = METHODS if options.device == "cuda" else OF_THE_PAPER
-    pythons = side_by_side.find_pythons(options)
+    pythons = side_by_side.find_pythons(options) if methods else []
     results = {name: compare(options, name, pythons) for name in methods}
-    side_by_side.print_table(table(results))
+    if results:
+        side_by_side.print_table(table(results))
+    if options.whole_run:
+        time_whole_run(options)
 
 
 if __name__ == "__main__":
