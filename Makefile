@@ -4,11 +4,13 @@
 #   make TORCH=auto ...      build against the LibTorch of the installed PyTorch instead of Debian's
 #   make TORCH=/path ...     build against the LibTorch there
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
+#   make bench DEVICE=cuda   compare on the GPU
 
 BUILD ?= build
 TORCH ?=
 PYTHON ?= python3
 PYTHONS ?=
+DEVICE ?= cpu
 FUZZ_RUNS ?= 10000
 
 ifeq ($(TORCH),auto)
@@ -63,8 +65,8 @@ format:
 
 bench: build
 	@$(BUILD)/micro_benchmarks
-	@benchmarks/certify.py --program $(BUILD)/fedsmooth $(PYTHONS:%=--python %)
-	@benchmarks/train.py --program $(BUILD)/fedsmooth $(PYTHONS:%=--python %)
+	@benchmarks/certify.py --program $(BUILD)/fedsmooth --device $(DEVICE) $(PYTHONS:%=--python %)
+	@benchmarks/train.py --program $(BUILD)/fedsmooth --device $(DEVICE) $(PYTHONS:%=--python %)
 
 fuzz: setup
 	@cmake --preset fuzz $(PREFIX) > /dev/null
