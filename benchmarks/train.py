@@ -71,8 +71,8 @@ def main():
     side_by_side.add_arguments(parser)
     parser.add_argument("--methods", nargs="*", choices=METHODS,
                         help="all on a GPU, the paper's two on a CPU if left out")
-    parser.add_argument("--whole-run", nargs=argparse.REMAINDER, metavar="EXPERIMENT.toml",
-                        help="also time a whole `fedsmooth train`; last, as what follows goes to it")
+    parser.add_argument("--whole-run", nargs=argparse.REMAINDER,
+                        help="EXPERIMENT.toml and options of `fedsmooth train`, which is timed too")
     options = parser.parse_args()
     methods = options.methods
     if methods is None:
