@@ -107,7 +107,7 @@ int bench_train(const Experiment& e, const Common& common) {
     // The first round only warms up; a GPU's work is captured for its number of steps.
     task.local.steps = t == 0 && on_cpu ? 1 : e.train.local.steps;
     const auto start = std::chrono::steady_clock::now();
-    chosen.executor->run(task, weights, cohort, t);
+    run_round(*chosen.executor, {task, weights, cohort, t});
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     const auto steps =
         static_cast<double>(cohort.clients.size()) * static_cast<double>(task.local.steps);

@@ -8,6 +8,38 @@
 #include "fedsmooth/engine/wave.h"
 
 namespace fedsmooth {
+namespace {
+
+bool share_waves(const LocalTask& a, const LocalTask& b) {
+  return &a.network == &b.network && a.data.images.is_same(b.data.images) && same_step(a, b);
+}
+
+// The rounds that share waves, as lists of their places.
+std::vector<std::vector<size_t>> group_rounds(const std::vector<Round>& rounds) {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return share_waves(rounds[group.front()].task, rounds[i].task);
+    });
+    if (found == groups.end()) {
+      groups.push_back({i});
+    } else {
+      found->push_back(i);
+    }
+  }
+  return groups;
+}
+
+// On the CPU: a comparison that is asked for to understand a run, not to make one.
+void compare_on_cpu(const Round& round, Telemetry& telemetry) {
+  const Forward forward = plain_forward(round.task.network);
+  for (size_t i = 0; i < round.cohort.clients.size(); ++i) {
+    compare_gradients(round.task, forward, round.global, round.cohort.clients[i],
+                      round.cohort.images[i], round.t, telemetry);
+  }
+}
+
+}  // namespace
 
 struct BatchedExecutor::State {
   Precision precision;
@@ -50,6 +82,30 @@ struct BatchedExecutor::State {
       }
     }
   }
+
+  // Clients follow each other through the waves, whichever rounds they are of.
+  void run(const std::vector<Round>& rounds, const std::vector<size_t>& together,
+           std::vector<RoundResult>& results) {
+    size_t clients = 0;
+    for (const size_t i : together) clients += rounds[i].cohort.clients.size();
+    prepare(rounds[together.front()].task, static_cast<int64_t>(clients));
+    const auto room = static_cast<size_t>(wave->clients());
+    std::vector<WavePart> parts;
+    size_t taken = 0;
+    for (const size_t i : together) {
+      const size_t all = rounds[i].cohort.clients.size();
+      for (size_t first = 0, count; first < all; first += count) {
+        count = std::min(room - taken, all - first);
+        parts.push_back({rounds[i], first, count, results[i]});
+        taken += count;
+        if (taken < room) continue;
+        wave->run(parts);
+        parts.clear();
+        taken = 0;
+      }
+    }
+    if (!parts.empty()) wave->run(parts);
+  }
 };
 
 BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
@@ -57,26 +113,17 @@ BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
 
 BatchedExecutor::~BatchedExecutor() = default;
 
-RoundResult BatchedExecutor::run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                                 int64_t t) {
-  const auto clients = static_cast<int64_t>(cohort.clients.size());
-  RoundResult result;
-  // On the CPU: a comparison that is asked for to understand a run, not to make one.
-  const Forward forward = plain_forward(task.network);
-  for (int64_t i = 0; i < clients; ++i) {
-    compare_gradients(task, forward, global, cohort.clients[i], cohort.images[i], t,
-                      result.telemetry);
-  }
+std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
+  std::vector<RoundResult> results(rounds.size());
+  for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
   try {
-    state_->prepare(task, clients);
-    for (int64_t first = 0; first < clients; first += state_->wave->clients()) {
-      const int64_t count = std::min<int64_t>(state_->wave->clients(), clients - first);
-      state_->wave->run(task, global, cohort, first, count, t, result);
+    for (const std::vector<size_t>& together : group_rounds(rounds)) {
+      state_->run(rounds, together, results);
     }
   } catch (const OutOfDeviceMemory&) {
     throw Error("the GPU has too little free memory for the data and one client; use --device=cpu");
   }
-  return result;
+  return results;
 }
 
 }  // namespace fedsmooth

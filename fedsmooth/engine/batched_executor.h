@@ -1,6 +1,7 @@
-// A round's clients all at once on a GPU. Weights are stacked for a wave of clients, and every
-// launch does the same layer of all of them; a local step is captured once as a CUDA graph and
-// replayed. Data stay on the device. A client's result does not depend on its wave.
+// Clients all at once on a GPU. Weights are stacked for a wave of clients, and every launch does
+// the same layer of all of them; a local step is captured once as a CUDA graph and replayed. Data
+// stay on the device. Rounds whose steps differ only in numbers (sigma, epsilon, learning rate,
+// seed) share their waves. A client's result does not depend on its wave.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,7 @@ class BatchedExecutor : public Executor {
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 
-  RoundResult run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                  int64_t t) override;
+  std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:
   struct State;

@@ -7,30 +7,49 @@
 
 namespace fedsmooth {
 
-RoundResult ThreadedExecutor::run(const LocalTask& task, const Weights& global,
-                                  const Cohort& cohort, int64_t t) {
-  RoundResult result;
+bool ThreadedExecutor::uses_lanes(const Network& network) const {
+  return !plain_ && LaneNetwork::supports(network);
+}
+
+std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds) {
+  std::vector<std::pair<size_t, size_t>> jobs;  // a round and a client of it
+  std::vector<Weights> starts;
   // Added up in the cohort's order below: doubles, unlike the fixed-point sums, depend on it.
-  std::vector<Telemetry> telemetry(cohort.clients.size());
-  const bool lanes = !plain_ && LaneNetwork::supports(task.network);
-  const Weights start = lanes ? lay_out_for_lanes(task.network, global) : global;
+  std::vector<std::vector<Telemetry>> telemetry;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    const Round& round = rounds[r];
+    const Network& network = round.task.network;
+    for (size_t i = 0; i < round.cohort.clients.size(); ++i) jobs.emplace_back(r, i);
+    starts.push_back(uses_lanes(network) ? lay_out_for_lanes(network, round.global) : round.global);
+    telemetry.emplace_back(round.cohort.clients.size());
+  }
+  std::vector<RoundResult> results(rounds.size());
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   workers_.run([&](int) {
-    const Forward forward = lanes ? differentiable(std::make_shared<LaneNetwork>(task.network))
-                                  : plain_forward(task.network);
-    FixedPointSum sum;
-    for (size_t i; (i = next.fetch_add(1)) < cohort.clients.size();) {
-      Update update = local_train(task, forward, start, cohort.clients[i], cohort.images[i], t);
-      const auto held = static_cast<double>(cohort.images[i].size());
-      const bool kept = sum.add(update.weights, held / static_cast<double>(cohort.total));
-      if (kept) telemetry[i] = update.telemetry;
+    std::vector<FixedPointSum> sums(rounds.size());
+    const Network* network = nullptr;
+    Forward forward;
+    for (size_t job; (job = next.fetch_add(1)) < jobs.size();) {
+      const auto [r, i] = jobs[job];
+      const Round& round = rounds[r];
+      const Cohort& cohort = round.cohort;
+      if (network != &round.task.network) {
+        network = &round.task.network;
+        forward = uses_lanes(*network) ? differentiable(std::make_shared<LaneNetwork>(*network))
+                                       : plain_forward(*network);
+      }
+      const Update update =
+          local_train(round.task, forward, starts[r], cohort.clients[i], cohort.images[i], round.t);
+      if (sums[r].add(update.weights, cohort.share(i))) telemetry[r][i] = update.telemetry;
     }
     const std::lock_guard lock(mutex);
-    result.sum.add(sum);
+    for (size_t r = 0; r < rounds.size(); ++r) results[r].sum.add(sums[r]);
   });
-  for (const Telemetry& one : telemetry) result.telemetry.add(one);
-  return result;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    for (const Telemetry& one : telemetry[r]) results[r].telemetry.add(one);
+  }
+  return results;
 }
 
 }  // namespace fedsmooth

@@ -1,6 +1,6 @@
-// A round's clients on all cores: each worker takes clients until there are none left, and adds
-// their weights to a sum of its own. Memory: one model and one sum per worker, whatever the cohort.
-// Layer lists go through LaneNetwork, others through LibTorch.
+// The clients of all rounds on all cores: each worker takes clients until there are none left, and
+// adds their weights to sums of its own. Memory: one model and a sum for each round per worker,
+// whatever the cohort. Layer lists go through LaneNetwork, others through LibTorch.
 #pragma once
 
 #include "fedsmooth/base/parallel.h"
@@ -13,10 +13,11 @@ class ThreadedExecutor : public Executor {
   /// Plain passes agree with the SerialExecutor to the bit; the others with each other, whatever
   /// the threads.
   explicit ThreadedExecutor(int threads, bool plain = false) : workers_(threads), plain_(plain) {}
-  RoundResult run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                  int64_t t) override;
+  std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:
+  bool uses_lanes(const Network& network) const;
+
   Workers workers_;
   bool plain_;
 };

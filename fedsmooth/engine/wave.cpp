@@ -18,7 +18,21 @@ auto steps_of(const LocalTask& task) {
                          task.local.steps, task.local.batch, task.local.passes, task.augment);
 }
 
+ClientSettings settings_of(const Round& round, int64_t k) {
+  const LocalTask& task = round.task;
+  return {make_key(task.seed, Purpose::kTraining, static_cast<uint64_t>(round.t)).value,
+          static_cast<uint32_t>(k),
+          static_cast<float>(task.smoothing.sigma),
+          static_cast<float>(task.attack.epsilon),
+          static_cast<float>(step_size(task.attack)),
+          static_cast<float>(task.local.learning_rate),
+          static_cast<float>(task.local.momentum),
+          static_cast<float>(task.local.weight_decay)};
+}
+
 }  // namespace
+
+bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
 
 Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data,
            Precision precision, int clients)
@@ -101,8 +115,6 @@ int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
          (1 << 20);
 }
 
-bool Wave::fits(const LocalTask& task) const { return steps_of(task) == steps_of(task_); }
-
 void Wave::capture() {
   cudaGraph_t graph = nullptr;
   check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
@@ -112,94 +124,124 @@ void Wave::capture() {
   cudaGraphDestroy(graph);
 }
 
-void Wave::load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                        size_t first, size_t count, int64_t t) {
-  const AttackOptions& attack = task.attack;
-  const auto round = static_cast<uint64_t>(t);
+void Wave::load_clients(const std::vector<WavePart>& parts) {
+  const int64_t taken = task_.local.steps * task_.local.batch;
   std::vector<ClientSettings> settings(shape_.clients);
-  std::vector<uint64_t> keys(shape_.clients, make_key(task.seed, Purpose::kAugment, round).value);
+  std::vector<uint64_t> keys(shape_.clients, 0);
   std::vector<int> chosen(chosen_.size(), 0);
   std::vector<double> shares(shape_.clients, 0.0);
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t k = cohort.clients[first + i];
-    const std::vector<int64_t>& images = cohort.images[first + i];
-    settings[i] = {make_key(task.seed, Purpose::kTraining, round).value,
-                   static_cast<uint32_t>(k),
-                   static_cast<float>(task.smoothing.sigma),
-                   static_cast<float>(attack.epsilon),
-                   static_cast<float>(step_size(attack)),
-                   static_cast<float>(task.local.learning_rate),
-                   static_cast<float>(task.local.momentum),
-                   static_cast<float>(task.local.weight_decay)};
-    const int64_t taken = task.local.steps * task.local.batch;
-    const auto order = shuffle_images(images, taken, task.seed, k, t);
-    std::copy(order.begin(), order.end(), chosen.begin() + static_cast<int64_t>(i) * taken);
-    shares[i] = static_cast<double>(images.size()) / static_cast<double>(cohort.total) *
-                FixedPointSum::kUnit;
+  int64_t place = 0;
+  for (const auto& [round, first, count, result] : parts) {
+    const LocalTask& task = round.task;
+    const Key augment = make_key(task.seed, Purpose::kAugment, static_cast<uint64_t>(round.t));
+    for (size_t i = first; i < first + count; ++i, ++place) {
+      const int64_t k = round.cohort.clients[i];
+      settings[place] = settings_of(round, k);
+      keys[place] = augment.value;
+      const auto order = shuffle_images(round.cohort.images[i], taken, task.seed, k, round.t);
+      std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
+      shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
+    }
   }
   settings_.upload(settings.data(), settings_.size(), stream_);
   augment_keys_.upload(keys.data(), augment_keys_.size(), stream_);
   chosen_.upload(chosen.data(), chosen_.size(), stream_);
   shares_.upload(shares.data(), shares_.size(), stream_);
+  step_.clear(stream_);
+  loss_.clear(stream_);
+  const std::vector<int> usable(shape_.clients, 1);
+  usable_.upload(usable.data(), usable_.size(), stream_);
+  place = 0;
+  for (const WavePart& part : parts) {
+    // Places that are left over get the last weights: they train too, if for nothing.
+    const bool last = &part == &parts.back();
+    const auto count = static_cast<int64_t>(part.count);
+    load_weights(part.round.global, place, last ? shape_.clients - place : count);
+    place += count;
+  }
+}
+
+// The same weights for clients [place, place + clients).
+void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
+  const int64_t begin = place * device_.plan.size;
   float* value = values_.data();
   for (const Tensor& w : global) {
     const Tensor dense = w.contiguous();
     value = std::copy_n(dense.data_ptr<float>(), dense.numel(), value);
   }
   global_.upload(values_.data(), global_.size(), stream_);
-  step_.clear(stream_);
-  loss_.clear(stream_);
-  const std::vector<int> usable(shape_.clients, 1);
-  usable_.upload(usable.data(), usable_.size(), stream_);
-  const BatchedPlan& plan = device_.plan;
-  check_cuda(spread_weights({shape_.clients, plan.size, global_.size(), global_.data(),
-                             device_.positions.data(), vector_.data(), weights_.data(),
-                             velocity_.data(), working_.data()},
-                            stream_),
-             "spread_weights");
-  check_cuda(cudaStreamSynchronize(stream_), "load_clients");
+  WeightSpread spread;
+  spread.clients = static_cast<int>(clients);
+  spread.size = device_.plan.size;
+  spread.count = global_.size();
+  spread.values = global_.data();
+  spread.positions = device_.positions.data();
+  spread.vector = vector_.data();
+  spread.weights = weights_.data() + begin;
+  spread.velocity = velocity_.data() + begin;
+  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * value_size_;
+  check_cuda(spread_weights(spread, stream_), "spread_weights");
+  // values_ serves the next part too.
+  check_cuda(cudaStreamSynchronize(stream_), "load_weights");
 }
 
-void Wave::add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
-                       RoundResult& result) {
-  const auto usable = usable_.download(stream_);
-  sum_.download(host_sum_.data(), stream_);
+void Wave::add_results(const std::vector<WavePart>& parts) {
   const auto loss = loss_.download(stream_);
   const auto before = before_.download(stream_), after = after_.download(stream_);
   const auto perturbation = perturbation_.download(stream_);
-  int64_t share = 0, dropped = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (!usable[i]) {
-      ++dropped;
-      continue;
+  int64_t place = 0;
+  for (const WavePart& part : parts) {
+    const std::vector<int> usable = add_sum(part, place);
+    const double epsilon = part.round.task.attack.epsilon;
+    for (size_t i = 0; i < part.count; ++i, ++place) {
+      if (!usable[i]) continue;
+      Telemetry telemetry;
+      telemetry.loss = loss[place];
+      telemetry.steps = task_.local.steps * task_.local.passes;
+      for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
+        const int64_t at = place * shape_.batch + b;
+        telemetry.add_attack(perturbation[at] / epsilon, before[at], after[at]);
+      }
+      part.result.telemetry.add(telemetry);
     }
-    share += std::llrint(static_cast<double>(cohort.images[first + i].size()) /
-                         static_cast<double>(cohort.total) * FixedPointSum::kUnit);
-    Telemetry telemetry;
-    telemetry.loss = loss[i];
-    telemetry.steps = task.local.steps * task.local.passes;
-    for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
-      const size_t at = i * shape_.batch + b;
-      telemetry.add_attack(perturbation[at] / task.attack.epsilon, before[at], after[at]);
-    }
-    result.telemetry.add(telemetry);
   }
-  result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
 }
 
-void Wave::run(const LocalTask& task, const Weights& global, const Cohort& cohort, size_t first,
-               size_t count, int64_t t, RoundResult& result) {
-  load_clients(task, global, cohort, first, count, t);
-  for (int64_t i = 0; i < task.local.steps; ++i) {
+// The weights of a part, whose clients begin at `place`. Returns which of them were usable.
+std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
+  WeightSum sum;
+  sum.clients = static_cast<int>(part.count);
+  sum.size = device_.plan.size;
+  sum.count = sum_.size();
+  sum.weights = weights_.data() + place * sum.size;
+  sum.positions = device_.positions.data();
+  sum.scale = shares_.data() + place;
+  sum.largest = FixedPointSum::kLargest;
+  sum.usable = usable_.data() + place;
+  sum.sums = sums_.data();
+  sum.out = sum_.data();
+  check_cuda(sum_weights(sum, stream_), "sum_weights");
+  sum_.download(host_sum_.data(), stream_);
+  const std::vector<int> all = usable_.download(stream_);
+  std::vector<int> usable(all.begin() + place, all.begin() + place + sum.clients);
+  int64_t share = 0, dropped = 0;
+  for (size_t i = 0; i < part.count; ++i) {
+    if (usable[i]) {
+      share += std::llrint(part.round.cohort.share(part.first + i) * FixedPointSum::kUnit);
+    } else {
+      ++dropped;
+    }
+  }
+  part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
+  return usable;
+}
+
+void Wave::run(const std::vector<WavePart>& parts) {
+  load_clients(parts);
+  for (int64_t i = 0; i < task_.local.steps; ++i) {
     check_cuda(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
   }
-  check_cuda(sum_weights({static_cast<int>(count), device_.plan.size,
-                          static_cast<int64_t>(device_.plan.positions.size()), weights_.data(),
-                          device_.positions.data(), shares_.data(), FixedPointSum::kLargest,
-                          usable_.data(), sums_.data(), sum_.data()},
-                         stream_),
-             "sum_weights");
-  add_results(task, cohort, first, count, result);
+  add_results(parts);
 }
 
 }  // namespace fedsmooth

@@ -10,6 +10,16 @@
 
 namespace fedsmooth {
 
+/// Whether the local steps of two tasks differ only in numbers that lie on the device.
+bool same_step(const LocalTask& a, const LocalTask& b);
+
+/// Clients [first, first + count) of a round, side by side in a wave, and where their results go.
+struct WavePart {
+  const Round& round;
+  size_t first, count;
+  RoundResult& result;
+};
+
 /// One wave's clients: all that they hold on the device, and the graph of their local step.
 class Wave {
  public:
@@ -20,12 +30,10 @@ class Wave {
   Wave& operator=(const Wave&) = delete;
 
   int clients() const { return shape_.clients; }
-  /// Whether a task differs only in numbers that lie on the device.
-  bool fits(const LocalTask& task) const;
+  bool fits(const LocalTask& task) const { return same_step(task, task_); }
 
-  /// Clients [first, first + count) of the cohort, at most clients().
-  void run(const LocalTask& task, const Weights& global, const Cohort& cohort, size_t first,
-           size_t count, int64_t t, RoundResult& result);
+  /// Trains clients that fit, at most clients() of them.
+  void run(const std::vector<WavePart>& parts);
 
   static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
                                   Precision precision);
@@ -42,10 +50,10 @@ class Wave {
   void enqueue_input_gradient();
   void enqueue_update();
   void enqueue_stage_gradient(size_t stage, void* out);
-  void load_clients(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                    size_t first, size_t count, int64_t t);
-  void add_results(const LocalTask& task, const Cohort& cohort, size_t first, size_t count,
-                   RoundResult& result);
+  void load_clients(const std::vector<WavePart>& parts);
+  void load_weights(const Weights& global, int64_t place, int64_t clients);
+  void add_results(const std::vector<WavePart>& parts);
+  std::vector<int> add_sum(const WavePart& part, int64_t place);
 
   const void* stage_input(size_t stage) const {
     return stage == 0 ? input_.data() : maps_[stage - 1].data();

@@ -38,6 +38,27 @@ void move_server(ServerState& state, Weights average, double momentum) {
   }
 }
 
+Round next_round(const Training& run) {
+  const int64_t t = run.state.round;
+  return {task_in_round(run.task, run.options, t), run.state.global,
+          sample_cohort(run.partition, run.options.clients_per_round, run.task.seed, t), t};
+}
+
+// The server's part of a round. False if the run ends here.
+bool end_round(const Training& run, const RoundResult& result) {
+  ServerState& state = run.state;
+  if (result.sum.kept_share() == 0) {
+    throw Error(
+        "round {}: every client's weights became infinite or too large; lower "
+        "train.local.learning_rate",
+        state.round + 1);
+  }
+  move_server(state, result.sum.average(state.global), run.options.server_momentum);
+  ++state.round;
+  const bool go_on = run.on_round(state, {state.round, result.sum.dropped(), result.telemetry});
+  return go_on && state.round < run.options.rounds;
+}
+
 }  // namespace
 
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t) {
@@ -52,19 +73,23 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
   return cohort;
 }
 
-RoundResult SerialExecutor::run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                                int64_t t) {
-  RoundResult result;
-  const Forward forward = plain_forward(task.network);
-  for (size_t i = 0; i < cohort.clients.size(); ++i) {
-    const Update update =
-        local_train(task, forward, global, cohort.clients[i], cohort.images[i], t);
-    const auto held = static_cast<double>(cohort.images[i].size());
-    if (result.sum.add(update.weights, held / static_cast<double>(cohort.total))) {
-      result.telemetry.add(update.telemetry);
+RoundResult run_round(Executor& executor, const Round& round) {
+  return std::move(executor.run({round}).front());
+}
+
+std::vector<RoundResult> SerialExecutor::run(const std::vector<Round>& rounds) {
+  std::vector<RoundResult> results;
+  for (const Round& round : rounds) {
+    RoundResult& result = results.emplace_back();
+    const Cohort& cohort = round.cohort;
+    const Forward forward = plain_forward(round.task.network);
+    for (size_t i = 0; i < cohort.clients.size(); ++i) {
+      const Update update = local_train(round.task, forward, round.global, cohort.clients[i],
+                                        cohort.images[i], round.t);
+      if (result.sum.add(update.weights, cohort.share(i))) result.telemetry.add(update.telemetry);
     }
   }
-  return result;
+  return results;
 }
 
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
@@ -78,21 +103,34 @@ LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t)
 }
 
 // Algorithm 1. The client's side is local_train() in client.cpp.
+std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& runs,
+                                                   Executor& executor) {
+  std::vector<std::exception_ptr> thrown(runs.size());
+  std::vector<size_t> going;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].state.round < runs[i].options.rounds) going.push_back(i);
+  }
+  while (!going.empty()) {
+    std::vector<Round> rounds;
+    for (const size_t i : going) rounds.push_back(next_round(runs[i]));
+    const std::vector<RoundResult> results = executor.run(rounds);
+    std::vector<size_t> still_going;
+    for (size_t j = 0; j < going.size(); ++j) {
+      try {
+        if (end_round(runs[going[j]], results[j])) still_going.push_back(going[j]);
+      } catch (...) {
+        thrown[going[j]] = std::current_exception();
+      }
+    }
+    going = std::move(still_going);
+  }
+  return thrown;
+}
+
 void train(const LocalTask& task, const TrainOptions& o, const Partition& partition,
            Executor& executor, ServerState& state, const OnRound& on_round) {
-  for (int64_t t = state.round; t < o.rounds; ++t) {
-    const Cohort cohort = sample_cohort(partition, o.clients_per_round, task.seed, t);
-    const RoundResult result = executor.run(task_in_round(task, o, t), state.global, cohort, t);
-    if (result.sum.kept_share() == 0) {
-      throw Error(
-          "round {}: every client's weights became infinite or too large; lower "
-          "train.local.learning_rate",
-          t + 1);
-    }
-    move_server(state, result.sum.average(state.global), o.server_momentum);
-    state.round = t + 1;
-    if (!on_round(state, {t + 1, result.sum.dropped(), result.telemetry})) return;
-  }
+  const auto thrown = train_side_by_side({{task, o, partition, state, on_round}}, executor);
+  if (thrown.front()) std::rethrow_exception(thrown.front());
 }
 
 void check_train_options(const TrainOptions& o, const AttackOptions& attack,

@@ -1,7 +1,9 @@
 // Algorithm 1 of the paper: Fed-SmoothAdv. How a round's clients are run is the Executor's
-// business.
+// business. Several runs can be trained side by side, which fills a machine for which one run's
+// cohort is too small.
 #pragma once
 
+#include <exception>
 #include <functional>
 
 #include "fedsmooth/federated/aggregate.h"
@@ -29,6 +31,19 @@ struct Cohort {
   std::vector<int64_t> clients;
   std::vector<std::vector<int64_t>> images;  // of each
   int64_t total = 0;
+
+  /// Of the i-th client in the average.
+  double share(size_t i) const {
+    return static_cast<double>(images[i].size()) / static_cast<double>(total);
+  }
+};
+
+/// Round t of a run, as its clients see it. The weights outlive it.
+struct Round {
+  LocalTask task;
+  const Weights& global;
+  Cohort cohort;
+  int64_t t = 0;
 };
 
 struct RoundResult {
@@ -36,22 +51,23 @@ struct RoundResult {
   Telemetry telemetry;  // of the clients that were kept
 };
 
-/// Runs one round's clients: the only seam between the algorithm and how it is executed.
+/// Runs the clients of rounds: the only seam between the algorithm and how it is executed.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// The cohort's weighted sum and telemetry. A client draws from streams of its own number, so the
-  /// result does not depend on who runs where.
-  virtual RoundResult run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                          int64_t t) = 0;
+  /// Each cohort's weighted sum and telemetry. A client draws from streams of its own number and
+  /// its run's seed, so the result does not depend on who runs where, nor on the other rounds.
+  virtual std::vector<RoundResult> run(const std::vector<Round>& rounds) = 0;
 };
+
+/// The result of one round.
+RoundResult run_round(Executor& executor, const Round& round);
 
 /// One client after another: the oracle for every faster executor.
 class SerialExecutor : public Executor {
  public:
-  RoundResult run(const LocalTask& task, const Weights& global, const Cohort& cohort,
-                  int64_t t) override;
+  std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 };
 
 /// What the server keeps from round to round.
@@ -72,6 +88,20 @@ using OnRound = std::function<bool(const ServerState&, const RoundReport&)>;
 
 /// S_t: `count` clients without replacement, and their images.
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t);
+
+/// One run. What is referred to outlives it.
+struct Training {
+  LocalTask task;
+  TrainOptions options;
+  const Partition& partition;
+  ServerState& state;
+  OnRound on_round;
+};
+
+/// Each run goes on from its state to its last round, all of them a round at a time. What a run
+/// throws, its on_round included, ends that run alone and is returned in its place; null: nothing.
+std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& runs,
+                                                   Executor& executor);
 
 /// Goes on from `state` to the last round. Every client dropped in a round is an Error.
 void train(const LocalTask& task, const TrainOptions& options, const Partition& partition,

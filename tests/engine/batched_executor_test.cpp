@@ -75,7 +75,7 @@ Weights start(const Network& network) { return initial_weights(network, Key{1});
 
 Weights round_of(Executor& executor, const LocalTask& task, int64_t clients) {
   const Weights global = start(task.network);
-  return executor.run(task, global, cohort_of(clients), 4).sum.average(global);
+  return run_round(executor, {task, global, cohort_of(clients), 4}).sum.average(global);
 }
 
 // Of the tensor that differs most: the difference over the movement.
@@ -118,8 +118,8 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
   SerialExecutor serial;
   BatchedExecutor batched(Precision::kFloat32);
   const Weights global = start(task.network);
-  const RoundResult expected = serial.run(task, global, cohort_of(5), 4);
-  const RoundResult found = batched.run(task, global, cohort_of(5), 4);
+  const RoundResult expected = run_round(serial, {task, global, cohort_of(5), 4});
+  const RoundResult found = run_round(batched, {task, global, cohort_of(5), 4});
   const Weights a = found.sum.average(global), b = expected.sum.average(global);
   EXPECT_LT(difference(a, b, global), GetParam().network == "alexnet" ? 5e-2 : 1e-4);
   EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
@@ -137,8 +137,8 @@ TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
   const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
   BatchedExecutor half(Precision::kBfloat16), full(Precision::kFloat32);
   const Weights global = start(task.network);
-  const RoundResult a = half.run(task, global, cohort_of(5), 4);
-  const RoundResult b = full.run(task, global, cohort_of(5), 4);
+  const RoundResult a = run_round(half, {task, global, cohort_of(5), 4});
+  const RoundResult b = run_round(full, {task, global, cohort_of(5), 4});
   EXPECT_NEAR(a.telemetry.mean_loss(), b.telemetry.mean_loss(), 2e-3);
   EXPECT_LT(difference(a.sum.average(global), b.sum.average(global), global), 0.35);
 }
@@ -152,6 +152,60 @@ TEST_P(BatchedExecutorCaseTest, WavesChangeNothing) {
     for (const int64_t wave : {1, 2, 7}) {
       BatchedExecutor waves(precision, wave);
       EXPECT_EQ(difference(round_of(waves, task, 9), expected, start(task.network)), 0) << wave;
+    }
+  }
+}
+
+// A round of a run of its own: sigma, epsilon, learning rate, seed and weights.
+struct OwnRound {
+  LocalTask task;
+  Weights global;
+  int64_t clients, t;
+
+  Round round() const { return {task, global, cohort_of(clients), t}; }
+};
+
+std::vector<OwnRound> mixed_rounds(LocalTask task) {
+  std::vector<OwnRound> rounds;
+  for (const int64_t i : {0, 1, 2, 3}) {
+    task.seed = 10 + i / 2;
+    task.smoothing.sigma = 0.12 * static_cast<double>(i + 1);
+    task.attack.epsilon = 1.0 / static_cast<double>(i + 1);
+    task.local.learning_rate = 0.02 * static_cast<double>(i + 1);
+    task.local.momentum = i == 1 ? 0.5 : 0.9;
+    task.local.weight_decay = i == 2 ? 1e-2 : 1e-4;
+    rounds.push_back({task, initial_weights(task.network, Key{5 + static_cast<uint64_t>(i)}),
+                      std::vector<int64_t>{1, 9, 1, 4}[i], 3 * i});
+  }
+  return rounds;
+}
+
+void expect_same_round(const RoundResult& a, const RoundResult& b, const Weights& global) {
+  EXPECT_EQ(difference(a.sum.average(global), b.sum.average(global), global), 0);
+  EXPECT_EQ(a.sum.kept_share(), b.sum.kept_share());
+  EXPECT_EQ(a.telemetry.steps, b.telemetry.steps);
+  EXPECT_EQ(a.telemetry.loss, b.telemetry.loss);
+  EXPECT_EQ(a.telemetry.perturbation, b.telemetry.perturbation);
+  EXPECT_EQ(a.telemetry.drop, b.telemetry.drop);
+}
+
+// Waves of 7 begin and end within rounds, those of 1 never hold two.
+TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
+  const std::vector<OwnRound> mixed =
+      mixed_rounds(task_for(GetParam().network, GetParam().method, GetParam().estimator));
+  std::vector<Round> rounds;
+  for (const OwnRound& one : mixed) rounds.push_back(one.round());
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    BatchedExecutor alone(precision);
+    std::vector<RoundResult> expected;
+    for (const Round& round : rounds) expected.push_back(run_round(alone, round));
+    for (const int64_t wave : {0, 1, 7}) {
+      BatchedExecutor executor(precision, wave);
+      const std::vector<RoundResult> found = executor.run(rounds);
+      for (size_t i = 0; i < rounds.size(); ++i) {
+        SCOPED_TRACE(testing::Message() << "wave " << wave << ", round " << i);
+        expect_same_round(found[i], expected[i], rounds[i].global);
+      }
     }
   }
 }
@@ -184,9 +238,42 @@ TEST_F(BatchedExecutorTest, ADivergingClientIsDropped) {
   LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
   task.local.learning_rate = 1e6;
   BatchedExecutor executor;
-  const RoundResult result = executor.run(task, start(task.network), cohort_of(3), 0);
+  const RoundResult result = run_round(executor, {task, start(task.network), cohort_of(3), 0});
   EXPECT_EQ(result.sum.dropped(), 3);
   EXPECT_EQ(result.sum.kept_share(), 0);
+}
+
+TEST_F(BatchedExecutorTest, ADivergingRoundLeavesTheOthersInItsWaveAlone) {
+  std::vector<OwnRound> mixed =
+      mixed_rounds(task_for("small", Method::kSmoothAdv, Estimator::kStochastic));
+  mixed[1].task.local.learning_rate = 1e6;
+  BatchedExecutor executor, alone;
+  const std::vector<RoundResult> found =
+      executor.run({mixed[0].round(), mixed[1].round(), mixed[2].round()});
+  EXPECT_EQ(found[1].sum.dropped(), 9);
+  for (const size_t i : {0, 2}) {
+    expect_same_round(found[i], run_round(alone, mixed[i].round()), mixed[i].global);
+  }
+}
+
+// Another estimator is another step, other images are other data: neither can share a wave.
+TEST_F(BatchedExecutorTest, RoundsThatCannotShareAWaveRunOneAfterAnother) {
+  const Dataset other = make_shapes(Split::kTrain, 600, 1);
+  const LocalTask base = task_for("small", Method::kSmoothAdv, Estimator::kStochastic);
+  const LocalTask elsewhere{base.network,   other,       base.augment, base.method,
+                            base.smoothing, base.attack, base.local};
+  const LocalTask one_point = task_for("small", Method::kSmoothAdv, Estimator::kOnePoint);
+  const Weights global = start(base.network);
+  const std::vector<Round> rounds = {{base, global, cohort_of(2), 0},
+                                     {one_point, global, cohort_of(2), 0},
+                                     {elsewhere, global, cohort_of(2), 0},
+                                     {base, global, cohort_of(3), 1}};
+  BatchedExecutor executor;
+  const std::vector<RoundResult> found = executor.run(rounds);
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    BatchedExecutor alone;
+    expect_same_round(found[i], run_round(alone, rounds[i]), global);
+  }
 }
 
 }  // namespace

@@ -10,53 +10,17 @@
 #include <numeric>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/threaded_executor.h"
-#include "fedsmooth/model/architectures.h"
+#include "tests/federated/small_training.h"
 
 namespace fedsmooth {
 namespace {
-
-const Dataset& shapes() {
-  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
-  return data;
-}
-
-const Network& small_network() {
-  static const Network network = [] {
-    ModelOptions options{"small"};
-    set_default_normalization(options, "shapes", 3);
-    return build_network(options, {3, 32, 32}, 10);
-  }();
-  return network;
-}
-
-LocalTask small_task(Method method) {
-  LocalTask task{small_network(), shapes(), /*augment=*/true, method};
-  task.local = {.steps = 3, .batch = 8, .learning_rate = 0.05};
-  return task;
-}
-
-Partition partition(PartitionKind kind, int64_t clients = 12) {
-  PartitionOptions o;
-  o.kind = kind;
-  o.clients = clients;
-  o.samples_per_client = 40;
-  return Partition(o, shapes().labels, 10, 0);
-}
-
-ServerState start() { return {0, initial_weights(small_network(), Key{1}), {}}; }
 
 Weights train_with(Executor& executor, const LocalTask& task, TrainOptions options,
                    const Partition& p) {
   ServerState state = start();
   train(task, options, p, executor, state, [](const auto&, const auto&) { return true; });
   return state.global;
-}
-
-void expect_same(const Weights& a, const Weights& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
 }
 
 const TrainOptions kTwoRounds = {.rounds = 2, .clients_per_round = 5};
@@ -149,8 +113,8 @@ TEST(TrainTest, TheCohortsOrderChangesNothing) {
   std::reverse(reversed.images.begin(), reversed.images.end());
   SerialExecutor executor;
   const Weights global = start().global;
-  expect_same(executor.run(task, global, cohort, 0).sum.average(global),
-              executor.run(task, global, reversed, 0).sum.average(global));
+  expect_same(run_round(executor, {task, global, cohort, 0}).sum.average(global),
+              run_round(executor, {task, global, reversed, 0}).sum.average(global));
 }
 
 TEST(TrainTest, MethodsAndEstimatorsDiffer) {

@@ -1,0 +1,49 @@
+// A training that takes no time: a small network on a few of the built-in images.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "fedsmooth/data/sources.h"
+#include "fedsmooth/federated/train.h"
+#include "fedsmooth/model/architectures.h"
+
+namespace fedsmooth {
+
+inline const Dataset& shapes() {
+  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
+  return data;
+}
+
+inline const Network& small_network() {
+  static const Network network = [] {
+    ModelOptions options{"small"};
+    set_default_normalization(options, "shapes", 3);
+    return build_network(options, {3, 32, 32}, 10);
+  }();
+  return network;
+}
+
+inline LocalTask small_task(Method method) {
+  LocalTask task{small_network(), shapes(), /*augment=*/true, method};
+  task.local = {.steps = 3, .batch = 8, .learning_rate = 0.05};
+  return task;
+}
+
+inline Partition partition(PartitionKind kind, int64_t clients = 12) {
+  PartitionOptions o;
+  o.kind = kind;
+  o.clients = clients;
+  o.samples_per_client = 40;
+  return Partition(o, shapes().labels, 10, 0);
+}
+
+inline ServerState start() { return {0, initial_weights(small_network(), Key{1}), {}}; }
+
+/// Bit for bit.
+inline void expect_same(const Weights& a, const Weights& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+}
+
+}  // namespace fedsmooth
