@@ -56,48 +56,81 @@ fs::path default_out(const fs::path& path) {
   return fs::path("runs") / (fs::is_directory(path) ? name.filename() : name.stem());
 }
 
-bool is_done(const NamedExperiment& one, const fs::path& folder) {
-  return fs::exists(folder / "DONE") && start_run(folder, one.experiment, /*resume=*/true).done() &&
-         is_certified(folder, one.experiment);
-}
+// The experiments of a sweep and what has become of them.
+class SweepRuns {
+ public:
+  SweepRuns(std::vector<NamedExperiment> experiments, fs::path out, const Common& common)
+      : all_(std::move(experiments)), out_(std::move(out)), common_(common), thrown_(all_.size()) {}
 
-// Trains and certifies, from wherever an earlier sweep stopped.
-void run_experiment(const NamedExperiment& one, const fs::path& folder, const Common& common) {
-  train_run(one.experiment, folder, /*resume=*/true, common);
-  Common on_cpu = common;
-  on_cpu.device = "cpu";
-  certify_images({folder.string(), "", "", /*resume=*/true}, {}, on_cpu);
-}
+  size_t size() const { return all_.size(); }
+  fs::path folder(size_t i) const { return out_ / all_[i].name; }
 
-// Whether it is done now; one that fails is told and must not stop the others.
-bool try_experiment(const NamedExperiment& one, const fs::path& folder, const std::string& place,
-                    const Common& common) {
-  try {
-    const bool done = is_done(one, folder);
-    if (!common.quiet) {
-      fmt::print(stderr, "{} ({}){}\n", one.name, place, done ? ": done already" : "");
+  /// Trains and certifies one, from wherever an earlier sweep stopped. Whether it is done now: one
+  /// that fails is told and must not stop the others.
+  bool attempt(size_t i) {
+    const std::string& name = all_[i].name;
+    try {
+      const bool done = is_done(i);
+      if (!common_.quiet) {
+        fmt::print(stderr, "{} ({} of {}){}\n", name, i + 1, size(), done ? ": done already" : "");
+      }
+      if (!done) run(i);
+      return true;
+    } catch (const Error& error) {
+      fmt::print(stderr, "{}: {}\n", name, error.what());
+    } catch (const fs::filesystem_error& error) {
+      fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
+    } catch (const Interrupted&) {
+      throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};
     }
-    if (!done) run_experiment(one, folder, common);
-    return true;
-  } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", one.name, error.what());
-  } catch (const fs::filesystem_error& error) {
-    fmt::print(stderr, "{}: {}: {}\n", one.name, error.path1().string(), error.code().message());
-  } catch (const Interrupted&) {
-    throw Interrupted{fmt::format("interrupted in {}; the same command goes on", one.name)};
+    return false;
   }
-  return false;
-}
+
+ private:
+  bool is_trained(size_t i) const { return fs::exists(folder(i) / "DONE"); }
+
+  bool is_done(size_t i) const {
+    const Experiment& experiment = all_[i].experiment;
+    return is_trained(i) && start_run(folder(i), experiment, /*resume=*/true).done() &&
+           is_certified(folder(i), experiment);
+  }
+
+  void run(size_t i) {
+    if (!is_trained(i) && !thrown_[i]) train_from(i);
+    if (thrown_[i]) std::rethrow_exception(thrown_[i]);
+    Common on_cpu = common_;
+    on_cpu.device = "cpu";
+    certify_images({folder(i).string(), "", "", /*resume=*/true}, {}, on_cpu);
+  }
+
+  // Trains one, and later ones that can go side by side with it.
+  void train_from(size_t i) {
+    std::vector<TrainArguments> runs;
+    std::vector<size_t> places;
+    for (size_t j = i; j < size(); ++j) {
+      const bool joins =
+          !is_trained(j) && !thrown_[j] && go_side_by_side(all_[i].experiment, all_[j].experiment);
+      if (j != i && !joins) continue;
+      runs.push_back({all_[j].experiment, folder(j), /*resume=*/true});
+      places.push_back(j);
+    }
+    const std::vector<std::exception_ptr> thrown = train_runs(runs, common_);
+    for (size_t j = 0; j < thrown.size(); ++j) thrown_[places[j]] = thrown[j];
+  }
+
+  std::vector<NamedExperiment> all_;
+  fs::path out_;
+  Common common_;
+  std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
+};
 
 int run_sweep(const Arguments& a, const Overrides& overrides, const Common& common) {
   thread_count(common);  // refuses before the first experiment
-  const std::vector<NamedExperiment> all = list_experiments(a.path, overrides);
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
+  SweepRuns all(list_experiments(a.path, overrides), out, common);
   std::vector<std::string> done;
   for (size_t i = 0; i < all.size(); ++i) {
-    const fs::path folder = out / all[i].name;
-    const std::string place = fmt::format("{} of {}", i + 1, all.size());
-    if (try_experiment(all[i], folder, place, common)) done.push_back(folder.string());
+    if (all.attempt(i)) done.push_back(all.folder(i).string());
   }
   const size_t failed = all.size() - done.size();
   if (!done.empty()) {

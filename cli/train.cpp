@@ -30,7 +30,7 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
   apply_overrides(experiment, overrides);
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
-  const bool trained = train_run(experiment, out, a.resume, common);
+  const bool trained = train_run({experiment, out, a.resume}, common);
   if (common.json) {
     fmt::print("{}\n", summary_json(out).dump());
   } else if (!common.quiet) {

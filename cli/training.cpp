@@ -1,176 +1,104 @@
 #include "cli/training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <memory>
 
-#include "cli/clients.h"
 #include "cli/progress.h"
-#include "cli/subject.h"
-#include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
-#include "fedsmooth/base/version.h"
-#include "fedsmooth/config/run.h"
-#include "fedsmooth/engine/executors.h"
-#include "fedsmooth/engine/threaded_sampler.h"
-#include "fedsmooth/report/rounds.h"
+#include "cli/run_training.h"
 
 namespace fedsmooth::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kEvaluatedImages = 200;
-constexpr int64_t kEvaluationVotes = 128;
-
-// Share of a test subset on which most noisy votes are right.
-double noisy_accuracy(const Model& model, const Dataset& test, uint64_t seed, int threads) {
-  ThreadedSampler sampler(base_classifier(model), threads);
-  const int64_t count = std::min(test.size(), kEvaluatedImages);
-  int64_t right = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t image = i * test.size() / count;
-    const Votes votes =
-        sampler.count(test.image(image), model.sigma, kEvaluationVotes,
-                      {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)});
-    right += std::max_element(votes.begin(), votes.end()) - votes.begin() == test.label(image);
+template <typename Work>
+std::exception_ptr catch_thrown(const Work& work) {
+  try {
+    work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
   }
-  return static_cast<double>(right) / static_cast<double>(count);
 }
 
-// Everything that a training needs, put together from the experiment.
-struct Training {
-  const Experiment& experiment;
-  int threads;
-  Dataset train, test;
-  Network network;
-  Partition partition;
-  TrainOptions options;
-
-  Training(const Experiment& e, int thread_count)
-      : experiment(e),
-        threads(thread_count),
-        train(load_dataset(e.data, Split::kTrain)),
-        partition(make_partition(e, train)),
-        options(e.train) {
-    if (options.evaluate_every > 0) test = load_dataset(e.data, Split::kTest);
-    ModelOptions model = e.model;
-    set_default_normalization(model, e.data.name, train.images.size(1));
-    network = build_network(model, image_shape(train), train.classes());
-    if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
-    check_train_options(options, e.attack, partition);
-  }
-
-  Model model(const ServerState& state) const {
-    return {network, state.global, experiment.smoothing.sigma, train.class_names};
-  }
-
-  bool evaluates(int64_t round) const {
-    return options.evaluate_every > 0 && round % options.evaluate_every == 0;
-  }
-};
-
-ServerState starting_state(const Run& run, const Network& network, const std::string& device) {
-  if (std::optional<ServerState> saved = read_checkpoint(run, network, device)) return *saved;
-  return {0, initial_weights(network, make_key(run.experiment.seed, Purpose::kWeights)), {}};
+// The experiment with everything that runs side by side may have of their own set to one value.
+Experiment shared_part(Experiment e) {
+  e.seed = 0;
+  e.partition = {};
+  e.smoothing.sigma = 0;
+  e.attack.epsilon = e.attack.epsilon > 0 ? 1 : 0;  // without an attack a step is another one
+  e.attack.step_size = 0;
+  e.attack.warmup_rounds = 0;
+  e.attack.measure_cosine = false;
+  LocalOptions local = e.train.local;
+  local.learning_rate = local.momentum = local.weight_decay = 0;
+  TrainOptions train;
+  train.mode = e.train.mode;
+  train.method = e.train.method;
+  train.local = local;
+  e.train = train;
+  e.certify = {};
+  return e;
 }
 
-// Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
-void rewrite_rounds(const fs::path& path, int64_t last) {
-  std::string text = round_header();
-  if (fs::exists(path)) {
-    for (const RoundRow& row : read_rounds(path)) {
-      if (row.round <= last) text += format_round(row);
-    }
-  }
-  write_file(path, text);
-}
-
-void append_line(const fs::path& path, const std::string& line) {
-  std::ofstream out(path, std::ios::app);
-  out << line << std::flush;
-  if (!out)
-    throw Error("{}: cannot be written; go on by --resume when there is room", path.string());
-}
-
-RoundRow describe(const RoundReport& report) {
-  const Telemetry& t = report.telemetry;
-  return {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
-          t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
-}
-
-// The rounds that are left, or those until the user asks to stop.
-void train_rounds(const Training& training, const ChosenExecutor& chosen, const Run& run,
-                  ServerState& state, bool quiet) {
-  const Experiment& e = training.experiment;
-  const TrainOptions& options = training.options;
-  const LocalTask task{training.network, training.train, e.data.augment, options.method,
-                       e.smoothing,      e.attack,       options.local,  e.seed};
-  Progress progress("train", state.round, options.rounds, quiet);
-  auto last = std::chrono::steady_clock::now();
-  const auto on_round = [&](const ServerState& now, const RoundReport& report) {
-    RoundRow row = describe(report);
-    if (training.evaluates(now.round)) {
-      row.noisy_accuracy =
-          noisy_accuracy(training.model(now), training.test, e.seed, training.threads);
-    }
-    const auto time = std::chrono::steady_clock::now();
-    row.seconds = std::chrono::duration<double>(time - last).count();
-    last = time;
-    append_line(run.folder / "rounds.tsv", format_round(row));
-    const bool stop = interrupted();
-    if (stop || now.round % options.checkpoint_every == 0 || now.round == options.rounds) {
-      write_checkpoint(run, training.network, now, chosen.device);
-    }
-    progress.step(fmt::format("loss {:.3f}", row.loss));
-    return !stop;
-  };
-  train(task, options, training.partition, *chosen.executor, state, on_round);
-}
-
-void finish_run(const Run& run, const Training& training, const ServerState& state,
-                const std::string& device, const std::string& started) {
-  const std::string bytes = format_model(training.model(state));
-  write_file(run.folder / "model.safetensors", bytes);
-  const nlohmann::json provenance = {{"version", version()},
-                                     {"commit", commit()},
-                                     {"libtorch", torch_version()},
-                                     {"device", device},
-                                     {"threads", training.threads},
-                                     {"started", started},
-                                     {"finished", utc_now()},
-                                     {"model_sha256", sha256(bytes)},
-                                     {"data_sha256", digest(training.train)}};
-  write_file(run.folder / "provenance.json", provenance.dump(2) + "\n");
-  write_file(run.folder / "DONE", "");
+void announce(const std::vector<TrainArguments>& runs, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(runs[i].folder.filename());
+  fmt::print(stderr, "{} runs side by side: {}\n", count, fmt::join(names, ", "));
 }
 
 }  // namespace
 
-bool train_run(const Experiment& e, const fs::path& folder, bool resume, const Common& common) {
-  const int threads = thread_count(common);
-  if (fs::exists(folder / "DONE")) {
-    start_run(folder, e, resume);  // refuses another experiment
+bool train_run(const TrainArguments& run, const Common& common) {
+  if (fs::exists(run.folder / "DONE")) {
+    start_run(run.folder, run.experiment, run.resume);  // refuses another experiment
     return false;
   }
-  const std::string started = utc_now();
-  const Training training(e, threads);
-  const ChosenExecutor chosen = choose_executor(common.device, threads, training.network);
-  const Run run = start_run(folder, e, resume);
-  write_file(folder / "clients.tsv",
-             format_clients(list_clients(training.partition, training.train)));
-  ServerState state = starting_state(run, training.network, chosen.device);
-  rewrite_rounds(folder / "rounds.tsv", state.round);
-  train_rounds(training, chosen, run, state, common.quiet);
-  if (state.round < e.train.rounds) {
-    throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
-                                  state.round, e.train.rounds)};
-  }
-  finish_run(run, training, state, chosen.device, started);
+  const std::exception_ptr thrown = train_runs({run}, common).front();
+  if (thrown) std::rethrow_exception(thrown);
   return true;
+}
+
+bool go_side_by_side(const Experiment& a, const Experiment& b) {
+  return a.train.mode == Mode::kCentralized &&
+         format_experiment(shared_part(a)) == format_experiment(shared_part(b));
+}
+
+std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
+                                           const Common& common) {
+  const TrainSetting setting(runs, common);
+  const size_t room = setting.chosen.device == "cpu" ? setting.threads : runs.size();
+  const size_t count = std::min(runs.size(), room);
+  if (count > 1 && !common.quiet) announce(runs, count);
+
+  std::vector<std::exception_ptr> thrown(count);
+  std::vector<size_t> places;  // in `runs`, of those that could be opened
+  std::vector<std::unique_ptr<RunTraining>> opened;
+  int64_t done = 0, total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    thrown[i] = catch_thrown([&] {
+      opened.push_back(std::make_unique<RunTraining>(setting, runs[i]));
+      places.push_back(i);
+      done += opened.back()->rounds_done();
+      total += opened.back()->rounds();
+    });
+  }
+  Progress progress("train", done, total, common.quiet);
+  std::vector<Training> trainings;
+  for (size_t j = 0; j < opened.size(); ++j) {
+    const std::string name = count > 1 ? runs[places[j]].folder.filename().string() + ": " : "";
+    trainings.push_back(opened[j]->training([&progress, name](const RoundRow& row) {
+      progress.step(fmt::format("{}loss {:.3f}", name, row.loss));
+    }));
+  }
+  const auto ended = train_side_by_side(trainings, *setting.chosen.executor);
+  for (size_t j = 0; j < opened.size(); ++j) {
+    thrown[places[j]] = ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(); });
+  }
+  return thrown;
 }
 
 }  // namespace fedsmooth::cli

@@ -1,15 +1,32 @@
-// Training into a run folder: what `train` and `sweep` do.
+// Training into run folders: what `train` and `sweep` do.
 #pragma once
 
+#include <exception>
 #include <filesystem>
+#include <vector>
 
 #include "cli/options.h"
 
 namespace fedsmooth::cli {
 
-/// Trains until `folder` has its DONE file, from its checkpoint on if `resume` is set. False if it
-/// was done already. Throws Interrupted when told to stop, with the state saved.
-bool train_run(const Experiment& experiment, const std::filesystem::path& folder, bool resume,
-               const Common& common);
+struct TrainArguments {
+  const Experiment& experiment;
+  std::filesystem::path folder;
+  bool resume = false;  // from the folder's checkpoint on
+};
+
+/// Trains until the folder has its DONE file. False if it was done already. Throws Interrupted when
+/// told to stop, with the state saved.
+bool train_run(const TrainArguments& run, const Common& common);
+
+/// Whether two experiments can be trained side by side: centralized both, with the same data,
+/// network and local step. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
+bool go_side_by_side(const Experiment& a, const Experiment& b);
+
+/// Trains the first run and, side by side with it, as many of the others as the machine takes at
+/// once: on the CPU as many as threads, on a GPU all. Each folder gets what train_run() gives it.
+/// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
+std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
+                                           const Common& common);
 
 }  // namespace fedsmooth::cli

@@ -1,0 +1,163 @@
+#include "cli/run_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/clients.h"
+#include "cli/subject.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/engine/threaded_sampler.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kEvaluatedImages = 200;
+constexpr int64_t kEvaluationVotes = 128;
+
+// Share of a test subset on which most noisy votes are right.
+double noisy_accuracy(const Model& model, const Dataset& test, uint64_t seed, int threads) {
+  ThreadedSampler sampler(base_classifier(model), threads);
+  const int64_t count = std::min(test.size(), kEvaluatedImages);
+  int64_t right = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t image = i * test.size() / count;
+    const Votes votes =
+        sampler.count(test.image(image), model.sigma, kEvaluationVotes,
+                      {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)});
+    right += std::max_element(votes.begin(), votes.end()) - votes.begin() == test.label(image);
+  }
+  return static_cast<double>(right) / static_cast<double>(count);
+}
+
+Network network_for(const Experiment& e, const Dataset& train) {
+  ModelOptions model = e.model;
+  set_default_normalization(model, e.data.name, train.images.size(1));
+  return build_network(model, image_shape(train), train.classes());
+}
+
+TrainOptions options_of(const Experiment& e) {
+  TrainOptions options = e.train;
+  if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
+  return options;
+}
+
+Run open_folder(const TrainArguments& a, const TrainOptions& options, const Partition& partition) {
+  check_train_options(options, a.experiment.attack, partition);
+  return start_run(a.folder, a.experiment, a.resume);
+}
+
+ServerState starting_state(const Run& run, const Network& network, const std::string& device) {
+  if (std::optional<ServerState> saved = read_checkpoint(run, network, device)) return *saved;
+  return {0, initial_weights(network, make_key(run.experiment.seed, Purpose::kWeights)), {}};
+}
+
+// Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
+void rewrite_rounds(const fs::path& path, int64_t last) {
+  std::string text = round_header();
+  if (fs::exists(path)) {
+    for (const RoundRow& row : read_rounds(path)) {
+      if (row.round <= last) text += format_round(row);
+    }
+  }
+  write_file(path, text);
+}
+
+void append_line(const fs::path& path, const std::string& line) {
+  std::ofstream out(path, std::ios::app);
+  out << line << std::flush;
+  if (!out)
+    throw Error("{}: cannot be written; go on by --resume when there is room", path.string());
+}
+
+RoundRow describe(const RoundReport& report) {
+  const Telemetry& t = report.telemetry;
+  return {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
+          t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+}
+
+}  // namespace
+
+TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common& common)
+    : started(utc_now()),
+      threads(thread_count(common)),
+      train(load_dataset(runs.front().experiment.data, Split::kTrain)),
+      network(network_for(runs.front().experiment, train)),
+      chosen(choose_executor(common.device, threads, network)) {
+  const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
+    return run.experiment.train.evaluate_every > 0;
+  });
+  if (evaluates) test = load_dataset(runs.front().experiment.data, Split::kTest);
+}
+
+RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a)
+    : setting_(setting),
+      experiment_(a.experiment),
+      partition_(make_partition(a.experiment, setting.train)),
+      options_(options_of(a.experiment)),
+      run_(open_folder(a, options_, partition_)) {
+  write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
+  state_ = starting_state(run_, setting.network, setting.chosen.device);
+  rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
+}
+
+Model RunTraining::model() const {
+  return {setting_.network, state_.global, experiment_.smoothing.sigma, setting_.train.class_names};
+}
+
+Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
+  last_ = std::chrono::steady_clock::now();
+  const LocalTask task{setting_.network, setting_.train,        experiment_.data.augment,
+                       options_.method,  experiment_.smoothing, experiment_.attack,
+                       options_.local,   experiment_.seed};
+  return {task, options_, partition_, state_,
+          [this, on_row = std::move(on_row)](const ServerState&, const RoundReport& report) {
+            return write_round(report, on_row);
+          }};
+}
+
+bool RunTraining::write_round(const RoundReport& report,
+                              const std::function<void(const RoundRow&)>& on_row) {
+  RoundRow row = describe(report);
+  if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
+    row.noisy_accuracy = noisy_accuracy(model(), setting_.test, experiment_.seed, setting_.threads);
+  }
+  const auto time = std::chrono::steady_clock::now();
+  row.seconds = std::chrono::duration<double>(time - last_).count();
+  last_ = time;
+  append_line(run_.folder / "rounds.tsv", format_round(row));
+  const bool stop = interrupted();
+  if (stop || report.round % options_.checkpoint_every == 0 || report.round == options_.rounds) {
+    write_checkpoint(run_, setting_.network, state_, setting_.chosen.device);
+  }
+  on_row(row);
+  return !stop;
+}
+
+void RunTraining::finish() const {
+  if (state_.round < options_.rounds) {
+    throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
+                                  state_.round, options_.rounds)};
+  }
+  const std::string bytes = format_model(model());
+  write_file(run_.folder / "model.safetensors", bytes);
+  const nlohmann::json provenance = {{"version", version()},
+                                     {"commit", commit()},
+                                     {"libtorch", torch_version()},
+                                     {"device", setting_.chosen.device},
+                                     {"threads", setting_.threads},
+                                     {"started", setting_.started},
+                                     {"finished", utc_now()},
+                                     {"model_sha256", sha256(bytes)},
+                                     {"data_sha256", digest(setting_.train)}};
+  write_file(run_.folder / "provenance.json", provenance.dump(2) + "\n");
+  write_file(run_.folder / "DONE", "");
+}
+
+}  // namespace fedsmooth::cli

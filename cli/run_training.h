@@ -1,0 +1,57 @@
+// A run folder while it is trained: what the training needs, and what the folder gets after every
+// round and at the end.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "cli/options.h"
+#include "cli/training.h"
+#include "fedsmooth/config/run.h"
+#include "fedsmooth/engine/executors.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/report/rounds.h"
+
+namespace fedsmooth::cli {
+
+/// What runs that are trained side by side share.
+struct TrainSetting {
+  /// Data and network are those of the first run.
+  TrainSetting(const std::vector<TrainArguments>& runs, const Common& common);
+
+  std::string started;
+  int threads;
+  Dataset train, test;  // test is there if a run evaluates
+  Network network;
+  ChosenExecutor chosen;
+};
+
+class RunTraining {
+ public:
+  /// Opens the folder, which is only made if the experiment can be trained.
+  RunTraining(const TrainSetting& setting, const TrainArguments& arguments);
+
+  int64_t rounds() const { return options_.rounds; }
+  int64_t rounds_done() const { return state_.round; }
+
+  /// The rounds that are left, or those until the user asks to stop. `on_row` is called with what
+  /// the folder's table got.
+  Training training(std::function<void(const RoundRow&)> on_row);
+
+  /// Writes the model, and DONE last. Throws Interrupted if rounds are left.
+  void finish() const;
+
+ private:
+  bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
+  Model model() const;
+
+  const TrainSetting& setting_;
+  const Experiment& experiment_;
+  Partition partition_;
+  TrainOptions options_;
+  Run run_;
+  ServerState state_;
+  std::chrono::steady_clock::time_point last_;  // when the last round ended
+};
+
+}  // namespace fedsmooth::cli
