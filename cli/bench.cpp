@@ -77,6 +77,19 @@ Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
   return data;
 }
 
+// What a local step is spent on, with the rates reached where the work is known.
+nlohmann::json describe_phases(const std::map<std::string, PhaseCost>& phases) {
+  double all = 0;
+  for (const auto& [name, cost] : phases) all += cost.seconds;
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, cost] : phases) {
+    out[name] = {{"seconds", cost.seconds}, {"share", cost.seconds / all}};
+    if (cost.operations > 0) out[name]["tflops"] = cost.operations / cost.seconds / 1e12;
+    if (cost.bytes > 0) out[name]["gb_per_second"] = cost.bytes / cost.seconds / 1e9;
+  }
+  return out;
+}
+
 // Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
 // clients for each thread.
 int bench_train(const Experiment& e, const Common& common) {
@@ -116,17 +129,19 @@ int bench_train(const Experiment& e, const Common& common) {
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[kRepeats / 2];
   const auto run_steps = static_cast<double>(e.train.rounds * per_round * e.train.local.steps);
-  const nlohmann::json result = {{"bench", "train"},
-                                 {"model", network.name},
-                                 {"device", chosen.device},
-                                 {"threads", threads},
-                                 {"clients", cohort.clients.size()},
-                                 {"seconds_per_client_step", median},
-                                 {"fastest", seconds.front()},
-                                 {"slowest", seconds.back()},
-                                 {"seconds_per_run", median * run_steps},
-                                 {"version", version()},
-                                 {"commit", commit()}};
+  const nlohmann::json result = {
+      {"bench", "train"},
+      {"model", network.name},
+      {"device", chosen.device},
+      {"threads", threads},
+      {"clients", cohort.clients.size()},
+      {"seconds_per_client_step", median},
+      {"fastest", seconds.front()},
+      {"slowest", seconds.back()},
+      {"seconds_per_run", median * run_steps},
+      {"phases", describe_phases(chosen.executor->measure_step({task, weights, cohort, 0}))},
+      {"version", version()},
+      {"commit", commit()}};
   fmt::print("{}\n", result.dump());
   return 0;
 }

@@ -126,4 +126,13 @@ std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) 
   return results;
 }
 
+std::map<std::string, PhaseCost> BatchedExecutor::measure_step(const Round& round) {
+  const size_t clients = round.cohort.clients.size();
+  state_->prepare(round.task, static_cast<int64_t>(clients));
+  Wave& wave = *state_->wave;
+  RoundResult unused;
+  return wave.measure_step(
+      {{round, 0, std::min(clients, static_cast<size_t>(wave.clients())), unused}});
+}
+
 }  // namespace fedsmooth

@@ -19,6 +19,8 @@ class BatchedExecutor : public Executor {
   ~BatchedExecutor() override;
 
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
+  /// Of the first wave.
+  std::map<std::string, PhaseCost> measure_step(const Round& round) override;
 
  private:
   struct State;

@@ -96,6 +96,8 @@ class Planner {
     BatchedStage stage;
     const Shape out = shape_after(layer, shape_);
     stage.is_pool = true;
+    stage.squares =
+        layer.kernel == 2 && layer.stride == 2 && shape_[1] % 2 == 0 && shape_[2] % 2 == 0;
     stage.relu = !plan_.stages.empty() && plan_.stages.back().relu;
     stage.in = map_of(shape_);
     stage.out = map_of(out);

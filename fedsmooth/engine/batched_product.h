@@ -74,7 +74,14 @@ struct MapProduct {
   int64_t bias_client = 0;
   bool relu = false;
   const void* mask = nullptr;
+  /// If not 0, how many squares of 2x2 pixels a row of the map has. A product then writes only the
+  /// maximum of each square, and in `choice` (null: not wanted) which of the four it is, or
+  /// kNoChoice if it passes no gradient on. A gradient of such maxima is written as that of the
+  /// map. Only for tilings by Hopper.
+  int squares = 0;
+  uint8_t* choice = nullptr;
 };
+constexpr uint8_t kNoChoice = 4;
 cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
     }
   }
   __syncthreads();
-  float* x = l.x + (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
   const uint8_t* pixels = l.images + static_cast<int64_t>(from) * s.image_size;
   for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
     const int column = i % s.width;
@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
     const int to_column = (flipped ? s.width - 1 - column : column) + left;
     const bool inside = to_row >= 0 && to_row < s.height && to_column >= 0 && to_column < s.width;
     const int place = (i / (s.height * s.width) * s.height + to_row) * s.width + to_column;
-    x[i] = inside ? __fdiv_rn(static_cast<float>(pixels[place]), 255.0f) : 0.0f;
+    l.x[first + i] = l.x_adv[first + i] =
+        inside ? __fdiv_rn(static_cast<float>(pixels[place]), 255.0f) : 0.0f;
   }
 }
 
@@ -67,6 +68,7 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
   if (used) {
     const int64_t from = static_cast<int64_t>(client) * s.batch + row / noises;
     const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+#pragma unroll 4
     for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
       float value = m.x[from * s.image_size + i];
       if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + i];
@@ -77,85 +79,30 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
   __syncthreads();
   for (int i = threadIdx.x; i < m.pixels * eights; i += kThreads) {
     const int pixel = i / eights, eight = i % eights;
-    const int* source = m.source + pixel * m.map_channels + eight * 8;
+    const Eight<int16_t> source = load_eight<int16_t>(m.source, i);
     Eight<T> out;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      store(out.value + j, used && source[j] >= 0 ? image[source[j]] : 0.0f);
+      store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
     }
     const int64_t place = (static_cast<int64_t>(client) * m.pixels + pixel) * s.rows + row;
     store_eight(m.out, place * eights + eight, out);
   }
 }
 
-template <typename T>
-__global__ void pool_kernel(Pooling p) {
-  const int client = blockIdx.y, size = p.rows * p.channels / 8;
-  const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= p.out_pixels * size) return;
-  const int o = i / size, within = i % size;
-  const int64_t in = static_cast<int64_t>(client) * p.in_pixels * size + within;
-  int w = p.windows.first[o];
-  Eight<T> largest = load_eight<T>(p.x, in + p.windows.pairs[w].x * size);
-  for (++w; w < p.windows.first[o + 1]; ++w) {
-    const Eight<T> other = load_eight<T>(p.x, in + p.windows.pairs[w].x * size);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float a = to_float(largest.value[j]), b = to_float(other.value[j]);
-      if (!(a >= b || a != a)) largest.value[j] = other.value[j];  // NaN wins
-    }
-  }
-  store_eight(p.y, static_cast<int64_t>(client) * p.out_pixels * size + i, largest);
-}
-
-template <typename T>
-__global__ void pool_gradient_kernel(Pooling p) {
-  const int client = blockIdx.y, size = p.rows * p.channels / 8;
-  const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= p.in_pixels * size) return;
-  const int pixel = i / size, within = i % size;
-  const int64_t in = static_cast<int64_t>(client) * p.in_pixels * size + within;
-  const int64_t out = static_cast<int64_t>(client) * p.out_pixels * size + within;
-  const Eight<T> own = load_eight<T>(p.x, in + static_cast<int64_t>(pixel) * size);
-  float gradient[8] = {};
-  for (int w = p.windows_of.first[pixel]; w < p.windows_of.first[pixel + 1]; ++w) {
-    const int o = p.windows_of.pairs[w].x;
-    const Eight<T> y = load_eight<T>(p.y, out + static_cast<int64_t>(o) * size);
-    const Eight<T> dy = load_eight<T>(p.dy, out + static_cast<int64_t>(o) * size);
-    bool first[8];
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float x = to_float(own.value[j]);
-      first[j] = x == to_float(y.value[j]) && (!p.relu || x > 0.0f);
-    }
-    for (int v = p.windows.first[o]; p.windows.pairs[v].x != pixel; ++v) {
-      const Eight<T> before = load_eight<T>(p.x, in + p.windows.pairs[v].x * size);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        first[j] = first[j] && to_float(before.value[j]) != to_float(own.value[j]);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < 8; ++j) gradient[j] += first[j] ? to_float(dy.value[j]) : 0.0f;
-  }
-  Eight<T> result;
-#pragma unroll
-  for (int j = 0; j < 8; ++j) store(result.value + j, gradient[j]);
-  store_eight(p.dx, in + static_cast<int64_t>(pixel) * size, result);
-}
-
 // Sum over a block in a fixed order, known to all its threads.
 template <typename Number>
 __device__ Number sum_block(Number value) {
-  __shared__ Number parts[kThreads];
-  __syncthreads();
-  parts[threadIdx.x] = value;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
-    __syncthreads();
+  __shared__ Number parts[kThreads / 32];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(~0u, value, distance);
   }
-  return parts[0];
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  Number sum = parts[0];
+  for (int i = 1; i < kThreads / 32; ++i) sum += parts[i];
+  return sum;
 }
 
 // A block a client, a thread an image at a time.
@@ -225,10 +172,11 @@ __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float s
 #pragma unroll
         for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
       }
-      const int* source = a.source + pixel * a.map_channels + eight * 8;
+      const Eight<int16_t> source = load_eight<int16_t>(a.source, i);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        if (source[j] >= 0) g[source[j]] = sums[j] * a.scale[source[j] / (s.height * s.width)];
+        const int value = source.value[j];
+        if (value >= 0) g[value] = sums[j] * a.scale[value / (s.height * s.width)];
       }
     }
     return;
@@ -302,22 +250,6 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
   const size_t bytes = sizeof(float) * shape.image_size;
   return launch_in(precision, [&](auto value) {
     make_input_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, map);
-  });
-}
-
-cudaError_t pool_maps(Precision precision, const Pooling& p, cudaStream_t stream) {
-  const dim3 grid =
-      blocks_for(static_cast<int64_t>(p.out_pixels) * p.rows * p.channels / 8, p.clients);
-  return launch_in(precision, [&](auto value) {
-    pool_kernel<decltype(value)><<<grid, kThreads, 0, stream>>>(p);
-  });
-}
-
-cudaError_t pool_gradient(Precision precision, const Pooling& p, cudaStream_t stream) {
-  const dim3 grid =
-      blocks_for(static_cast<int64_t>(p.in_pixels) * p.rows * p.channels / 8, p.clients);
-  return launch_in(precision, [&](auto value) {
-    pool_gradient_kernel<decltype(value)><<<grid, kThreads, 0, stream>>>(p);
   });
 }
 

@@ -1,6 +1,6 @@
 // What a local step does between the products of batched_product.h, on the GPU, for all clients of
-// a wave: images and noise, pooling, the loss, the attack. Arithmetic follows
-// the serial path (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
+// a wave: images and noise, the loss, the attack. Arithmetic follows the serial path
+// (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,8 +18,8 @@ struct WaveShape {
   int classes = 0, padded_classes = 0;
 };
 
-/// x [client, batch, image] in [0, 1]: the images `chosen` [client, steps, batch] of this step,
-/// cropped and flipped if asked. `step` is a number on the device.
+/// x and x_adv [client, batch, image] in [0, 1]: the images `chosen` [client, steps, batch] of this
+/// step, cropped and flipped if asked. `step` is a number on the device.
 struct ImageLoad {
   const uint8_t* images = nullptr;
   const int64_t* labels = nullptr;
@@ -29,7 +29,7 @@ struct ImageLoad {
   const uint64_t* augment_keys = nullptr;  // of the clients
   const ClientSettings* settings = nullptr;
   const int* step = nullptr;
-  float* x = nullptr;
+  float *x = nullptr, *x_adv = nullptr;
   int* y = nullptr;  // [client, batch]
 };
 cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream);
@@ -41,26 +41,13 @@ cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, c
 /// The network's input map [client, pixel, row, channel]: normalised x + noise (null: without).
 struct InputMap {
   const float *x = nullptr, *noise = nullptr;
-  const int* source = nullptr;  // of each pixel and channel: a value of the image, -1 for none
+  const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
   const float *mean = nullptr, *scale = nullptr;
   int pixels = 0, map_channels = 0;
   void* out = nullptr;
 };
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream);
-
-/// Maximum over windows, and its gradient to the first pixel of each that has it; the latter only
-/// where x is positive if a ReLU came before.
-struct Pooling {
-  int clients = 0, rows = 0, channels = 0, in_pixels = 0, out_pixels = 0;
-  DevicePairs windows;     // by output
-  DevicePairs windows_of;  // by input
-  bool relu = false;
-  const void *x = nullptr, *dy = nullptr;
-  void *y = nullptr, *dx = nullptr;
-};
-cudaError_t pool_maps(Precision precision, const Pooling& pooling, cudaStream_t stream);
-cudaError_t pool_gradient(Precision precision, const Pooling& pooling, cudaStream_t stream);
 
 /// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
 /// gradient with respect to the logits of the attack's J or of the loss.
@@ -85,7 +72,7 @@ struct AttackStep {
   const float* x = nullptr;
   float* x_adv = nullptr;
   const void* map_gradient = nullptr;  // null: by one point
-  const int* source = nullptr;         // as in InputMap
+  const int16_t* source = nullptr;     // as in InputMap
   int pixels = 0, map_channels = 0;
   const float* scale = nullptr;
   const float *noise = nullptr, *probability = nullptr;

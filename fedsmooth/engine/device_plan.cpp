@@ -68,13 +68,13 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
     by_tap.push_back(table(Side::kWeightGradient, stage.by_tap, taps));
   }
   const BatchedMap& map = plan.stages.front().in;
-  std::vector<int> from(map.row_size(), -1);
+  std::vector<int16_t> from(map.row_size(), -1);
   for (size_t i = 0; i < plan.pixel.size(); ++i) {
     if (plan.pixel[i] >= 0) {
-      from[plan.pixel[i] * map.channels + plan.channel[i]] = static_cast<int>(i);
+      from[plan.pixel[i] * map.channels + plan.channel[i]] = static_cast<int16_t>(i);
     }
   }
-  source = DeviceArray<int>(from);
+  source = DeviceArray<int16_t>(from);
   positions = DeviceArray<int>(plan.positions);
   mean = DeviceArray<float>(plan.mean);
   scale = DeviceArray<float>(plan.scale);

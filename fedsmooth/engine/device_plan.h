@@ -30,7 +30,8 @@ struct DevicePlan {
 
   BatchedPlan plan;
   std::vector<PairTable> by_output, by_input, by_tap;
-  DeviceArray<int> source, positions;
+  DeviceArray<int16_t> source;  // as in InputMap
+  DeviceArray<int> positions;
   DeviceArray<float> mean, scale;
   DeviceArray<uint8_t> real;
 };

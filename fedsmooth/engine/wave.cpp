@@ -30,6 +30,22 @@ ClientSettings settings_of(const Round& round, int64_t k) {
           static_cast<float>(task.local.weight_decay)};
 }
 
+WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients) {
+  const auto batch = static_cast<int>(task.local.batch);
+  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
+  const auto [channels, height, width] = plan.input;
+  return {clients,
+          batch,
+          noises,
+          (batch * noises + kRowTile - 1) / kRowTile * kRowTile,
+          static_cast<int>(channels),
+          static_cast<int>(height),
+          static_cast<int>(width),
+          static_cast<int>(channels * height * width),
+          plan.classes,
+          plan.stages.back().out.channels};
+}
+
 }  // namespace
 
 bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
@@ -40,21 +56,10 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
       device_(device),
       data_(data),
       precision_(precision),
-      value_size_(precision == Precision::kBfloat16 ? 2 : 4) {
+      shape_(shape_of(task, device.plan, clients)),
+      passes_(device, precision, clients, shape_.rows, /*gradients=*/true) {
   const BatchedPlan& plan = device.plan;
-  const auto batch = static_cast<int>(task.local.batch);
-  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
-  const auto [channels, height, width] = plan.input;
-  shape_ = {clients,
-            batch,
-            noises,
-            (batch * noises + kRowTile - 1) / kRowTile * kRowTile,
-            static_cast<int>(channels),
-            static_cast<int>(height),
-            static_cast<int>(width),
-            static_cast<int>(channels * height * width),
-            plan.classes,
-            plan.stages.back().out.channels};
+  const int64_t batch = shape_.batch, noises = shape_.noises;
   const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
   settings_ = DeviceArray<ClientSettings>(n);
   augment_keys_ = DeviceArray<uint64_t>(n);
@@ -65,7 +70,6 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   x_ = DeviceArray<float>(images);
   x_adv_ = DeviceArray<float>(images);
   if (adds_noise(task.method)) noise_ = DeviceArray<float>(images * noises);
-  logits_ = DeviceArray<float>(n * rows * shape_.padded_classes);
   probability_ = DeviceArray<float>(n * rows);
   baseline_ = DeviceArray<float>(n * rows);
   before_ = DeviceArray<float>(n * batch);
@@ -78,48 +82,32 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   weights_ = DeviceArray<float>(n * plan.size);
   velocity_ = DeviceArray<float>(n * plan.size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
-  const auto map_bytes = [&](const BatchedMap& map) {
-    return n * rows * map.row_size() * value_size_;
-  };
-  input_ = DeviceArray<uint8_t>(map_bytes(plan.stages.front().in));
-  input_gradient_ = DeviceArray<uint8_t>(map_bytes(plan.stages.front().in));
-  for (const BatchedStage& stage : plan.stages) {
-    maps_.emplace_back(map_bytes(stage.out));
-    gradients_.emplace_back(map_bytes(stage.out));
-  }
   sums_ = DeviceArray<long long>(plan.size);
   sum_ = DeviceArray<long long>(global_.size());
   values_ = HostArray<float>(global_.size());
   host_sum_ = HostArray<long long>(global_.size());
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  // The loss writes only rows of images and real classes; the rest stays zero.
-  gradients_.back().clear(stream_);
   capture();
 }
 
 Wave::~Wave() {
   if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
 int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
                                Precision precision) {
-  const int64_t value = precision == Precision::kBfloat16 ? 2 : 4;
-  const int64_t noises = adds_noise(task.method) ? task.smoothing.m : 1;
-  const int64_t rows = (task.local.batch * noises + kRowTile - 1) / kRowTile * kRowTile;
-  int64_t maps = 2 * plan.stages.front().in.row_size();
-  for (const BatchedStage& stage : plan.stages) maps += 2 * stage.out.row_size();
-  const int64_t image = plan.input[0] * plan.input[1] * plan.input[2];
-  return plan.size * (8 + (value == 2 ? 2 : 0)) + rows * maps * value +
-         task.local.batch * image * 4 * (2 + noises) + task.local.steps * task.local.batch * 4 +
-         (1 << 20);
+  const WaveShape shape = shape_of(task, plan, 1);
+  const int64_t per_weight = precision == Precision::kBfloat16 ? 10 : 8;
+  const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
+  return plan.size * per_weight + shape.rows * LayerPasses::bytes_per_row(plan, precision) +
+         images * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
 }
 
 void Wave::capture() {
   cudaGraph_t graph = nullptr;
-  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capture");
+  check_cuda(cudaStreamBeginCapture(launches_.stream(), cudaStreamCaptureModeThreadLocal),
+             "capture");
   enqueue_step();
-  check_cuda(cudaStreamEndCapture(stream_, &graph), "capture");
+  check_cuda(cudaStreamEndCapture(launches_.stream(), &graph), "capture");
   check_cuda(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
   cudaGraphDestroy(graph);
 }
@@ -143,14 +131,14 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
       shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
     }
   }
-  settings_.upload(settings.data(), settings_.size(), stream_);
-  augment_keys_.upload(keys.data(), augment_keys_.size(), stream_);
-  chosen_.upload(chosen.data(), chosen_.size(), stream_);
-  shares_.upload(shares.data(), shares_.size(), stream_);
-  step_.clear(stream_);
-  loss_.clear(stream_);
+  settings_.upload(settings.data(), settings_.size(), launches_.stream());
+  augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
+  chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
+  shares_.upload(shares.data(), shares_.size(), launches_.stream());
+  step_.clear(launches_.stream());
+  loss_.clear(launches_.stream());
   const std::vector<int> usable(shape_.clients, 1);
-  usable_.upload(usable.data(), usable_.size(), stream_);
+  usable_.upload(usable.data(), usable_.size(), launches_.stream());
   place = 0;
   for (const WavePart& part : parts) {
     // Places that are left over get the last weights: they train too, if for nothing.
@@ -169,7 +157,7 @@ void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
     const Tensor dense = w.contiguous();
     value = std::copy_n(dense.data_ptr<float>(), dense.numel(), value);
   }
-  global_.upload(values_.data(), global_.size(), stream_);
+  global_.upload(values_.data(), global_.size(), launches_.stream());
   WeightSpread spread;
   spread.clients = static_cast<int>(clients);
   spread.size = device_.plan.size;
@@ -179,16 +167,17 @@ void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
   spread.vector = vector_.data();
   spread.weights = weights_.data() + begin;
   spread.velocity = velocity_.data() + begin;
-  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * value_size_;
-  check_cuda(spread_weights(spread, stream_), "spread_weights");
+  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
+  check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
   // values_ serves the next part too.
-  check_cuda(cudaStreamSynchronize(stream_), "load_weights");
+  check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
 }
 
 void Wave::add_results(const std::vector<WavePart>& parts) {
-  const auto loss = loss_.download(stream_);
-  const auto before = before_.download(stream_), after = after_.download(stream_);
-  const auto perturbation = perturbation_.download(stream_);
+  const auto loss = loss_.download(launches_.stream());
+  const auto before = before_.download(launches_.stream()),
+             after = after_.download(launches_.stream());
+  const auto perturbation = perturbation_.download(launches_.stream());
   int64_t place = 0;
   for (const WavePart& part : parts) {
     const std::vector<int> usable = add_sum(part, place);
@@ -220,9 +209,9 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
   sum.usable = usable_.data() + place;
   sum.sums = sums_.data();
   sum.out = sum_.data();
-  check_cuda(sum_weights(sum, stream_), "sum_weights");
-  sum_.download(host_sum_.data(), stream_);
-  const std::vector<int> all = usable_.download(stream_);
+  check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
+  sum_.download(host_sum_.data(), launches_.stream());
+  const std::vector<int> all = usable_.download(launches_.stream());
   std::vector<int> usable(all.begin() + place, all.begin() + place + sum.clients);
   int64_t share = 0, dropped = 0;
   for (size_t i = 0; i < part.count; ++i) {
@@ -236,10 +225,16 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
   return usable;
 }
 
+std::map<std::string, PhaseCost> Wave::measure_step(const std::vector<WavePart>& parts) {
+  load_clients(parts);
+  enqueue_step();  // warms up
+  return launches_.measure([&] { enqueue_step(); });
+}
+
 void Wave::run(const std::vector<WavePart>& parts) {
   load_clients(parts);
   for (int64_t i = 0; i < task_.local.steps; ++i) {
-    check_cuda(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
+    check_cuda(cudaGraphLaunch(graph_, launches_.stream()), "cudaGraphLaunch");
   }
   add_results(parts);
 }

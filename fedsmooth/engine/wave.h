@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/batched_steps.h"
-#include "fedsmooth/engine/batched_weights.h"
-#include "fedsmooth/engine/device_plan.h"
+#include "fedsmooth/engine/layer_passes.h"
 #include "fedsmooth/federated/train.h"
 
 namespace fedsmooth {
@@ -35,6 +34,9 @@ class Wave {
   /// Trains clients that fit, at most clients() of them.
   void run(const std::vector<WavePart>& parts);
 
+  /// One local step of these clients, by what it is spent on.
+  std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
+
   static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
                                   Precision precision);
 
@@ -47,44 +49,30 @@ class Wave {
   void enqueue_attack();
   void enqueue_forward(const float* noise);
   void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
-  void enqueue_input_gradient();
-  void enqueue_update();
-  void enqueue_stage_gradient(size_t stage, void* out);
   void load_clients(const std::vector<WavePart>& parts);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
   void add_results(const std::vector<WavePart>& parts);
   std::vector<int> add_sum(const WavePart& part, int64_t place);
 
-  const void* stage_input(size_t stage) const {
-    return stage == 0 ? input_.data() : maps_[stage - 1].data();
-  }
-  void* working() const {
-    return precision_ == Precision::kBfloat16 ? static_cast<void*>(working_.data())
-                                              : static_cast<void*>(weights_.data());
-  }
-  const void* kernel(const BatchedStage& stage) const {
-    return static_cast<const char*>(working()) + stage.kernel * value_size_;
-  }
+  StackedWeights stacked() const { return {weights_.data(), working_.data(), velocity_.data()}; }
 
   LocalTask task_;
   const DevicePlan& device_;
   const DeviceData& data_;
   Precision precision_;
-  int64_t value_size_;
   WaveShape shape_;
-  cudaStream_t stream_ = nullptr;
+  Launches launches_;
+  LayerPasses passes_;
   cudaGraphExec_t graph_ = nullptr;
 
   DeviceArray<ClientSettings> settings_;
   DeviceArray<uint64_t> augment_keys_;
   DeviceArray<int> chosen_, step_, y_, usable_;
-  DeviceArray<float> x_, x_adv_, noise_, logits_, probability_, baseline_;
+  DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<double> loss_, shares_;
   DeviceArray<float> global_, vector_, weights_, velocity_;
-  DeviceArray<uint8_t> working_;                 // weights in the working precision
-  DeviceArray<uint8_t> input_, input_gradient_;  // maps, in the working precision
-  std::vector<DeviceArray<uint8_t>> maps_, gradients_;
+  DeviceArray<uint8_t> working_;  // weights in bfloat16, if products are
   DeviceArray<long long> sums_, sum_;
   HostArray<float> values_;
   HostArray<long long> host_sum_;

@@ -5,6 +5,8 @@
 
 #include <exception>
 #include <functional>
+#include <map>
+#include <string>
 
 #include "fedsmooth/federated/aggregate.h"
 #include "fedsmooth/federated/client.h"
@@ -51,6 +53,11 @@ struct RoundResult {
   Telemetry telemetry;  // of the clients that were kept
 };
 
+/// What a part of a local step takes, all clients together.
+struct PhaseCost {
+  double seconds = 0, operations = 0, bytes = 0;
+};
+
 /// Runs the clients of rounds: the only seam between the algorithm and how it is executed.
 class Executor {
  public:
@@ -59,6 +66,9 @@ class Executor {
   /// Each cohort's weighted sum and telemetry. A client draws from streams of its own number and
   /// its run's seed, so the result does not depend on who runs where, nor on the other rounds.
   virtual std::vector<RoundResult> run(const std::vector<Round>& rounds) = 0;
+
+  /// One local step of the round by what it is spent on; empty if the executor cannot tell.
+  virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
 };
 
 /// The result of one round.
