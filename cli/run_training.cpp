@@ -88,6 +88,7 @@ TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common
     : started(utc_now()),
       threads(thread_count(common)),
       train(load_dataset(runs.front().experiment.data, Split::kTrain)),
+      train_digest(std::async(std::launch::async, [this] { return digest(train); })),
       network(network_for(runs.front().experiment, train)),
       chosen(choose_executor(common.device, threads, network)) {
   const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
@@ -155,7 +156,7 @@ void RunTraining::finish() const {
                                      {"started", setting_.started},
                                      {"finished", utc_now()},
                                      {"model_sha256", sha256(bytes)},
-                                     {"data_sha256", digest(setting_.train)}};
+                                     {"data_sha256", setting_.train_digest.get()}};
   write_file(run_.folder / "provenance.json", provenance.dump(2) + "\n");
   write_file(run_.folder / "DONE", "");
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 
 #include "cli/options.h"
 #include "cli/training.h"
@@ -18,10 +19,13 @@ namespace fedsmooth::cli {
 struct TrainSetting {
   /// Data and network are those of the first run.
   TrainSetting(const std::vector<TrainArguments>& runs, const Common& common);
+  TrainSetting(const TrainSetting&) = delete;
+  TrainSetting& operator=(const TrainSetting&) = delete;
 
   std::string started;
   int threads;
-  Dataset train, test;  // test is there if a run evaluates
+  Dataset train, test;                           // test is there if a run evaluates
+  std::shared_future<std::string> train_digest;  // made while the first rounds run
   Network network;
   ChosenExecutor chosen;
 };

@@ -105,15 +105,17 @@ void Sha256::compress(const unsigned char* block) {
   }
   uint32_t s[8];
   std::copy_n(state_, 8, s);
-  for (int i = 0; i < 64; ++i) {
-    const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-    const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-    const uint32_t t1 = s[7] + (std::rotr(s[4], 6) ^ std::rotr(s[4], 11) ^ std::rotr(s[4], 25)) +
-                        choice + constants.k[i] + w[i];
-    const uint32_t t2 = (std::rotr(s[0], 2) ^ std::rotr(s[0], 13) ^ std::rotr(s[0], 22)) + majority;
-    std::copy_backward(s, s + 7, s + 8);
-    s[4] += t1;
-    s[0] = t1 + t2;
+  // The eight words change places from step to step; after eight steps they are back.
+#pragma GCC unroll 64
+  for (unsigned i = 0; i < 64; ++i) {
+    const auto at = [&s, i](unsigned place) -> uint32_t& { return s[(place + 64 - i) % 8]; };
+    const uint32_t a = at(0), b = at(1), c = at(2), e = at(4);
+    const uint32_t choice = (e & at(5)) ^ (~e & at(6));
+    const uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
+    const uint32_t t1 = at(7) + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + choice +
+                        constants.k[i] + w[i];
+    at(3) += t1;
+    at(7) = t1 + (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + majority;
   }
   for (int i = 0; i < 8; ++i) state_[i] += s[i];
 }

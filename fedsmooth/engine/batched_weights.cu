@@ -200,19 +200,22 @@ __global__ void scatter_kernel(const float* values, const int* positions, int64_
 
 __global__ void spread_kernel(const float* vector, int64_t size, float* weights, float* velocity,
                               bf16* working) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
   if (i >= size) return;
   const int64_t at = blockIdx.y * size + i;
-  weights[at] = vector[i];
-  velocity[at] = 0.0f;
-  if (working != nullptr) store(working + at, vector[i]);
+  const Four values = *reinterpret_cast<const Four*>(vector + i);
+  store_four(weights + at, values);
+  store_four(velocity + at, {});
+  if (working != nullptr) store_four(working + at, values);
 }
 
 __global__ void usable_kernel(WeightSum s) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  // Written so that NaN fails. All writers write the same.
-  if (i < s.size && !(fabsf(s.weights[blockIdx.y * s.size + i]) <= s.largest)) {
-    s.usable[blockIdx.y] = 0;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
+  if (i >= s.size) return;
+  const Four w = load_four(s.weights + blockIdx.y * s.size + i);
+  for (const float value : w.value) {
+    // Written so that NaN fails. All writers write the same.
+    if (!(fabsf(value) <= s.largest)) s.usable[blockIdx.y] = 0;
   }
 }
 
@@ -264,13 +267,13 @@ cudaError_t spread_weights(const WeightSpread& w, cudaStream_t stream) {
   if (status != cudaSuccess) return status;
   scatter_kernel<<<blocks_for(w.count, 1), kThreads, 0, stream>>>(w.values, w.positions, w.count,
                                                                   w.vector);
-  spread_kernel<<<blocks_for(w.size, w.clients), kThreads, 0, stream>>>(
+  spread_kernel<<<blocks_for(w.size / 4, w.clients), kThreads, 0, stream>>>(
       w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working));
   return cudaGetLastError();
 }
 
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
-  usable_kernel<<<blocks_for(sum.size, sum.clients), kThreads, 0, stream>>>(sum);
+  usable_kernel<<<blocks_for(sum.size / 4, sum.clients), kThreads, 0, stream>>>(sum);
   sum_kernel<<<blocks_for(sum.size, 1), kThreads, 0, stream>>>(sum);
   gather_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
   return cudaGetLastError();

@@ -19,6 +19,12 @@ inline __device__ void store_four(float* to, const Four& values) {
   *reinterpret_cast<Four*>(to) = values;
 }
 
+inline __device__ void store_four(bf16* to, const Four& values) {
+  const __nv_bfloat162 halves[2] = {__floats2bfloat162_rn(values.value[0], values.value[1]),
+                                    __floats2bfloat162_rn(values.value[2], values.value[3])};
+  *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(halves);
+}
+
 // Weights w and their momentum v, at `position` in the kernel of a client that starts at `client`.
 template <typename T>
 __device__ void step_four(const WeightUpdate& u, const ClientSettings& s, int64_t client,
@@ -32,12 +38,7 @@ __device__ void step_four(const WeightUpdate& u, const ClientSettings& s, int64_
   const int64_t at = client + position;
   store_four(u.weights + at, w);
   store_four(u.velocity + at, v);
-  if constexpr (sizeof(T) == 2) {
-    __nv_bfloat162* working = reinterpret_cast<__nv_bfloat162*>(static_cast<T*>(u.working) + at);
-    const __nv_bfloat162 halves[2] = {__floats2bfloat162_rn(w.value[0], w.value[1]),
-                                      __floats2bfloat162_rn(w.value[2], w.value[3])};
-    *reinterpret_cast<uint2*>(working) = *reinterpret_cast<const uint2*>(halves);
-  }
+  if constexpr (sizeof(T) == 2) store_four(static_cast<T*>(u.working) + at, w);
 }
 
 }  // namespace fedsmooth

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "fedsmooth/base/vector_clones.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -13,6 +15,13 @@ bool usable(const Weights& weights) {
     if (!(w.abs().max().item<float>() <= FixedPointSum::kLargest)) return false;
   }
   return true;
+}
+
+FEDSMOOTH_VECTOR_CLONES void divide(const long long* sums, double share, float* out,
+                                    int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<float>(static_cast<double>(sums[i]) / share);
+  }
 }
 
 }  // namespace
@@ -59,10 +68,8 @@ Weights FixedPointSum::average(const Weights& like) const {
   const auto share = static_cast<double>(share_);
   for (const Tensor& shape : like) {
     Tensor w = at::empty_like(shape);
-    float* value = w.data_ptr<float>();
-    for (int64_t i = 0; i < w.numel(); ++i) {
-      value[i] = static_cast<float>(static_cast<double>(*sum++) / share);
-    }
+    divide(sum, share, w.data_ptr<float>(), w.numel());
+    sum += w.numel();
     out.push_back(w);
   }
   return out;

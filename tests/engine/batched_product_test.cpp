@@ -126,11 +126,30 @@ class BatchedProductTest : public testing::TestWithParam<Case> {
   }
 };
 
+// A stage's product of maps, but for where things lie.
+MapProduct product_of(const BatchedStage& stage, bool gradient, int rows) {
+  MapProduct p;
+  p.gradient = gradient;
+  p.clients = kClients;
+  p.rows = rows;
+  p.depth = gradient ? stage.out.channels : stage.in.channels;
+  p.columns = gradient ? stage.in.channels : stage.out.channels;
+  p.left_pixels = gradient ? stage.out.pixels() : stage.in.pixels();
+  p.taps = stage.taps;
+  p.kernel_client = int64_t{stage.taps} * p.depth * p.columns;
+  p.relu = !gradient && stage.relu;
+  return p;
+}
+
+BatchedPlan plan_of(const std::string& network) {
+  return BatchedPlan(network == "odd" ? odd_network() : named_network(network));
+}
+
 std::vector<int> squares(const BatchedMap& map) { return order_by_squares(map.height, map.width); }
 
 TEST_P(BatchedProductTest, Forward) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan(name == "odd" ? odd_network() : named_network(name));
+  const BatchedPlan plan = plan_of(name);
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
@@ -147,21 +166,13 @@ TEST_P(BatchedProductTest, Forward) {
     const DeviceTensor left(x), kernel(w), biases(bias);
     const DeviceTensor out(at::zeros(expected.value.sizes(), path.type()));
     const DeviceTensor out_float(at::zeros(expected.value.sizes(), at::kFloat));
-    MapProduct p;
-    p.clients = kClients;
-    p.rows = rows;
-    p.depth = stage.in.channels;
-    p.columns = stage.out.channels;
+    MapProduct p = product_of(stage, false, rows);
     p.left = left.data();
-    p.left_pixels = stage.in.pixels();
     p.kernel = kernel.data();
-    p.taps = stage.taps;
-    p.kernel_client = stage.taps * c * k;
     p.pairs = pairs.view();
     p.out = out.data();
     p.bias = biases.floats();
     p.bias_client = k;
-    p.relu = stage.relu;
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     expect_near(out.read(), expected, path.rounding(), "map");
     p.out_float = out_float.floats();
@@ -172,7 +183,7 @@ TEST_P(BatchedProductTest, Forward) {
 
 TEST_P(BatchedProductTest, MapGradient) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan(name == "odd" ? odd_network() : named_network(name));
+  const BatchedPlan plan = plan_of(name);
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
@@ -187,17 +198,9 @@ TEST_P(BatchedProductTest, MapGradient) {
     const PairTable pairs(stage.by_input, squares(stage.in),
                           path.tiling(Side::kMapGradient, stage.by_input));
     const DeviceTensor left(dy), kernel(w), masks(mask), out(at::zeros_like(mask));
-    MapProduct p;
-    p.gradient = true;
-    p.clients = kClients;
-    p.rows = rows;
-    p.depth = stage.out.channels;
-    p.columns = stage.in.channels;
+    MapProduct p = product_of(stage, true, rows);
     p.left = left.data();
-    p.left_pixels = stage.out.pixels();
     p.kernel = kernel.data();
-    p.taps = stage.taps;
-    p.kernel_client = stage.taps * c * k;
     p.pairs = pairs.view();
     p.out = out.data();
     p.mask = masks.data();
@@ -209,7 +212,7 @@ TEST_P(BatchedProductTest, MapGradient) {
 // Maps whose squares are pooled on their way out, and back: to the bit what the map itself gives.
 TEST_P(BatchedProductTest, MaximaOverSquares) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan(name == "odd" ? odd_network() : named_network(name));
+  const BatchedPlan plan = plan_of(name);
   for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
     const BatchedStage& stage = plan.stages[i];
     const Tiling tiling = path.tiling(Side::kForward, stage.by_output);
@@ -222,19 +225,11 @@ TEST_P(BatchedProductTest, MaximaOverSquares) {
     const DeviceTensor map(at::zeros({kClients, height * width, rows, k}, path.type()));
     const DeviceTensor maxima(at::zeros({kClients, height * width / 4, rows, k}, path.type()));
     const DeviceTensor choice(at::zeros({kClients, height * width / 4, rows, k}, at::kByte));
-    MapProduct p;
-    p.clients = kClients;
-    p.rows = rows;
-    p.depth = stage.in.channels;
-    p.columns = stage.out.channels;
+    MapProduct p = product_of(stage, false, rows);
     p.left = left.data();
-    p.left_pixels = stage.in.pixels();
     p.kernel = kernel.data();
-    p.taps = stage.taps;
-    p.kernel_client = stage.taps * c * k;
     p.pairs = pairs.view();
     p.out = map.data();
-    p.relu = stage.relu;
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = maxima.data();
     p.squares = stage.out.width / 2;
@@ -264,7 +259,7 @@ TEST_P(BatchedProductTest, MaximaOverSquares) {
 // A gradient of maxima, spread over the squares.
 TEST_P(BatchedProductTest, GradientOverSquares) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan(name == "odd" ? odd_network() : named_network(name));
+  const BatchedPlan plan = plan_of(name);
   for (size_t i = 1; i < plan.stages.size(); ++i) {
     const BatchedStage& stage = plan.stages[i];
     const Tiling tiling = path.tiling(Side::kMapGradient, stage.by_input);
@@ -279,17 +274,9 @@ TEST_P(BatchedProductTest, GradientOverSquares) {
     const DeviceTensor choice(chosen.view(sizes).to(at::kByte));
     const DeviceTensor plain(at::zeros(sizes, path.type()));
     const DeviceTensor spread(at::zeros({kClients, 4 * height * width, rows, c}, path.type()));
-    MapProduct p;
-    p.gradient = true;
-    p.clients = kClients;
-    p.rows = rows;
-    p.depth = stage.out.channels;
-    p.columns = stage.in.channels;
+    MapProduct p = product_of(stage, true, rows);
     p.left = left.data();
-    p.left_pixels = stage.out.pixels();
     p.kernel = kernel.data();
-    p.taps = stage.taps;
-    p.kernel_client = stage.taps * c * k;
     p.pairs = pairs.view();
     p.out = plain.data();
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
@@ -311,7 +298,7 @@ TEST_P(BatchedProductTest, GradientOverSquares) {
 
 TEST_P(BatchedProductTest, WeightGradientAndStep) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan(name == "odd" ? odd_network() : named_network(name));
+  const BatchedPlan plan = plan_of(name);
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
