@@ -122,7 +122,7 @@ int run_attack(const Arguments& a, const Overrides& overrides, const Common& com
   const std::vector<double> epsilons = parse_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(subject_experiment(a.path, all).data, Split::kTest);
-  const Subject subject = load_subject(a.path, all, &data, image_shape(data));
+  const Subject subject = load_subject(a.path, all, &data, image_shape(data), "cpu");
   const AttackPlan plan{subject, data, choose_images(data.size(), subject.experiment.certify),
                         epsilons, a.n};
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "fedsmooth/attack/smooth_adv.h"
-#include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth::cli {
@@ -36,8 +35,10 @@ Tensor Attacker::perturb(const Tensor& x, int64_t label, const Tensor& noise,
 int64_t Attacker::predict(const Tensor& x, int64_t image) {
   const Subject& subject = plan_.subject;
   const Votes votes = sampler_.count(
-      x, subject.sigma, plan_.n,
-      {make_key(subject.experiment.seed, Purpose::kPrediction), static_cast<uint32_t>(image)});
+      {x,
+       subject.sigma,
+       plan_.n,
+       {make_key(subject.experiment.seed, Purpose::kPrediction), static_cast<uint32_t>(image)}});
   const auto top = std::max_element(votes.begin(), votes.end());
   return *top > 0 ? top - votes.begin() : kAbstain;
 }

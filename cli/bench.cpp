@@ -11,9 +11,8 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
-#include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/executors.h"
-#include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -24,30 +23,29 @@ constexpr int64_t kClientsPerThread = 2;
 
 double seconds_for(Sampler& sampler, const Tensor& image, double sigma, int64_t n) {
   const auto start = std::chrono::steady_clock::now();
-  sampler.count(image, sigma, n, {make_key(0, Purpose::kProbe)});
+  sampler.count({image, sigma, n, {make_key(0, Purpose::kProbe)}});
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Votes per second for an untrained network: the time does not depend on the weights.
 int bench_certify(const Experiment& experiment, const Common& common) {
-  refuse_gpu(common);
   const int threads = thread_count(common);
   ModelOptions options = experiment.model;
   set_default_normalization(options, experiment.data.name, 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
-  const BaseClassifier f =
-      base_classifier(Model{network, initial_weights(network, make_key(0, Purpose::kWeights))});
-  ThreadedSampler sampler(f, threads);
+  const BaseClassifier f = choose_classifier(
+      common.device, {network, initial_weights(network, make_key(0, Purpose::kWeights))});
+  const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
   const Tensor image = at::full({3, 32, 32}, 0.5);
   const double sigma = experiment.smoothing.sigma;
 
   const int64_t warm_up = 4 * f.batch * threads;
-  seconds_for(sampler, image, sigma, warm_up);
-  const double rate = static_cast<double>(warm_up) / seconds_for(sampler, image, sigma, warm_up);
+  seconds_for(*sampler, image, sigma, warm_up);
+  const double rate = static_cast<double>(warm_up) / seconds_for(*sampler, image, sigma, warm_up);
   const int64_t n = std::max(warm_up, static_cast<int64_t>(rate * kSecondsPerRepeat));
   std::vector<double> rates;
   for (int i = 0; i < kRepeats; ++i) {
-    rates.push_back(static_cast<double>(n) / seconds_for(sampler, image, sigma, n));
+    rates.push_back(static_cast<double>(n) / seconds_for(*sampler, image, sigma, n));
   }
   std::sort(rates.begin(), rates.end());
   const double median = rates[kRepeats / 2];

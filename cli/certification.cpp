@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/report/certificate_file.h"
 
 namespace fedsmooth::cli {
@@ -42,7 +42,8 @@ nlohmann::json describe_options(const Experiment& e) {
   return {{"n0", e.certify.n0},
           {"n", e.certify.n},
           {"alpha", e.certify.alpha},
-          {"radius", one_sided ? "one-sided" : "multiclass"}};
+          {"radius", one_sided ? "one-sided" : "multiclass"},
+          {"only_correct", e.certify.only_correct}};
 }
 
 // An earlier part of the same certification: its rows must be the first of the planned images.
@@ -57,25 +58,34 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vect
   }
 }
 
-void certify_all(const Subject& subject, const Dataset& data, const std::vector<int64_t>& images,
-                 int threads, bool quiet, CertificateFile& file) {
+void certify_rest(const Subject& subject, const Dataset& data, const std::vector<int64_t>& images,
+                  int threads, bool quiet, CertificateFile& file) {
   const Experiment& e = subject.experiment;
-  ThreadedSampler sampler(subject.f, threads, interrupted);
+  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, threads, interrupted);
   Progress progress("certify", static_cast<int64_t>(file.rows().size()),
                     static_cast<int64_t>(images.size()), quiet);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
-  for (size_t i = file.rows().size(); i < images.size(); ++i) {
+  for (size_t begin = file.rows().size(); begin < images.size();) {
     const auto start = std::chrono::steady_clock::now();
-    const int64_t image = images[i];
-    const Certificate found = certify(sampler, data.image(image), subject.sigma, e.certify, e.seed,
-                                      static_cast<uint32_t>(image));
+    const auto at_once = static_cast<size_t>(sampler->requests_at_once(e.certify.n));
+    std::vector<LabelledImage> some;
+    for (size_t i = begin; i < std::min(images.size(), begin + at_once); ++i) {
+      const int64_t image = images[i];
+      some.push_back({data.image(image), static_cast<uint32_t>(image), data.label(image)});
+    }
+    const std::vector<Certificate> found =
+        certify_all(*sampler, some, subject.sigma, e.certify, e.seed);
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    file.append({image, data.label(image), spent.count(), e.certify.n0, e.certify.alpha,
-                 subject.sigma, e.seed, subject.f.description, found});
-    correct += file.rows().back().correct();
-    progress.step(fmt::format("correct {:.1f}%",
-                              100.0 * static_cast<double>(correct) / static_cast<double>(i + 1)));
+    const double each = spent.count() / static_cast<double>(some.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      file.append({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, subject.sigma,
+                   e.seed, subject.f.description, found[i]});
+      correct += file.rows().back().correct();
+      const auto done = static_cast<double>(begin + i + 1);
+      progress.step(fmt::format("correct {:.1f}%", 100.0 * static_cast<double>(correct) / done));
+    }
+    begin += some.size();
   }
 }
 
@@ -83,11 +93,10 @@ void certify_all(const Subject& subject, const Dataset& data, const std::vector<
 
 fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
                         const Common& common) {
-  refuse_gpu(common);
   const int threads = thread_count(common);
   const Shard shard = parse_shard(a.shard);
   const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  const Subject subject = load_subject(a.path, overrides, &data, image_shape(data));
+  const Subject subject = load_subject(a.path, overrides, &data, image_shape(data), common.device);
   const CertificationOptions& options = subject.experiment.certify;
   check_certify_options(options, subject.sigma);
   const std::vector<int64_t> images = take_shard(choose_images(data.size(), options), shard);
@@ -107,7 +116,7 @@ fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
                        a.resume);
   check_is_beginning(file.rows(), images, data, table);
   try {
-    certify_all(subject, data, images, threads, common.quiet, file);
+    certify_rest(subject, data, images, threads, common.quiet, file);
   } catch (const Cancelled&) {
     throw Interrupted{"interrupted; go on with --resume"};
   }

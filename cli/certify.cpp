@@ -6,6 +6,7 @@ namespace fedsmooth::cli {
 
 void add_certify(CLI::App& app, Common& common) {
   auto a = std::make_shared<CertifyArguments>();
+  auto only_correct = std::make_shared<bool>(false);
   Command c(app, common, "certify",
             "prove, per test image, the radius in which the answer is constant",
             "  fedsmooth certify runs/quickstart/smoothadv\n"
@@ -19,10 +20,12 @@ void add_certify(CLI::App& app, Common& common) {
   c.alias("every", "certify.every", "certify every so many-th image");
   c.alias("limit", "certify.limit", "at most so many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");
+  c.flag("only-correct", *only_correct, "no radius where the answer is wrong anyway");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
   c.flag("resume", a->resume, "go on after the last complete row");
-  c.on_run([a, &common](const Overrides& overrides) {
+  c.on_run([a, only_correct, &common](Overrides overrides) {
+    if (*only_correct) overrides.emplace_back("certify.only_correct", "true");
     print_summary(certify_images(*a, overrides, common), common);
     return 0;
   });

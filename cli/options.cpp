@@ -157,7 +157,7 @@ int thread_count(const Common& common) {
 
 void refuse_gpu(const Common& common) {
   if (common.device == "cuda") {
-    throw Error("--device=cuda: only training runs on a GPU yet; use --device=cpu");
+    throw Error("--device=cuda: attacks run on the CPU only; use --device=cpu");
   }
 }
 

@@ -10,7 +10,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/data/sources.h"
-#include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -85,7 +85,6 @@ std::string leading_votes(const Subject& subject, const Votes& votes) {
 }
 
 int run_predict(const Arguments& a, const Overrides& overrides, const Common& common) {
-  refuse_gpu(common);
   const int threads = thread_count(common);
   std::optional<Dataset> data;
   if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
@@ -94,16 +93,17 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
   const Dataset* test = data ? &*data : nullptr;
   const std::vector<Input> inputs = load_inputs(a.images, test);
   const auto sizes = inputs[0].image.sizes();
-  const Subject subject = load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]});
+  const Subject subject =
+      load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, common.device);
   const Experiment& e = subject.experiment;
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 
-  ThreadedSampler sampler(subject.f, threads);
+  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, threads);
   nlohmann::json summary = nlohmann::json::array();
   for (const Input& input : inputs) {
     if (interrupted()) throw Interrupted{"interrupted"};
     const Prediction found =
-        predict(sampler, input.image, subject.sigma, a.n, e.certify.alpha, e.seed, input.index);
+        predict(*sampler, input.image, subject.sigma, a.n, e.certify.alpha, e.seed, input.index);
     if (common.json) {
       summary.push_back({{"image", input.name},
                          {"predict", found.predict},

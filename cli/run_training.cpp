@@ -11,7 +11,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/version.h"
-#include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -22,16 +22,24 @@ constexpr int64_t kEvaluatedImages = 200;
 constexpr int64_t kEvaluationVotes = 128;
 
 // Share of a test subset on which most noisy votes are right.
-double noisy_accuracy(const Model& model, const Dataset& test, uint64_t seed, int threads) {
-  ThreadedSampler sampler(base_classifier(model), threads);
+double noisy_accuracy(const Model& model, const std::string& device, const Dataset& test,
+                      uint64_t seed, int threads) {
+  const std::unique_ptr<Sampler> sampler = make_sampler(choose_classifier(device, model), threads);
   const int64_t count = std::min(test.size(), kEvaluatedImages);
-  int64_t right = 0;
+  std::vector<VoteRequest> requests;
+  std::vector<int64_t> labels;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t image = i * test.size() / count;
-    const Votes votes =
-        sampler.count(test.image(image), model.sigma, kEvaluationVotes,
-                      {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)});
-    right += std::max_element(votes.begin(), votes.end()) - votes.begin() == test.label(image);
+    labels.push_back(test.label(image));
+    requests.push_back({test.image(image),
+                        model.sigma,
+                        kEvaluationVotes,
+                        {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)}});
+  }
+  const std::vector<Votes> votes = sampler->count_all(requests);
+  int64_t right = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    right += std::max_element(votes[i].begin(), votes[i].end()) - votes[i].begin() == labels[i];
   }
   return static_cast<double>(right) / static_cast<double>(count);
 }
@@ -87,6 +95,7 @@ RoundRow describe(const RoundReport& report) {
 TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common& common)
     : started(utc_now()),
       threads(thread_count(common)),
+      device(common.device),
       train(load_dataset(runs.front().experiment.data, Split::kTrain)),
       train_digest(std::async(std::launch::async, [this] { return digest(train); })),
       network(network_for(runs.front().experiment, train)),
@@ -127,7 +136,8 @@ bool RunTraining::write_round(const RoundReport& report,
                               const std::function<void(const RoundRow&)>& on_row) {
   RoundRow row = describe(report);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
-    row.noisy_accuracy = noisy_accuracy(model(), setting_.test, experiment_.seed, setting_.threads);
+    row.noisy_accuracy =
+        noisy_accuracy(model(), setting_.device, setting_.test, experiment_.seed, setting_.threads);
   }
   const auto time = std::chrono::steady_clock::now();
   row.seconds = std::chrono::duration<double>(time - last_).count();

@@ -24,6 +24,7 @@ struct TrainSetting {
 
   std::string started;
   int threads;
+  std::string device;                            // as asked for
   Dataset train, test;                           // test is there if a run evaluates
   std::shared_future<std::string> train_digest;  // made while the first rounds run
   Network network;

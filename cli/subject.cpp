@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/run.h"
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/torch_script.h"
 
 namespace fedsmooth::cli {
@@ -46,7 +47,7 @@ Experiment subject_experiment(const fs::path& path, const Overrides& overrides) 
 }
 
 Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
-                     const Shape& input) {
+                     const Shape& input, const std::string& device) {
   Subject subject;
   subject.model_path = find_model(path);
   subject.experiment = subject_experiment(path, overrides);
@@ -58,6 +59,9 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
 
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
+    if (device == "cuda") {
+      throw Error("--device=cuda: TorchScript modules run on the CPU only; use --device=cpu");
+    }
     subject.f = base_classifier(subject.model_path, input);
     subject.differentiable = load_torch_script(subject.model_path);
     if (data != nullptr && subject.f.classes != data->classes()) {
@@ -72,7 +76,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
       throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
-    subject.f = base_classifier(model);
+    subject.f = choose_classifier(device, model);
     subject.differentiable = [model](const Tensor& images) {
       return forward(model.network, model.weights, images);
     };

@@ -26,9 +26,10 @@ struct Subject {
 Experiment subject_experiment(const std::filesystem::path& path, const Overrides& overrides);
 
 /// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
-/// `data` may be null if images come from elsewhere; `input` is then their shape.
+/// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
+/// `device`.
 Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
-                     const Dataset* data, const Shape& input);
+                     const Dataset* data, const Shape& input, const std::string& device);
 
 Shape image_shape(const Dataset& data);
 

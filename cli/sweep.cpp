@@ -98,9 +98,7 @@ class SweepRuns {
   void run(size_t i) {
     if (!is_trained(i) && !thrown_[i]) train_from(i);
     if (thrown_[i]) std::rethrow_exception(thrown_[i]);
-    Common on_cpu = common_;
-    on_cpu.device = "cpu";
-    certify_images({folder(i).string(), "", "", /*resume=*/true}, {}, on_cpu);
+    certify_images({folder(i).string(), "", "", /*resume=*/true}, {}, common_);
   }
 
   // Trains one, and later ones that can go side by side with it.

@@ -92,6 +92,7 @@ std::vector<Field> fields(Experiment& e) {
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
+      boolean("certify.only_correct", e.certify.only_correct),
       count("certify.every", e.certify.every, 1),
       count("certify.limit", e.certify.limit, 0),
   };

@@ -1,49 +1,21 @@
 #include "fedsmooth/engine/executors.h"
 
-#include "fedsmooth/base/error.h"
+#include <fmt/format.h>
+
+#include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/threaded_executor.h"
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/batched_executor.h"
-#include "fedsmooth/engine/batched_plan.h"
-#include "fedsmooth/engine/batched_steps.h"
 #endif
 
 namespace fedsmooth {
-namespace {
-
-// Why the network cannot be trained on a GPU; empty if it can.
-std::string missing_for_gpu([[maybe_unused]] const Network& network) {
-#ifdef FEDSMOOTH_CUDA
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    return "this machine has no GPU, or no driver for it";
-  }
-  if (find_kernels() != cudaSuccess) {
-    return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
-  }
-  if (!BatchedPlan::supports(network)) {
-    return fmt::format("network {} has layers that the GPU engine cannot run", network.name);
-  }
-  return {};
-#else
-  return "this build has no CUDA engine; build it where nvcc is found";
-#endif
-}
-
-}  // namespace
 
 ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network) {
-  if (device != "cpu") {
-    const std::string missing = missing_for_gpu(network);
+  if (use_gpu(device, network)) {
 #ifdef FEDSMOOTH_CUDA
-    if (missing.empty()) {
-      cudaDeviceProp properties;
-      TORCH_CHECK(cudaGetDeviceProperties(&properties, 0) == cudaSuccess, "no GPU properties");
-      return {std::make_unique<BatchedExecutor>(), fmt::format("{}, bf16", properties.name)};
-    }
+    return {std::make_unique<BatchedExecutor>(), fmt::format("{}, bf16", gpu_name())};
 #endif
-    if (device == "cuda") throw Error("--device=cuda: {}; use --device=cpu", missing);
   }
   return {std::make_unique<ThreadedExecutor>(threads), "cpu"};
 }

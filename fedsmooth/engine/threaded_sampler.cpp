@@ -19,7 +19,9 @@ ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
 }
 
-Votes ThreadedSampler::count(const Tensor& x, double sigma, int64_t n, Stream stream) {
+Votes ThreadedSampler::count(const VoteRequest& request) {
+  const Tensor& x = request.x;
+  const int64_t n = request.n;
   Votes total(classes_, 0);
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
@@ -31,8 +33,8 @@ Votes ThreadedSampler::count(const Tensor& x, double sigma, int64_t n, Stream st
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch_)) < n;) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
-      add_votes(classifiers_[worker], x, sigma, stream, first, std::min(batch_, n - first), noisy,
-                votes);
+      add_votes(classifiers_[worker], x, request.sigma, request.stream, first,
+                std::min(batch_, n - first), noisy, votes);
     }
     const std::lock_guard lock(mutex);
     for (int64_t c = 0; c < classes_; ++c) total[c] += votes[c];

@@ -6,14 +6,11 @@
 
 namespace fedsmooth {
 
-/// Thrown by count() when it was told to stop.
-struct Cancelled {};
-
 class ThreadedSampler : public Sampler {
  public:
   /// `cancelled` is asked before each batch.
   ThreadedSampler(const BaseClassifier& f, int threads, std::function<bool()> cancelled = {});
-  Votes count(const Tensor& x, double sigma, int64_t n, Stream stream) override;
+  Votes count(const VoteRequest& request) override;
 
  private:
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch

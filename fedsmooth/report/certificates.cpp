@@ -122,7 +122,10 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (!is_class(counts.selected) && counts.selected != kAbstain) return "selected is out of range";
   if (!row.abstained() && c.predict != counts.selected) return "predict is not the selected class";
   if (correct != row.correct()) return "correct does not follow from predict and label";
-  if (row.n0 < 1 || counts.n < 1) return "n0 and n must be positive";
+  if (row.n0 < 1 || counts.n < 0) return "n0 must be positive, n not negative";
+  if (counts.n == 0 && (row.abstained() || row.correct() || c.radius != 0)) {
+    return "only a wrong class is left without votes";
+  }
   if (counts.top < 0 || counts.top > counts.n) return "count_top must lie between 0 and n";
   if (counts.runner_up < 0 || counts.runner_up > counts.n - counts.top) {
     return "count_runner_up must lie between 0 and n - count_top";

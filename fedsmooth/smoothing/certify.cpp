@@ -41,21 +41,51 @@ void check_draws(const char* name, int64_t n) {
 
 }  // namespace
 
+std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
+                                     double sigma, const CertifyOptions& o, uint64_t seed) {
+  std::vector<VoteRequest> requests;
+  for (const LabelledImage& image : images) {
+    check_pixels(image.x);
+    requests.push_back({image.x, sigma, o.n0, {make_key(seed, Purpose::kSelection), image.index}});
+  }
+  std::vector<Counts> counts;
+  for (const Votes& guess : sampler.count_all(requests)) counts.push_back({argmax(guess)});
+
+  std::vector<size_t> estimated;
+  requests.clear();
+  for (size_t i = 0; i < images.size(); ++i) {
+    if (o.only_correct && counts[i].selected != images[i].label) continue;
+    estimated.push_back(i);
+    // The bound holds only if these votes are independent of the ones that chose `selected`.
+    requests.push_back(
+        {images[i].x, sigma, o.n, {make_key(seed, Purpose::kEstimation), images[i].index}});
+  }
+  const std::vector<Votes> votes = sampler.count_all(requests);
+  for (size_t i = 0; i < estimated.size(); ++i) {
+    const int64_t selected = counts[estimated[i]].selected;
+    counts[estimated[i]] = {selected, o.n, votes[i][selected],
+                            most_for_another(votes[i], selected)};
+  }
+  std::vector<Certificate> certificates;
+  for (const Counts& c : counts) {
+    certificates.push_back(certificate_from_counts(c, sigma, o.alpha, o.radius));
+  }
+  return certificates;
+}
+
 Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& o,
                     uint64_t seed, uint32_t index) {
-  check_pixels(x);
-  const Votes guess = sampler.count(x, sigma, o.n0, {make_key(seed, Purpose::kSelection), index});
-  const int64_t selected = argmax(guess);
-  // The bound holds only if these votes are independent of the ones that chose `selected`.
-  const Votes votes = sampler.count(x, sigma, o.n, {make_key(seed, Purpose::kEstimation), index});
-  return certificate_from_counts(
-      {selected, o.n, votes[selected], most_for_another(votes, selected)}, sigma, o.alpha,
-      o.radius);
+  TORCH_CHECK(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
+  return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
                                     RadiusKind radius) {
   Certificate c{counts};
+  if (counts.n == 0) {
+    c.predict = counts.selected;
+    return c;
+  }
   // The noise that was drawn had sigma rounded to fp32; the smaller of the two is safe.
   sigma = std::min(sigma, static_cast<double>(static_cast<float>(sigma)));
   if (radius == RadiusKind::kOneSided) {
@@ -81,7 +111,7 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
 Prediction predict(Sampler& sampler, const Tensor& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index) {
   check_pixels(x);
-  Votes votes = sampler.count(x, sigma, n, {make_key(seed, Purpose::kPrediction), index});
+  Votes votes = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
   const int64_t top = argmax(votes);
   const int64_t n1 = votes[top], n2 = most_for_another(votes, top);
   const bool settled = fair_coin_p_value(n1, n1 + n2) <= alpha;

@@ -27,12 +27,14 @@ struct CertifyOptions {
   int64_t n = 100'000;   // fresh votes that bound its probability
   double alpha = 0.001;  // failure probability per image
   RadiusKind radius = RadiusKind::kOneSided;
+  /// Do not estimate where the selected class is wrong anyway: enough for certified accuracy.
+  bool only_correct = false;
 };
 
 /// What was counted. Everything else in a certificate follows from it.
 struct Counts {
   int64_t selected = kAbstain;  // the class that the n0 votes chose
-  int64_t n = 0;                // fresh votes
+  int64_t n = 0;                // fresh votes; 0: none were drawn, nothing is certified
   int64_t top = 0;              // of them for `selected`
   int64_t runner_up = 0;        // the most for any other class
 };
@@ -43,6 +45,18 @@ struct Certificate {
   double p_lower = 0.0;  // bound on P[f(x + e) = selected]; at alpha / 2 if multi-class
   double radius = 0.0;   // l2; g is constant within it
 };
+
+/// An image [C, H, W] in [0, 1], number `index` of its data set.
+struct LabelledImage {
+  Tensor x;
+  uint32_t index = 0;
+  int64_t label = -1;
+};
+
+/// CERTIFY for each of several images, which samplers on a GPU do better at once. The certificates
+/// are those of each alone.
+std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
+                                     double sigma, const CertifyOptions& options, uint64_t seed);
 
 /// Paper: CERTIFY. `x` is one image [C, H, W] in [0, 1], number `index` of its data set.
 Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& options,

@@ -47,11 +47,18 @@ void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream
   }
 }
 
+std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) {
+  std::vector<Votes> votes;
+  for (const VoteRequest& request : requests) votes.push_back(count(request));
+  return votes;
+}
+
 SerialSampler::SerialSampler(const BaseClassifier& f)
     : classifier_(f.make()), classes_(f.classes), batch_(f.batch) {}
 
-Votes SerialSampler::count(const Tensor& x, double sigma, int64_t n, Stream stream) {
+Votes SerialSampler::count(const VoteRequest& request) {
   c10::NoGradGuard no_grad;
+  const auto& [x, sigma, n, stream] = request;
   if (!noisy_.defined()) noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
   Votes votes(classes_, 0);
   add_votes(classifier_, x, sigma, stream, 0, n, noisy_, votes);

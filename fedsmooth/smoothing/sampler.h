@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ using Votes = std::vector<int64_t>;
 /// The base classifier f: a network at one fixed batch shape. Libraries round differently at
 /// different batch sizes, so f is a function only if every call has the same shape; short batches
 /// are padded.
+class Sampler;
+
 struct BaseClassifier {
   /// Makes a classifier for one thread (it may own scratch memory).
   std::function<Classifier()> make;
@@ -26,21 +29,38 @@ struct BaseClassifier {
   /// Device, precision, batch, vector instructions and library: certificates that differ in it are
   /// about different classifiers.
   std::string description;
+  /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
+  /// batch.
+  std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+};
+
+/// Thrown by a sampler that was told to stop.
+struct Cancelled {};
+
+/// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W]. The sum is formed in fp32.
+struct VoteRequest {
+  Tensor x;
+  double sigma = 0;
+  int64_t n = 0;
+  Stream stream;
 };
 
 class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  /// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W]. The sum is formed in fp32.
-  virtual Votes count(const Tensor& x, double sigma, int64_t n, Stream stream) = 0;
+  virtual Votes count(const VoteRequest& request) = 0;
+  /// The same for each of several.
+  virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
+  /// How many requests for n votes it does best at once.
+  virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
 };
 
 /// One batch after another in the calling thread: the oracle for every faster sampler.
 class SerialSampler : public Sampler {
  public:
   explicit SerialSampler(const BaseClassifier& f);
-  Votes count(const Tensor& x, double sigma, int64_t n, Stream stream) override;
+  Votes count(const VoteRequest& request) override;
 
  private:
   Classifier classifier_;

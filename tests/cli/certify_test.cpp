@@ -21,7 +21,7 @@ class CertifyCommandTest : public ProgramTest {
 
   std::string model() const { return path("model.safetensors"); }
   std::string certify(const std::string& more) const {
-    return "certify " + model() + " --data.name=shapes --every 100 --n 1000 " + more;
+    return "certify " + model() + " --data.name=shapes --every 100 --n 1000 --device cpu " + more;
   }
 
   // Rows without their times.
@@ -121,6 +121,50 @@ TEST_F(CertifyCommandTest, RecertifyIsCertifyAtAnotherAlpha) {
   }
 }
 
+TEST_F(CertifyCommandTest, OnlyCorrectOnesAreEstimatedIfSoAsked) {
+  ASSERT_EQ(run(certify("--out " + path("all.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--only-correct --out " + path("some.tsv"))).status, 0);
+  const auto all = read_certificates(path("all.tsv")), some = read_certificates(path("some.tsv"));
+  int64_t left_out = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Certificate &a = all[i].certificate, &b = some[i].certificate;
+    EXPECT_EQ(all[i].correct(), some[i].correct());
+    EXPECT_EQ(a.counts.selected, b.counts.selected);
+    if (b.counts.selected == some[i].label) {
+      EXPECT_EQ(b.counts.n, 1000);
+      EXPECT_EQ(a.radius, b.radius);
+    } else {
+      ++left_out;
+      EXPECT_EQ(b.counts.n, 0);
+      EXPECT_EQ(b.predict, b.counts.selected);
+      EXPECT_EQ(b.radius, 0);
+    }
+  }
+  EXPECT_GT(left_out, 0);
+  EXPECT_LT(left_out, 20);
+  expect_refused(run(certify("--resume --out " + path("some.tsv"))), "only_correct");
+  EXPECT_EQ(
+      run("recertify " + path("some.tsv") + " --alpha 0.01 --out " + path("again.tsv")).status, 0);
+  EXPECT_EQ(read_certificates(path("again.tsv")).size(), 20U);
+}
+
+TEST_F(CertifyCommandTest, OnAGpuKilledAndResumedSaysTheSame) {
+  if (run(certify("--device cuda --out " + path("probe.tsv"))).status != 0) {
+    GTEST_SKIP() << "no CUDA device";
+  }
+  const std::string gpu = "--device cuda --n 3000000 --out ";
+  ASSERT_EQ(run(certify(gpu + path("whole.tsv"))).status, 0);
+  const std::string killed = certify(gpu + path("killed.tsv"));
+  for (const int64_t at : {2, 9}) {
+    const pid_t child = start(killed + " --resume");
+    wait_for_rows(path("killed.tsv"), at);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).status, -SIGKILL);
+  }
+  ASSERT_EQ(run(killed + " --resume").status, 0);
+  EXPECT_EQ(rows(path("killed.tsv")), rows(path("whole.tsv")));
+}
+
 TEST_F(CertifyCommandTest, LeavesOtherCertificationsAlone) {
   ASSERT_EQ(run(certify("--out " + path("a.tsv"))).status, 0);
   const std::string before = read_file(path("a.tsv"));
@@ -143,7 +187,9 @@ TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--data.name=cifar100" + out)), "must be cifar10");
   expect_refused(run(certify("--shard 4/3" + out)), "I/K");
   expect_refused(run(certify("--shard 40/40" + out)), "no images");
-  expect_refused(run(certify("--device cuda" + out)), "only training runs on a GPU");
+  ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // a machine without a GPU, wherever this runs
+  expect_refused(run(certify("--device cuda" + out)), "--device=cuda: this ");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
   expect_refused(run(certify("--device tpu" + out)), "auto, cpu or cuda");
   expect_refused(run(certify("--threads=-1" + out)), "--threads");
   expect_refused(run(certify("--out /proc/none/a.tsv")), "cannot be written");

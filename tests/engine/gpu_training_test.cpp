@@ -19,8 +19,8 @@ class GpuTrainingTest : public testing::Test {
  protected:
   GpuTrainingTest() {
     options_.rounds = 3;
-    options_.clients_per_round = 10;
-    options_.local = {.steps = 20, .batch = 30, .learning_rate = 0.05};
+    options_.clients_per_round = 5;
+    options_.local = {.steps = 120, .batch = 30, .learning_rate = 0.05};
   }
 
   void SetUp() override {
@@ -34,11 +34,11 @@ class GpuTrainingTest : public testing::Test {
 
   // The rounds from `state` on, at most `most` of them.
   ServerState train_on(Executor& executor, ServerState state, int64_t most = 100) const {
-    LocalTask task{network_, data_, /*augment=*/true, Method::kGaussian};
+    LocalTask task{network_, data_, /*augment=*/false, Method::kStandard};
     task.local = options_.local;
     PartitionOptions clients;
     clients.clients = 20;
-    clients.samples_per_client = 200;
+    clients.samples_per_client = 400;
     train(task, options_, {clients, data_.labels, 10, 0}, executor, state,
           [&](const ServerState&, const RoundReport&) { return --most > 0; });
     return state;

@@ -24,11 +24,11 @@ TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
   const Stream stream{make_key(5, Purpose::kEstimation), 17};
   SerialSampler serial(f);
   for (const int64_t n : {1, 100, 256, 257, 2000}) {
-    const Votes expected = serial.count(image, 0.5, n, stream);
+    const Votes expected = serial.count({image, 0.5, n, stream});
     for (const int threads : {1, 2, 3, 5}) {
       ThreadedSampler sampler(f, threads);
-      EXPECT_EQ(sampler.count(image, 0.5, n, stream), expected) << n << " on " << threads;
-      EXPECT_EQ(sampler.count(image, 0.5, n, stream), expected) << "again";
+      EXPECT_EQ(sampler.count({image, 0.5, n, stream}), expected) << n << " on " << threads;
+      EXPECT_EQ(sampler.count({image, 0.5, n, stream}), expected) << "again";
     }
   }
 }
@@ -46,14 +46,14 @@ TEST(ThreadedSamplerTest, ConcurrentProductsAreRight) {
   ThreadedSampler threaded(f, 4);
   for (uint32_t i = 0; i < 10; ++i) {
     const Stream stream{make_key(0, Purpose::kEstimation), i};
-    EXPECT_EQ(threaded.count(image, 0.5, 5000, stream), serial.count(image, 0.5, 5000, stream));
+    EXPECT_EQ(threaded.count({image, 0.5, 5000, stream}), serial.count({image, 0.5, 5000, stream}));
   }
 }
 
 TEST(ThreadedSamplerTest, PassesErrorsOn) {
   const Classifier f = [](const Tensor&) -> Tensor { throw Error("no"); };
   ThreadedSampler sampler(fixed_batch(f, 2), 2);
-  EXPECT_THROW(sampler.count(at::full({1, 2, 2}, 0.5), 0.25, 1000, {}), Error);
+  EXPECT_THROW(sampler.count({at::full({1, 2, 2}, 0.5), 0.25, 1000, {}}), Error);
 }
 
 }  // namespace

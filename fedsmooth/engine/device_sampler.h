@@ -1,0 +1,17 @@
+// A network on the GPU as a base classifier, and its votes counted there.
+#pragma once
+
+#include "fedsmooth/engine/batched_product.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/smoothing/sampler.h"
+
+namespace fedsmooth {
+
+/// Noisy copies evaluated at a time on the GPU: part of the definition of f. Its tiles of 64 keep
+/// 132 multiprocessors equally busy.
+inline constexpr int64_t kGpuBatch = 64 * 132;
+
+/// For networks that BatchedPlan supports. It brings a sampler of its own.
+BaseClassifier gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16);
+
+}  // namespace fedsmooth
