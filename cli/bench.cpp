@@ -34,7 +34,8 @@ int bench_certify(const Experiment& experiment, const Common& common) {
   set_default_normalization(options, experiment.data.name, 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
   const BaseClassifier f = choose_classifier(
-      common.device, {network, initial_weights(network, make_key(0, Purpose::kWeights))});
+      common.device, {network, initial_weights(network, make_key(0, Purpose::kWeights))},
+      experiment.certify.noise_bank);
   const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
   const Tensor image = at::full({3, 32, 32}, 0.5);
   const double sigma = experiment.smoothing.sigma;

@@ -43,7 +43,8 @@ nlohmann::json describe_options(const Experiment& e) {
           {"n", e.certify.n},
           {"alpha", e.certify.alpha},
           {"radius", one_sided ? "one-sided" : "multiclass"},
-          {"only_correct", e.certify.only_correct}};
+          {"only_correct", e.certify.only_correct},
+          {"noise_bank", e.certify.noise_bank}};
 }
 
 // An earlier part of the same certification: its rows must be the first of the planned images.

@@ -6,7 +6,10 @@ namespace fedsmooth::cli {
 
 void add_certify(CLI::App& app, Common& common) {
   auto a = std::make_shared<CertifyArguments>();
-  auto only_correct = std::make_shared<bool>(false);
+  struct Flags {
+    bool only_correct = false, noise_bank = false;
+  };
+  auto flags = std::make_shared<Flags>();
   Command c(app, common, "certify",
             "prove, per test image, the radius in which the answer is constant",
             "  fedsmooth certify runs/quickstart/smoothadv\n"
@@ -20,12 +23,14 @@ void add_certify(CLI::App& app, Common& common) {
   c.alias("every", "certify.every", "certify every so many-th image");
   c.alias("limit", "certify.limit", "at most so many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");
-  c.flag("only-correct", *only_correct, "no radius where the answer is wrong anyway");
+  c.flag("only-correct", flags->only_correct, "no radius where the answer is wrong anyway");
+  c.flag("noise-bank", flags->noise_bank, "the same draws for all images: faster on a GPU");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
   c.flag("resume", a->resume, "go on after the last complete row");
-  c.on_run([a, only_correct, &common](Overrides overrides) {
-    if (*only_correct) overrides.emplace_back("certify.only_correct", "true");
+  c.on_run([a, flags, &common](Overrides overrides) {
+    if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");
+    if (flags->noise_bank) overrides.emplace_back("certify.noise_bank", "true");
     print_summary(certify_images(*a, overrides, common), common);
     return 0;
   });

@@ -43,7 +43,8 @@ int run_recertify(const Arguments& a, const Common& common) {
   const std::string kind = settle_radius(a.radius, sidecar["identity"], table);
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   for (CertificateRow& row : rows) {
-    check_certify_options({row.n0, row.certificate.counts.n, a.alpha, radius}, row.sigma);
+    const int64_t n = row.certificate.counts.n;
+    if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma);
     row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius);
     row.alpha = a.alpha;
   }

@@ -59,10 +59,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
 
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
-    if (device == "cuda") {
-      throw Error("--device=cuda: TorchScript modules run on the CPU only; use --device=cpu");
-    }
-    subject.f = base_classifier(subject.model_path, input);
+    subject.f = choose_classifier(device, subject.model_path, input);
     subject.differentiable = load_torch_script(subject.model_path);
     if (data != nullptr && subject.f.classes != data->classes()) {
       throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
@@ -76,13 +73,15 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
       throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
-    subject.f = choose_classifier(device, model);
+    subject.f = choose_classifier(device, model, e.certify.noise_bank);
     subject.differentiable = [model](const Tensor& images) {
       return forward(model.network, model.weights, images);
     };
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
   }
+  // Certificates say so: it is about what may be said of several of them together.
+  if (e.certify.noise_bank) subject.f.description += "/noise-bank";
   const bool smoothing_given = given(overrides, "smoothing.sigma");
   subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
   subject.fingerprint = check_is_function(subject.f, input);

@@ -93,6 +93,7 @@ std::vector<Field> fields(Experiment& e) {
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
       boolean("certify.only_correct", e.certify.only_correct),
+      boolean("certify.noise_bank", e.certify.noise_bank),
       count("certify.every", e.certify.every, 1),
       count("certify.limit", e.certify.limit, 0),
   };

@@ -5,124 +5,162 @@
 
 #include <algorithm>
 
-#include "fedsmooth/engine/batched_votes.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/gpu.h"
-#include "fedsmooth/engine/layer_passes.h"
+#include "fedsmooth/engine/noise_bank.h"
 
 namespace fedsmooth {
 namespace {
 
-// Weights on the device, as the passes of one client take them.
-struct DeviceModel {
-  DeviceModel(const Model& model, Precision p) : precision(p), device(model.network) {
-    const BatchedPlan& plan = device.plan;
-    std::vector<float> values;
-    for (const Tensor& w : model.weights) {
-      const Tensor dense = w.contiguous();
-      values.insert(values.end(), dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
-    }
-    const DeviceArray<float> uploaded(values), vector(plan.size), velocity(plan.size);
-    weights = DeviceArray<float>(plan.size);
-    if (precision == Precision::kBfloat16) working = DeviceArray<uint8_t>(plan.size * 2);
-    WeightSpread spread;
-    spread.clients = 1;
-    spread.size = plan.size;
-    spread.count = uploaded.size();
-    spread.values = uploaded.data();
-    spread.positions = device.positions.data();
-    spread.vector = vector.data();
-    spread.weights = weights.data();
-    spread.velocity = velocity.data();
-    spread.working = working.data();
-    check_cuda(spread_weights(spread, nullptr), "spread_weights");
-    check_cuda(cudaStreamSynchronize(nullptr), "spread_weights");
-  }
+using SharedModel = std::shared_ptr<const DeviceModel>;
 
-  StackedWeights stacked() const { return {weights.data(), working.data(), nullptr}; }
-
-  Precision precision;
-  DevicePlan device;
-  DeviceArray<float> weights;
-  DeviceArray<uint8_t> working;
-};
-
-// The passes at the one batch shape, and what leads into them.
+// The passes at the one batch shape, and what leads into and out of them.
 class DevicePass {
  public:
-  explicit DevicePass(std::shared_ptr<const DeviceModel> model)
+  explicit DevicePass(SharedModel model)
       : model_(std::move(model)),
-        passes_(model_->device, model_->precision, 1, kGpuBatch, /*gradients=*/false) {}
+        passes_(model_->device(), model_->precision(), 1, kGpuBatch, /*gradients=*/false) {}
+  virtual ~DevicePass() = default;
 
-  const BatchedPlan& plan() const { return model_->device.plan; }
-  int64_t image_size() const {
-    const auto [channels, height, width] = plan().input;
-    return channels * height * width;
-  }
-
-  InputMap input() const {
-    const DevicePlan& device = model_->device;
-    const BatchedMap& map = plan().stages.front().in;
-    InputMap input;
-    input.source = device.source.data();
-    input.mean = device.mean.data();
-    input.scale = device.scale.data();
-    input.pixels = map.pixels();
-    input.map_channels = map.channels;
-    input.out = passes_.input();
-    return input;
-  }
+  const DeviceModel& model() const { return *model_; }
+  Launches& launches() { return launches_; }
 
   // Logits [kGpuBatch, classes] of images [kGpuBatch, C, H, W].
   Tensor classify(const Tensor& images) {
-    TORCH_CHECK(images.numel() == kGpuBatch * image_size(), "classify: ", images.sizes());
+    TORCH_CHECK(images.numel() == int64_t{kGpuBatch} * model().image_size(),
+                "classify: ", images.sizes());
     const Tensor dense = images.to(at::kFloat).contiguous();
     const DeviceArray<float> x(dense.numel());
     x.upload(dense.data_ptr<float>(), x.size(), launches_.stream());
-    const auto [channels, height, width] = plan().input;
-    WaveShape shape{1, kGpuBatch, 1, kGpuBatch};
-    shape.channels = static_cast<int>(channels);
-    shape.height = static_cast<int>(height);
-    shape.width = static_cast<int>(width);
-    shape.image_size = static_cast<int>(image_size());
-    InputMap map = input();
-    map.x = x.data();
-    launches_.add("images", make_input(model_->precision, shape, map, launches_.stream()));
-    passes_.forward(model_->stacked(), launches_);
-    const int64_t stride = plan().stages.back().out.channels;
-    const Tensor logits = at::empty({kGpuBatch, stride});
+    enqueue_images(x.data());
+    const BatchedPlan& plan = model().plan();
+    const Tensor logits = at::empty({kGpuBatch, plan.stages.back().out.channels});
     check_cuda(cudaMemcpyAsync(logits.data_ptr(), passes_.logits(), logits.nbytes(),
                                cudaMemcpyDeviceToHost, launches_.stream()),
                "logits");
     check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
-    return logits.narrow(1, 0, plan().classes).contiguous();
+    return logits.narrow(1, 0, plan.classes).contiguous();
   }
+
+  // What the images of a list of requests need beforehand.
+  virtual void prepare(const std::vector<VoteRequest>&, const float* /*x*/) {}
 
   // Adds the votes of the rows to counts [images, classes] on the device; does not wait.
   void vote(NoisyRows rows, int* counts) {
     rows.rows = kGpuBatch;
-    rows.map = input();
-    launches_.add("noise", make_noisy_input(model_->precision, rows, launches_.stream()));
-    passes_.forward(model_->stacked(), launches_);
-    const VoteCount count{rows, passes_.logits(), plan().classes, plan().stages.back().out.channels,
+    enqueue_copies(rows);
+    const BatchedPlan& plan = model().plan();
+    const VoteCount count{rows, passes_.logits(), plan.classes, plan.stages.back().out.channels,
                           counts};
     launches_.add("votes", count_votes(count, launches_.stream()));
   }
 
-  cudaStream_t stream() const { return launches_.stream(); }
+ protected:
+  // Logits of kGpuBatch images on the device.
+  virtual void enqueue_images(const float* x) {
+    const auto [channels, height, width] = model().plan().input;
+    WaveShape shape{1, kGpuBatch, 1, kGpuBatch};
+    shape.height = static_cast<int>(height);
+    shape.width = static_cast<int>(width);
+    shape.image_size = model().image_size();
+    InputMap map = model().input_map(passes_.input());
+    map.x = x;
+    launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
+    passes_.forward(model().weights(), launches_);
+  }
 
- private:
-  std::shared_ptr<const DeviceModel> model_;
+  // Logits of noisy copies.
+  virtual void enqueue_copies(NoisyRows rows) {
+    rows.map = model().input_map(passes_.input());
+    launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
+    passes_.forward(model().weights(), launches_);
+  }
+
+  SharedModel model_;
   LayerPasses passes_;
   Launches launches_;
 };
 
+// The first layer in float32, and from the bank.
+class BankedPass : public DevicePass {
+ public:
+  explicit BankedPass(SharedModel model) : DevicePass(std::move(model)), first_(*model_) {}
+
+  void prepare(const std::vector<VoteRequest>& requests, const float* x) override {
+    if (requests.empty()) return;
+    VoteRequest draws = requests.front();
+    for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.n);
+    for (const VoteRequest& r : requests) {
+      TORCH_CHECK(r.stream.key.value == draws.stream.key.value &&
+                      r.stream.item == draws.stream.item && r.sigma == draws.sigma,
+                  "a bank serves one stream");
+    }
+    const auto found = std::find_if(banks_.begin(), banks_.end(),
+                                    [&](const auto& bank) { return bank->serves(draws); });
+    if (found == banks_.end()) {
+      // Selection's and estimation's; others have had their time.
+      if (banks_.size() == 2) banks_.erase(banks_.begin());
+      try {
+        banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, kGpuBatch, launches_));
+      } catch (const OutOfDeviceMemory&) {
+        throw Error("--noise-bank: the GPU has no room for a bank of {} draws; leave it out",
+                    draws.n);
+      }
+      bank_ = banks_.back().get();
+    } else {
+      bank_ = found->get();
+    }
+    images_ = static_cast<int>(requests.size());
+    of_x_ = first_.of_images(x, images_, launches_);
+  }
+
+ private:
+  void enqueue_sums(const NoisyRows& rows, const float* of_noise, const float* of_x, int images) {
+    BankRows sums = first_.sums();
+    sums.rows = rows;
+    sums.of_noise = of_noise;
+    sums.of_x = of_x;
+    sums.x_rows = (images + 63) / 64 * 64;
+    sums.out = passes_.stage_output(first_.stages() - 1);
+    launches_.add("bank", add_from_bank(sums, launches_.stream()));
+    passes_.forward_from(first_.stages(), model().weights(), launches_);
+  }
+
+  // As noises on an image of which the layer gives nothing.
+  void enqueue_images(const float* x) override {
+    const DeviceArray<float> of_noise = first_.of_images(x, kGpuBatch, launches_);
+    const DeviceArray<float> nothing(int64_t{64} * first_.row_size());
+    nothing.clear(launches_.stream());
+    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
+    check_cuda(cudaStreamSynchronize(nullptr), "bank");
+    NoisyRows rows;
+    rows.copies = copies.data();
+    rows.images = 1;
+    rows.total = rows.rows = kGpuBatch;
+    enqueue_sums(rows, of_noise.data(), nothing.data(), 1);
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "bank");
+  }
+
+  void enqueue_copies(NoisyRows rows) override {
+    enqueue_sums(rows, bank_->data(), of_x_.data(), images_);
+  }
+
+  FirstLayer first_;
+  std::vector<std::unique_ptr<NoiseBank>> banks_;
+  const NoiseBank* bank_ = nullptr;  // of the requests at hand
+  DeviceArray<float> of_x_;
+  int images_ = 0;
+};
+
 class DeviceSampler : public Sampler {
  public:
-  DeviceSampler(std::shared_ptr<const DeviceModel> model, std::function<bool()> cancelled)
-      : pass_(std::move(model)), cancelled_(std::move(cancelled)) {}
+  DeviceSampler(std::unique_ptr<DevicePass> pass, std::function<bool()> cancelled)
+      : pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
-    const int64_t size = pass_.image_size(), classes = pass_.plan().classes;
+    const BatchedPlan& plan = pass_->model().plan();
+    const int size = pass_->model().image_size();
+    const int64_t classes = plan.classes;
     std::vector<NoisyCopies> copies;
     std::vector<float> images;
     NoisyRows rows;
@@ -142,13 +180,14 @@ class DeviceSampler : public Sampler {
     rows.copies = on_device.data();
     rows.images = static_cast<int>(requests.size());
     rows.x = x.data();
-    rows.image_size = static_cast<int>(size);
-    rows.area = static_cast<int>(size / pass_.plan().input[0]);
+    rows.image_size = size;
+    rows.area = static_cast<int>(size / plan.input[0]);
+    pass_->prepare(requests, x.data());
     for (; rows.begin < rows.total; rows.begin += kGpuBatch) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
-      pass_.vote(rows, counts.data());
+      pass_->vote(rows, counts.data());
     }
-    const std::vector<int> found = counts.download(pass_.stream());
+    const std::vector<int> found = counts.download(pass_->launches().stream());
     std::vector<Votes> votes;
     for (size_t i = 0; i < requests.size(); ++i) {
       const auto first = found.begin() + static_cast<int64_t>(i) * classes;
@@ -166,33 +205,42 @@ class DeviceSampler : public Sampler {
   // Enough that the last batch hardly counts; few enough that an interruption loses little.
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
 
-  DevicePass pass_;
+  std::unique_ptr<DevicePass> pass_;
   std::function<bool()> cancelled_;
 };
 
-std::string describe(const DeviceModel& model) {
-  const bool bf16 = model.precision == Precision::kBfloat16;
-  const bool hopper = bf16 && model.device.by_output.front().view().tiling.hopper;
-  return fmt::format("cuda/{}/{}x{}/{}", bf16 ? "bf16" : "fp32", hopper ? "hopper" : "portable",
-                     kGpuBatch, gpu_name());
+std::string describe(const DeviceModel& model, const char* evaluator) {
+  const bool bf16 = model.precision() == Precision::kBfloat16;
+  const bool hopper = bf16 && model.device().by_output.front().view().tiling.hopper;
+  return fmt::format("cuda/{}/{}{}x{}/{}", bf16 ? "bf16" : "fp32", hopper ? "hopper" : "portable",
+                     evaluator, kGpuBatch, gpu_name());
+}
+
+template <class Pass>
+BaseClassifier classifier_by(const SharedModel& model, const char* evaluator) {
+  BaseClassifier f;
+  f.make = [model]() -> Classifier {
+    const auto pass = std::make_shared<Pass>(model);
+    return [pass](const Tensor& images) { return pass->classify(images); };
+  };
+  f.classes = model->plan().classes;
+  f.batch = kGpuBatch;
+  f.description = describe(*model, evaluator);
+  f.sampler = [model](std::function<bool()> cancelled) {
+    return std::make_unique<DeviceSampler>(std::make_unique<Pass>(model), std::move(cancelled));
+  };
+  return f;
 }
 
 }  // namespace
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
-  const auto shared = std::make_shared<const DeviceModel>(model, precision);
-  BaseClassifier f;
-  f.make = [shared]() -> Classifier {
-    const auto pass = std::make_shared<DevicePass>(shared);
-    return [pass](const Tensor& images) { return pass->classify(images); };
-  };
-  f.classes = shared->device.plan.classes;
-  f.batch = kGpuBatch;
-  f.description = describe(*shared);
-  f.sampler = [shared](std::function<bool()> cancelled) {
-    return std::make_unique<DeviceSampler>(shared, std::move(cancelled));
-  };
-  return f;
+  return classifier_by<DevicePass>(std::make_shared<const DeviceModel>(model, precision), "");
+}
+
+BaseClassifier banked_gpu_classifier(const Model& model) {
+  return classifier_by<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
+                                   "-fp32-first");
 }
 
 }  // namespace fedsmooth

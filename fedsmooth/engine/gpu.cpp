@@ -8,10 +8,8 @@
 #endif
 
 namespace fedsmooth {
-namespace {
 
-// Why the network cannot run on a GPU; empty if it can.
-std::string missing_for_gpu([[maybe_unused]] const Network& network) {
+std::string missing_gpu() {
 #ifdef FEDSMOOTH_CUDA
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -20,24 +18,27 @@ std::string missing_for_gpu([[maybe_unused]] const Network& network) {
   if (find_kernels() != cudaSuccess) {
     return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
   }
-  if (!BatchedPlan::supports(network)) {
-    return fmt::format("network {} has layers that the GPU engine cannot run", network.name);
-  }
   return {};
 #else
   return "this build has no CUDA engine; build it where nvcc is found";
 #endif
 }
 
-}  // namespace
+std::string missing_for_engine([[maybe_unused]] const Network& network) {
+  std::string missing = missing_gpu();
+#ifdef FEDSMOOTH_CUDA
+  if (missing.empty() && !BatchedPlan::supports(network)) {
+    missing = fmt::format("network {} has layers that the GPU engine cannot run", network.name);
+  }
+#endif
+  return missing;
+}
 
-bool use_gpu(const std::string& device, const Network& network) {
-  if (device == "cpu") return false;
-  const std::string missing = missing_for_gpu(network);
+bool use_gpu(const std::string& device, const std::string& missing) {
   if (device == "cuda" && !missing.empty()) {
     throw Error("--device=cuda: {}; use --device=cpu", missing);
   }
-  return missing.empty();
+  return device != "cpu" && missing.empty();
 }
 
 std::string gpu_name() {

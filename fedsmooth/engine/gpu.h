@@ -7,9 +7,15 @@
 
 namespace fedsmooth {
 
-/// For `device` auto, cpu or cuda: whether the GPU engine is to run the network. An Error that says
-/// what is missing if it is cuda and cannot be.
-bool use_gpu(const std::string& device, const Network& network);
+/// Why no GPU can be used; empty if one can.
+std::string missing_gpu();
+
+/// For `device` auto, cpu or cuda: whether the GPU is to be used, given what is `missing` for that.
+/// An Error that says so if it is cuda and something is.
+bool use_gpu(const std::string& device, const std::string& missing);
+
+/// What is missing for the GPU engine to run the network.
+std::string missing_for_engine(const Network& network);
 
 /// Name of the GPU in use.
 std::string gpu_name();

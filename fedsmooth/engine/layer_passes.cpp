@@ -111,7 +111,12 @@ void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launche
 }
 
 void LayerPasses::forward(const StackedWeights& weights, Launches& launches) const {
-  for (size_t i = 0; i < maps_.size(); ++i) {
+  forward_from(0, weights, launches);
+}
+
+void LayerPasses::forward_from(size_t first, const StackedWeights& weights,
+                               Launches& launches) const {
+  for (size_t i = first; i < maps_.size(); ++i) {
     if (!in_one(i)) forward_stage(weights, i, launches);
   }
 }

@@ -30,7 +30,11 @@ class LayerPasses {
   void* output_gradient() const { return gradients_.back().data(); }  // zero, to be filled
   const void* input_gradient() const { return input_gradient_.data(); }
 
+  /// From input() to logits().
   void forward(const StackedWeights& weights, Launches& launches) const;
+  /// From the map that stage `first` reads.
+  void forward_from(size_t first, const StackedWeights& weights, Launches& launches) const;
+  void* stage_output(size_t stage) const { return maps_[stage].data(); }
   /// From output_gradient() to input_gradient().
   void differentiate_input(const StackedWeights& weights, Launches& launches) const;
   /// From output_gradient() to a step of SGD.

@@ -1,24 +1,50 @@
 #include "fedsmooth/engine/samplers.h"
 
-#include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/device_sampler.h"
+#include "fedsmooth/engine/torch_sampler.h"
+#include "fedsmooth/model/torch_script.h"
 #endif
 
 namespace fedsmooth {
 
-BaseClassifier choose_classifier(const std::string& device, const Model& model) {
-  if (use_gpu(device, model.network)) {
 #ifdef FEDSMOOTH_CUDA
-    return gpu_classifier(model);
-#endif
+BaseClassifier choose_classifier(const std::string& device, const Model& model, bool noise_bank) {
+  if (device != "cpu" && missing_for_engine(model.network).empty()) {
+    return noise_bank ? banked_gpu_classifier(model) : gpu_classifier(model);
+  }
+  const std::string missing = missing_gpu();
+  if (use_gpu(device, missing.empty() ? missing_for_torch_gpu() : missing)) {
+    return torch_gpu_classifier(model);
   }
   return base_classifier(model);
 }
+
+BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
+                                 const Shape& input) {
+  const BaseClassifier on_cpu = base_classifier(script, input);
+  const std::string missing = missing_gpu();
+  if (use_gpu(device, missing.empty() ? missing_for_torch_gpu() : missing)) {
+    return torch_gpu_classifier(load_torch_script(script, /*gpu=*/true), on_cpu.classes);
+  }
+  return on_cpu;
+}
+#else
+BaseClassifier choose_classifier(const std::string& device, const Model& model, bool) {
+  use_gpu(device, missing_gpu());
+  return base_classifier(model);
+}
+
+BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
+                                 const Shape& input) {
+  use_gpu(device, missing_gpu());
+  return base_classifier(script, input);
+}
+#endif
 
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
                                       std::function<bool()> cancelled) {

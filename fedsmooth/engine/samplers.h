@@ -2,6 +2,7 @@
 // it knows the network's layers, else the CPU's.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -11,7 +12,14 @@
 namespace fedsmooth {
 
 /// `device` is auto, cpu or cuda. An Error if it is cuda and something is missing for that.
-BaseClassifier choose_classifier(const std::string& device, const Model& model);
+/// With `noise_bank` its sampler may be one that is fast if all images share their draws, and only
+/// then.
+BaseClassifier choose_classifier(const std::string& device, const Model& model,
+                                 bool noise_bank = false);
+
+/// The same for a TorchScript module that takes images of shape `input`.
+BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
+                                 const Shape& input);
 
 /// The classifier's own sampler, or one on `threads` cores. `cancelled` is asked before each batch;
 /// the sampler throws Cancelled if it says so.

@@ -17,10 +17,10 @@ std::string cause(const std::exception& error) {
   return traceback ? text.substr(text.rfind('\n') + 1) : text.substr(0, text.find('\n'));
 }
 
-torch::jit::Module load(const std::filesystem::path& path) {
+torch::jit::Module load(const std::filesystem::path& path, torch::DeviceType device) {
   if (!std::filesystem::is_regular_file(path)) throw Error("{}: no such file", path.string());
   try {
-    return torch::jit::load(path.string(), torch::kCPU);
+    return torch::jit::load(path.string(), device);
   } catch (const std::exception& error) {
     throw Error("{}: not a TorchScript module: {}", path.string(), cause(error));
   }
@@ -28,8 +28,9 @@ torch::jit::Module load(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path) {
-  torch::jit::Module module = load(path);
+std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path,
+                                                       bool gpu) {
+  torch::jit::Module module = load(path, gpu ? torch::kCUDA : torch::kCPU);
   for (const torch::jit::Module& part : module.modules()) {
     if (part.hasattr("training") && part.is_training()) {
       throw Error("{}: saved in training mode; call .eval() before torch.jit.save", path.string());

@@ -10,7 +10,8 @@ namespace fedsmooth {
 
 /// Loads a module saved by torch.jit.save. One that was saved in training mode is refused, as
 /// dropout and batch statistics would make its answers random. Gradients reach the images where the
-/// caller enables them, never the weights.
-std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path);
+/// caller enables them, never the weights. With `gpu` it takes and gives tensors there.
+std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path,
+                                                       bool gpu = false);
 
 }  // namespace fedsmooth

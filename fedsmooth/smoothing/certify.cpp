@@ -43,10 +43,13 @@ void check_draws(const char* name, int64_t n) {
 
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
                                      double sigma, const CertifyOptions& o, uint64_t seed) {
+  const auto stream = [&](Purpose purpose, const LabelledImage& image) {
+    return Stream{make_key(seed, purpose), o.noise_bank ? 0 : image.index};
+  };
   std::vector<VoteRequest> requests;
   for (const LabelledImage& image : images) {
     check_pixels(image.x);
-    requests.push_back({image.x, sigma, o.n0, {make_key(seed, Purpose::kSelection), image.index}});
+    requests.push_back({image.x, sigma, o.n0, stream(Purpose::kSelection, image)});
   }
   std::vector<Counts> counts;
   for (const Votes& guess : sampler.count_all(requests)) counts.push_back({argmax(guess)});
@@ -57,8 +60,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     if (o.only_correct && counts[i].selected != images[i].label) continue;
     estimated.push_back(i);
     // The bound holds only if these votes are independent of the ones that chose `selected`.
-    requests.push_back(
-        {images[i].x, sigma, o.n, {make_key(seed, Purpose::kEstimation), images[i].index}});
+    requests.push_back({images[i].x, sigma, o.n, stream(Purpose::kEstimation, images[i])});
   }
   const std::vector<Votes> votes = sampler.count_all(requests);
   for (size_t i = 0; i < estimated.size(); ++i) {

@@ -29,6 +29,9 @@ struct CertifyOptions {
   RadiusKind radius = RadiusKind::kOneSided;
   /// Do not estimate where the selected class is wrong anyway: enough for certified accuracy.
   bool only_correct = false;
+  /// All images get the same draws. Each certificate holds as before, but their errors are no
+  /// longer independent of each other.
+  bool noise_bank = false;
 };
 
 /// What was counted. Everything else in a certificate follows from it.

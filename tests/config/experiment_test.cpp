@@ -49,6 +49,8 @@ TEST(ExperimentTest, AnEmptyFileHasThePapersDefaults) {
   EXPECT_EQ(e.certify.radius, RadiusKind::kOneSided);
   EXPECT_EQ(e.certify.every, 20);
   EXPECT_EQ(e.certify.limit, 0);
+  EXPECT_FALSE(e.certify.only_correct);
+  EXPECT_FALSE(e.certify.noise_bank);
 }
 
 constexpr const char* kEveryKey = R"(
@@ -115,6 +117,8 @@ sigma = 1
 radius = "multiclass"
 every = 3
 limit = 500
+only_correct = true
+noise_bank = true
 )";
 
 TEST(ExperimentTest, ReadsEveryKey) {
@@ -146,6 +150,8 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.certify.radius, RadiusKind::kMulticlass);
   EXPECT_EQ(e.certify.every, 3);
   EXPECT_EQ(e.certify.limit, 500);
+  EXPECT_TRUE(e.certify.only_correct);
+  EXPECT_TRUE(e.certify.noise_bank);
 }
 
 /// The lines of a formatted experiment.

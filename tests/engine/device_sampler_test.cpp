@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/batched_votes.h"
 #include "fedsmooth/engine/device_memory.h"
+#include "fedsmooth/engine/torch_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/networks.h"
@@ -51,7 +53,7 @@ TEST_P(DeviceSamplerCaseTest, CountsWhatItsClassifierSays) {
     const BaseClassifier f = gpu_classifier(model_called(GetParam()), precision);
     SerialSampler serial(f);
     const auto sampler = f.sampler({});
-    for (const int64_t n : {int64_t{1}, int64_t{100}, kGpuBatch + 17}) {
+    for (const int64_t n : {1, 100, kGpuBatch + 17}) {
       EXPECT_EQ(sampler->count(request_for(1, n)), serial.count(request_for(1, n))) << n;
     }
   }
@@ -99,8 +101,45 @@ TEST_P(DeviceSamplerCaseTest, IsAFunction) {
             check_is_function(gpu_classifier(model, Precision::kFloat32), {3, 32, 32}));
 }
 
+// From the bank, and without: the same sums but for float32 rounding and the first layer's
+// bfloat16.
+TEST_P(DeviceSamplerCaseTest, ABankGivesTheVotesOfItsDraws) {
+  const Model model = model_called(GetParam());
+  const BaseClassifier f = banked_gpu_classifier(model);
+  check_is_function(f, {3, 32, 32});
+  const auto sampler = f.sampler({});
+  std::vector<VoteRequest> requests;
+  for (uint64_t i = 0; i < 70; ++i) {
+    requests.push_back({uniform({3, 32, 32}, i), 0.5, 400, {make_key(5, Purpose::kEstimation), 0}});
+  }
+  const std::vector<Votes> found = sampler->count_all(requests);
+  SerialSampler serial(f);  // noise by the CPU, the first layer of the sum
+  for (const size_t i : {size_t{0}, size_t{37}, size_t{69}}) {
+    const Votes expected = serial.count(requests[i]);
+    int64_t moved = 0;
+    for (int64_t c = 0; c < 10; ++c) moved += std::abs(found[i][c] - expected[c]);
+    EXPECT_LE(moved, 4) << i;  // near-ties of float32 sums, before they are rounded to bfloat16
+    EXPECT_EQ(sampler->count(requests[i]), found[i]) << i;
+  }
+  // Another bank, larger than a block, then the first again.
+  VoteRequest other = requests[0];
+  other.stream.key = make_key(6, Purpose::kEstimation);
+  other.n = kGpuBatch + 5;
+  const Votes larger = sampler->count(other);
+  EXPECT_EQ(std::accumulate(larger.begin(), larger.end(), int64_t{0}), other.n);
+  EXPECT_EQ(sampler->count(requests[3]), found[3]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, DeviceSamplerCaseTest, testing::Values("small", "alexnet"),
                          [](const auto& info) { return info.param; });
+
+TEST_F(DeviceSamplerTest, OtherNetworksRunThroughLibTorch) {
+  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << missing_for_torch_gpu();
+  const BaseClassifier f = torch_gpu_classifier(model_called("resnet20"));
+  check_is_function(f, {3, 32, 32});
+  SerialSampler serial(f);
+  EXPECT_EQ(f.sampler({})->count(request_for(1, 5000)), serial.count(request_for(1, 5000)));
+}
 
 TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
   Model model = model_called("small");

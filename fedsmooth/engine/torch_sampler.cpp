@@ -1,0 +1,105 @@
+#include "fedsmooth/engine/torch_sampler.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/engine/batched_votes.h"
+#include "fedsmooth/engine/device_memory.h"
+#include "fedsmooth/engine/gpu.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int kBatch = 4096;  // noisy copies at a time: part of the definition of f
+
+// Kernels of ours and of LibTorch follow each other on its default stream.
+constexpr cudaStream_t kStream = nullptr;
+
+class TorchSampler : public Sampler {
+ public:
+  TorchSampler(Classifier on_gpu, int64_t classes, std::function<bool()> cancelled)
+      : f_(std::move(on_gpu)), classes_(classes), cancelled_(std::move(cancelled)) {}
+
+  Votes count(const VoteRequest& r) override {
+    c10::NoGradGuard no_grad;
+    const Tensor x = r.x.contiguous().to(at::kCUDA);
+    if (!noisy_.defined()) {
+      noisy_ = at::zeros({kBatch, x.size(0), x.size(1), x.size(2)}, x.options());
+    }
+    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
+        {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
+    const DeviceArray<int> counts(classes_);
+    counts.clear(kStream);
+    NoisyRows rows;
+    rows.copies = copies.data();
+    rows.images = 1;
+    rows.x = x.data_ptr<float>();
+    rows.total = r.n;
+    rows.rows = kBatch;
+    rows.image_size = static_cast<int>(x.numel());
+    rows.area = static_cast<int>(x.size(1) * x.size(2));
+    for (; rows.begin < r.n; rows.begin += kBatch) {
+      if (cancelled_ && cancelled_()) throw Cancelled{};
+      check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
+      const Tensor logits = f_(noisy_).contiguous();
+      const auto classes = static_cast<int>(classes_);
+      check_cuda(
+          count_votes({rows, logits.data_ptr<float>(), classes, classes, counts.data()}, kStream),
+          "votes");
+    }
+    const std::vector<int> found = counts.download(kStream);
+    return {found.begin(), found.end()};
+  }
+
+ private:
+  Classifier f_;
+  int64_t classes_;
+  std::function<bool()> cancelled_;
+  Tensor noisy_;
+};
+
+BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, const char* precision) {
+  // Algorithms that are chosen by their speed may change from run to run.
+  at::globalContext().setBenchmarkCuDNN(false);
+  at::globalContext().setDeterministicCuDNN(true);
+  BaseClassifier f;
+  f.make = [on_gpu]() -> Classifier {
+    return [on_gpu](const Tensor& images) { return on_gpu(images.to(at::kCUDA)).to(at::kCPU); };
+  };
+  f.classes = classes;
+  f.batch = kBatch;
+  f.description = fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, kBatch, gpu_name(),
+                              torch_version());
+  f.sampler = [on_gpu, classes](std::function<bool()> cancelled) {
+    return std::make_unique<TorchSampler>(on_gpu, classes, std::move(cancelled));
+  };
+  return f;
+}
+
+}  // namespace
+
+std::string missing_for_torch_gpu() {
+  if (at::hasCUDA()) return {};
+  return "this needs a LibTorch built for CUDA";
+}
+
+BaseClassifier torch_gpu_classifier(const Model& model) {
+  Weights weights;
+  for (const Tensor& w : model.weights) {
+    const Tensor moved = w.to(at::kCUDA, at::kBFloat16);
+    weights.push_back(w.dim() == 4 ? moved.contiguous(at::MemoryFormat::ChannelsLast) : moved);
+  }
+  const Classifier on_gpu = [network = model.network, weights](const Tensor& images) {
+    const Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+    return forward(network, weights, rounded).to(at::kFloat);
+  };
+  return classifier_for(on_gpu, output_shape(model.network)[0], "bf16");
+}
+
+BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes) {
+  return classifier_for(on_gpu, classes, "fp32");
+}
+
+}  // namespace fedsmooth
