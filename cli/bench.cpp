@@ -21,9 +21,17 @@ constexpr int kRepeats = 5;
 constexpr double kSecondsPerRepeat = 1.0;
 constexpr int64_t kClientsPerThread = 2;
 
-double seconds_for(Sampler& sampler, const Tensor& image, double sigma, int64_t n) {
+// As many images as the votes are for, with n votes each.
+double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
+  std::vector<VoteRequest> requests;
+  for (uint32_t image = 0; votes > 0; ++image) {
+    const int64_t n = std::min(votes, e.certify.n);
+    const Stream stream = {make_key(0, Purpose::kProbe), e.certify.noise_bank ? 0 : image};
+    requests.push_back({at::full({3, 32, 32}, 0.5), e.smoothing.sigma, n, stream});
+    votes -= n;
+  }
   const auto start = std::chrono::steady_clock::now();
-  sampler.count({image, sigma, n, {make_key(0, Purpose::kProbe)}});
+  sampler.count_all(requests);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -37,16 +45,14 @@ int bench_certify(const Experiment& experiment, const Common& common) {
       common.device, {network, initial_weights(network, make_key(0, Purpose::kWeights))},
       experiment.certify.noise_bank);
   const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
-  const Tensor image = at::full({3, 32, 32}, 0.5);
-  const double sigma = experiment.smoothing.sigma;
 
-  const int64_t warm_up = 4 * f.batch * threads;
-  seconds_for(*sampler, image, sigma, warm_up);
-  const double rate = static_cast<double>(warm_up) / seconds_for(*sampler, image, sigma, warm_up);
+  const int64_t warm_up = f.sampler ? experiment.certify.n : 4 * f.batch * threads;
+  seconds_for(*sampler, experiment, warm_up);
+  const double rate = static_cast<double>(warm_up) / seconds_for(*sampler, experiment, warm_up);
   const int64_t n = std::max(warm_up, static_cast<int64_t>(rate * kSecondsPerRepeat));
   std::vector<double> rates;
   for (int i = 0; i < kRepeats; ++i) {
-    rates.push_back(static_cast<double>(n) / seconds_for(*sampler, image, sigma, n));
+    rates.push_back(static_cast<double>(n) / seconds_for(*sampler, experiment, n));
   }
   std::sort(rates.begin(), rates.end());
   const double median = rates[kRepeats / 2];

@@ -41,8 +41,8 @@ class Pass {
     switch (layer.kind) {
       case Kind::kNormalize: {
         const auto channels = static_cast<int64_t>(layer.mean.size());
-        const Tensor mean = at::tensor(layer.mean, h.options()).view({channels, 1, 1});
-        const Tensor sd = at::tensor(layer.sd, h.options()).view({channels, 1, 1});
+        const Tensor mean = at::tensor(layer.mean, at::kDouble).view({channels, 1, 1}).to(h);
+        const Tensor sd = at::tensor(layer.sd, at::kDouble).view({channels, 1, 1}).to(h);
         return (h - mean) / sd;
       }
       case Kind::kConv: {

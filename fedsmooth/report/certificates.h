@@ -25,6 +25,10 @@ struct CertificateRow {
 
   bool abstained() const { return certificate.predict == kAbstain; }
   bool correct() const { return certificate.predict == label; }
+  /// Whether votes were drawn: --only-correct leaves out what is wrong anyway.
+  bool estimated() const { return certificate.counts.n > 0; }
+  /// Whether other images had the same draws (--noise-bank).
+  bool shares_draws() const { return base.ends_with("/noise-bank"); }
 };
 
 /// The header line, and a row as a line, both with their line end. Numbers are written so that they

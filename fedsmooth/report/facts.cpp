@@ -38,8 +38,21 @@ void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts
       {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
       {"n0", range_of(rows, [](Row row) { return row.n0; })},
       {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
+      {"draws", rows.front().shares_draws() ? "the same for all images (--noise-bank): each "
+                                              "certificate holds, but their errors go together"
+                                            : "fresh for each image"},
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
+}
+
+// Images without votes, if some were left out.
+void add_left_out(const std::vector<CertificateRow>& rows, Facts& facts) {
+  const auto left_out =
+      std::count_if(rows.begin(), rows.end(), [](const auto& row) { return !row.estimated(); });
+  if (left_out == 0) return;
+  facts.emplace_back("not estimated", fmt::format("{} of {} images, whose class is wrong "
+                                                  "(--only-correct)",
+                                                  left_out, rows.size()));
 }
 
 void add_client_facts(const ReportRun& run, Facts& facts) {
@@ -93,6 +106,7 @@ std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run
   Facts facts;
   if (run.certified()) {
     add_certificate_facts(run.rows, facts);
+    add_left_out(run.rows, facts);
     add_client_facts(run, facts);
   }
   add_attack_facts(run.attacks, facts);

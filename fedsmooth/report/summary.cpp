@@ -37,6 +37,10 @@ Share share(int64_t part, size_t whole) {
 double high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
   double alpha = 0;  // the bound is monotone in it, so the largest covers every row
   for (const CertificateRow& row : rows) alpha = std::max(alpha, row.alpha);
+  if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.shares_draws(); })) {
+    // Errors that go together: of N only Markov's inequality tells how many there may be.
+    return std::max(0.0, accuracy - alpha / kRho);
+  }
   const auto images = static_cast<double>(rows.size());
   const double log_rho = std::log(1 / kRho);
   return std::max(0.0, accuracy - alpha - std::sqrt(alpha * (1 - alpha) * log_rho / images) -
@@ -106,8 +110,8 @@ AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
 
 Summary summarize(const std::vector<CertificateRow>& rows) {
   const int64_t abstained = count(rows, [](const auto& row) { return row.abstained(); });
-  const int64_t wrong =
-      count(rows, [](const auto& row) { return !row.abstained() && !row.correct(); });
+  const int64_t wrong = count(
+      rows, [](const auto& row) { return row.estimated() && !row.abstained() && !row.correct(); });
   Summary summary;
   summary.images = static_cast<int64_t>(rows.size());
   summary.table = tabulate(rows);

@@ -15,6 +15,7 @@ CertificateRow row(int64_t label, int64_t predict, double radius, double alpha =
   made.alpha = alpha;
   made.certificate.predict = predict;
   made.certificate.radius = radius;
+  made.certificate.counts.n = 1000;
   return made;
 }
 
@@ -68,6 +69,21 @@ TEST(SummaryTest, HighProbabilityBoundUsesTheLargestAlphaAndIsNeverNegative) {
   // 1 - 0.01 - sqrt(0.0099 * 6.907755 / 500) - 6.907755 / 1500
   EXPECT_NEAR(accuracy_at(rows, 0).high_probability, 0.9736999, 1e-6);
   EXPECT_EQ(accuracy_at(rows, 2).high_probability, 0);
+}
+
+// Errors of images with the same draws may come together: Markov's inequality is what is left.
+TEST(SummaryTest, HighProbabilityBoundDoesNotCountOnIndependenceWithABank) {
+  std::vector<CertificateRow> rows(1000, row(0, 0, 1, 1e-4));
+  EXPECT_GT(accuracy_at(rows, 1).high_probability, 0.99);
+  for (CertificateRow& r : rows) r.base = "cuda/bf16/noise-bank";
+  EXPECT_NEAR(accuracy_at(rows, 1).high_probability, 1 - 1e-4 / 1e-3, 1e-12);
+}
+
+TEST(SummaryTest, WhatWasNotEstimatedIsNotCertified) {
+  std::vector<CertificateRow> rows = four_rows();
+  rows[1].certificate.counts.n = 0;
+  rows[1].certificate.radius = 0;
+  EXPECT_EQ(summarize(rows).wrong_but_certified.value, 0);
 }
 
 TEST(SummaryTest, TableStopsAtTheLargestCorrectRadius) {
