@@ -28,11 +28,18 @@ def main():
     side_by_side.add_arguments(parser)
     parser.add_argument("--model", choices=("alexnet", "resnet20", "resnet110"), default="alexnet")
     options = parser.parse_args()
-    ours, peers = side_by_side.compare(
-        options, side_by_side.find_pythons(options),
-        ["bench", "certify", f"--model.name={options.model}"],
-        ["certify.py", "--model", options.model],
-        lambda result: result["samples_per_second"], show)
+    command = ["bench", "certify", f"--model.name={options.model}"]
+
+    def rate(result):
+        return result["samples_per_second"]
+
+    ours, peers = side_by_side.compare(options, side_by_side.find_pythons(options), command,
+                                       ["certify.py", "--model", options.model], rate, show)
+    if options.device == "cuda" and options.model == "alexnet":
+        print("with --noise-bank:")
+        banked, _ = side_by_side.compare(options, [], [*command, "--certify.noise_bank=true"], [],
+                                         rate, show)
+        peers = {"fedsmooth --noise-bank": banked, **peers}
     side_by_side.print_table(table(ours, peers))
 
 
