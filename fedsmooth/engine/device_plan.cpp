@@ -26,6 +26,10 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
   }
   first.push_back(static_cast<int>(pairs.size()));
   const PairGroups groups = group_pairs(lists, order, tiling.results, tiling.items);
+  for (size_t i = 0; tiling.hopper && i + 1 < groups.place_first.size(); ++i) {
+    TORCH_CHECK(groups.place_first[i + 1] - groups.place_first[i] <= 32,
+                "PairTable: a result has more pairs in a chunk than a warp has lanes");
+  }
   first_ = DeviceArray<int>(first);
   pairs_ = DeviceArray<int2>(to_int2(pairs));
   order_ = DeviceArray<int>(groups.order);

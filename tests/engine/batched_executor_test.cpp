@@ -7,21 +7,13 @@
 
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/batched_steps.h"
-#include "fedsmooth/engine/device_memory.h"
 #include "fedsmooth/model/architectures.h"
+#include "tests/engine/gpu.h"
 
 namespace fedsmooth {
 namespace {
 
-class BatchedExecutorTest : public testing::Test {
- protected:
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no CUDA device";
-    }
-  }
-};
+using BatchedExecutorTest = GpuTest;
 
 const Dataset& shapes() {
   static const Dataset data = make_shapes(Split::kTrain, 600, 0);

@@ -9,33 +9,10 @@
 #include <numeric>
 
 #include "fedsmooth/engine/batched_weights.h"
-#include "fedsmooth/engine/device_plan.h"
-#include "fedsmooth/engine/pair_groups.h"
-#include "tests/engine/networks.h"
+#include "tests/engine/products.h"
 
 namespace fedsmooth {
 namespace {
-
-constexpr int kClients = 3;
-constexpr double kRounding = 1.0 / (1 << 23);
-
-// How products are computed.
-struct Path {
-  std::string name;
-  Precision precision;
-  bool best;  // this GPU's own tiling instead of the portable one
-
-  at::ScalarType type() const {
-    return precision == Precision::kBfloat16 ? at::kBFloat16 : at::kFloat;
-  }
-  double rounding() const { return precision == Precision::kBfloat16 ? 1.0 / (1 << 8) : kRounding; }
-  Tiling tiling(Side side, const PairLists& lists) const {
-    const auto results = static_cast<int>(lists.size());
-    int pairs = 0;
-    for (const auto& list : lists) pairs += static_cast<int>(list.size());
-    return best ? choose_tiling(side, results, pairs) : portable_tiling(side, results);
-  }
-};
 
 struct Case {
   std::string network;
@@ -43,57 +20,15 @@ struct Case {
   Path path;
 };
 
-// Odd sizes, strides, a layer wider than a tile, a linear one on a large map.
-Network odd_network() {
-  using Kind = Layer::Kind;
-  Layer normalize{Kind::kNormalize};
-  normalize.mean = {0.5, 0.1};
-  normalize.sd = {0.5, 0.3};
-  return {"odd",
-          {2, 13, 10},
-          {normalize, layer(Kind::kConv, "a", 7, 5, 3, 1), layer(Kind::kRelu, ""),
-           layer(Kind::kConv, "b", 70, 3, 1, 2), layer(Kind::kConv, "c", 20, 3, 2, 1),
-           layer(Kind::kLinear, "d", 6)}};
-}
-
-class DeviceTensor {
- public:
-  explicit DeviceTensor(const Tensor& values)
-      : like_(values.contiguous()), bytes_(static_cast<int64_t>(values.nbytes())) {
-    bytes_.upload(static_cast<const uint8_t*>(like_.data_ptr()), bytes_.size(), nullptr);
-  }
-  void* data() const { return bytes_.data(); }
-  float* floats() const { return reinterpret_cast<float*>(bytes_.data()); }
-  Tensor read() const {
-    const Tensor values = at::empty_like(like_);
-    bytes_.download(static_cast<uint8_t*>(values.data_ptr()), nullptr);
-    return values.to(at::kDouble);
-  }
-
- private:
-  Tensor like_;
-  DeviceArray<uint8_t> bytes_;
-};
-
 // A sum and what its rounding may amount to: errors add up like a walk of as many steps as terms.
 struct Sum {
   Tensor value, error;
 };
 
-class BatchedProductTest : public testing::TestWithParam<Case> {
+class BatchedProductTest : public GpuTest, public testing::WithParamInterface<Case> {
  protected:
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no CUDA device";
-    }
-  }
-
-  // Normal values as the path holds them.
   Tensor draw(const std::vector<int64_t>& sizes, uint64_t key) const {
-    Tensor values = at::empty(sizes);
-    fill_normal({Key{key}}, 0, values.data_ptr<float>(), values.numel());
-    return values.to(GetParam().path.type());
+    return draw_normal(sizes, key, GetParam().path);
   }
 
   // sum of a[i] b[j] for each list, over clients; `a` and `b` are [client, item, ...].
@@ -125,27 +60,6 @@ class BatchedProductTest : public testing::TestWithParam<Case> {
         << what << ": " << (off / allowed).max().item<double>() << " of what is allowed";
   }
 };
-
-// A stage's product of maps, but for where things lie.
-MapProduct product_of(const BatchedStage& stage, bool gradient, int rows) {
-  MapProduct p;
-  p.gradient = gradient;
-  p.clients = kClients;
-  p.rows = rows;
-  p.depth = gradient ? stage.out.channels : stage.in.channels;
-  p.columns = gradient ? stage.in.channels : stage.out.channels;
-  p.left_pixels = gradient ? stage.out.pixels() : stage.in.pixels();
-  p.taps = stage.taps;
-  p.kernel_client = int64_t{stage.taps} * p.depth * p.columns;
-  p.relu = !gradient && stage.relu;
-  return p;
-}
-
-BatchedPlan plan_of(const std::string& network) {
-  return BatchedPlan(network == "odd" ? odd_network() : named_network(network));
-}
-
-std::vector<int> squares(const BatchedMap& map) { return order_by_squares(map.height, map.width); }
 
 TEST_P(BatchedProductTest, Forward) {
   const auto& [name, rows, path] = GetParam();
@@ -206,93 +120,6 @@ TEST_P(BatchedProductTest, MapGradient) {
     p.mask = masks.data();
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     expect_near(out.read(), expected, path.rounding(), "gradient");
-  }
-}
-
-// Maps whose squares are pooled on their way out, and back: to the bit what the map itself gives.
-TEST_P(BatchedProductTest, MaximaOverSquares) {
-  const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
-  for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
-    const BatchedStage& stage = plan.stages[i];
-    const Tiling tiling = path.tiling(Side::kForward, stage.by_output);
-    if (!plan.stages[i + 1].squares || !tiling.hopper) continue;
-    const int64_t c = stage.in.channels, k = stage.out.channels;
-    const int64_t height = stage.out.height, width = stage.out.width;
-    const PairTable pairs(stage.by_output, squares(stage.out), tiling);
-    const DeviceTensor left(draw({kClients, stage.in.pixels(), rows, c}, 1));
-    const DeviceTensor kernel(draw({kClients, stage.taps, c, k}, 2));
-    const DeviceTensor map(at::zeros({kClients, height * width, rows, k}, path.type()));
-    const DeviceTensor maxima(at::zeros({kClients, height * width / 4, rows, k}, path.type()));
-    const DeviceTensor choice(at::zeros({kClients, height * width / 4, rows, k}, at::kByte));
-    MapProduct p = product_of(stage, false, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = map.data();
-    check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
-    p.out = maxima.data();
-    p.squares = stage.out.width / 2;
-    p.choice = static_cast<uint8_t*>(choice.data());
-    check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
-
-    // [client, y, x, row, channel, pixel of the square]
-    const Tensor four = map.read()
-                            .view({kClients, height / 2, 2, width / 2, 2, rows, k})
-                            .permute({0, 1, 3, 5, 6, 2, 4})
-                            .reshape({kClients, height * width / 4, rows, k, 4});
-    const auto [largest, first] = four.max(-1);
-    EXPECT_TRUE(largest.equal(maxima.read()));
-    const Tensor chosen = choice.read().to(at::kLong);
-    const Tensor passes = chosen != kNoChoice;
-    EXPECT_TRUE(passes.equal(stage.relu ? largest > 0 : at::ones_like(passes)));
-    const Tensor of_chosen = four.gather(-1, chosen.clamp_max(3).unsqueeze(-1)).squeeze(-1);
-    EXPECT_TRUE(of_chosen.masked_select(passes).equal(largest.masked_select(passes)));
-    // The first of equal ones.
-    for (int64_t before = 0; before < 3; ++before) {
-      const Tensor later = passes.logical_and(chosen > before);
-      EXPECT_FALSE((four.select(-1, before) == largest).logical_and(later).any().item<bool>());
-    }
-  }
-}
-
-// A gradient of maxima, spread over the squares.
-TEST_P(BatchedProductTest, GradientOverSquares) {
-  const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
-  for (size_t i = 1; i < plan.stages.size(); ++i) {
-    const BatchedStage& stage = plan.stages[i];
-    const Tiling tiling = path.tiling(Side::kMapGradient, stage.by_input);
-    if (stage.is_pool || !plan.stages[i - 1].squares || !tiling.hopper) continue;
-    const int64_t c = stage.in.channels, k = stage.out.channels;
-    const int64_t height = stage.in.height, width = stage.in.width;
-    const PairTable pairs(stage.by_input, squares(stage.in), tiling);
-    const DeviceTensor left(draw({kClients, stage.out.pixels(), rows, k}, 1));
-    const DeviceTensor kernel(draw({kClients, stage.taps, c, k}, 2));
-    const std::vector<int64_t> sizes = {kClients, height * width, rows, c};
-    const Tensor chosen = at::arange(kClients * height * width * rows * c).remainder(5);
-    const DeviceTensor choice(chosen.view(sizes).to(at::kByte));
-    const DeviceTensor plain(at::zeros(sizes, path.type()));
-    const DeviceTensor spread(at::zeros({kClients, 4 * height * width, rows, c}, path.type()));
-    MapProduct p = product_of(stage, true, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = plain.data();
-    check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
-    p.out = spread.data();
-    p.squares = stage.in.width;
-    p.choice = static_cast<uint8_t*>(choice.data());
-    check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
-
-    const Tensor found = spread.read()
-                             .view({kClients, height, 2, width, 2, rows, c})
-                             .permute({0, 1, 3, 5, 6, 2, 4})
-                             .reshape({kClients, height * width, rows, c, 4});
-    for (int64_t pixel = 0; pixel < 4; ++pixel) {
-      const Tensor is_chosen = (chosen.view(sizes) == pixel).to(at::kDouble);
-      EXPECT_TRUE(found.select(-1, pixel).equal(plain.read() * is_chosen));
-    }
   }
 }
 
@@ -359,10 +186,6 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
     }
   }
 }
-
-const Path kFloat{"Float32", Precision::kFloat32, false};
-const Path kPortable{"Portable", Precision::kBfloat16, false};
-const Path kBest{"Best", Precision::kBfloat16, true};
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, BatchedProductTest,

@@ -13,24 +13,16 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/batched_votes.h"
-#include "fedsmooth/engine/device_memory.h"
 #include "fedsmooth/engine/torch_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "fedsmooth/smoothing/noise.h"
+#include "tests/engine/gpu.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
 namespace {
 
-class DeviceSamplerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no CUDA device";
-    }
-  }
-};
+using DeviceSamplerTest = GpuTest;
 
 // Weights large enough that noise changes the answer.
 Model model_called(const std::string& name) {

@@ -8,26 +8,19 @@
 
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/batched_executor.h"
-#include "fedsmooth/engine/device_memory.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "tests/engine/gpu.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
 namespace {
 
-class GpuTrainingTest : public testing::Test {
+class GpuTrainingTest : public GpuTest {
  protected:
   GpuTrainingTest() {
     options_.rounds = 3;
     options_.clients_per_round = 5;
     options_.local = {.steps = 120, .batch = 30, .learning_rate = 0.05};
-  }
-
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      GTEST_SKIP() << "no CUDA device";
-    }
   }
 
   ServerState start() const { return {0, initial_weights(network_, Key{1}), {}}; }
