@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/progress.h"
+#include "cli/rank_jobs.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/report/certificate_file.h"
 
@@ -57,26 +59,102 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vect
   }
 }
 
-void certify_all(const Subject& subject, const Dataset& data, const std::vector<int64_t>& images,
-                 int threads, bool quiet, CertificateFile& file) {
-  const Experiment& e = subject.experiment;
-  ThreadedSampler sampler(subject.f, threads, interrupted);
-  Progress progress("certify", static_cast<int64_t>(file.rows().size()),
-                    static_cast<int64_t>(images.size()), quiet);
+// What is certified: the same at every rank.
+struct Plan {
+  Dataset data;
+  Subject subject;
+  std::vector<int64_t> images;
+  nlohmann::json identity;
+};
+
+Plan load_plan(const CertifyArguments& a, const Overrides& overrides) {
+  const Shard shard = parse_shard(a.shard);
+  Plan plan;
+  plan.data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+  plan.subject = load_subject(a.path, overrides, &plan.data, image_shape(plan.data));
+  const CertificationOptions& options = plan.subject.experiment.certify;
+  check_certify_options(options, plan.subject.sigma);
+  plan.images = take_shard(choose_images(plan.data.size(), options), shard);
+  if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
+  plan.identity = describe_subject(plan.subject, plan.data);
+  plan.identity.update(describe_options(plan.subject.experiment));
+  plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
+  return plan;
+}
+
+Plan load_together(const CertifyArguments& a, const Overrides& overrides, Ranks& ranks) {
+  Plan plan;
+  agree(ranks, [&] { return (plan = load_plan(a, overrides)).identity; });
+  return plan;
+}
+
+CertificateRow certify_image(Sampler& sampler, const Plan& plan, int64_t image) {
+  const auto start = std::chrono::steady_clock::now();
+  const Experiment& e = plan.subject.experiment;
+  const double sigma = plan.subject.sigma;
+  const Certificate found = certify(sampler, plan.data.image(image), sigma, e.certify, e.seed,
+                                    static_cast<uint32_t>(image));
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  return {image,  plan.data.label(image),     spent.count(), e.certify.n0, e.certify.alpha, sigma,
+          e.seed, plan.subject.f.description, found};
+}
+
+// A row of the table for each item, as text, which reads back bit for bit.
+Work make_rows(const Plan& plan, Sampler& sampler) {
+  return [&](int64_t i) {
+    try {
+      return format_row(certify_image(sampler, plan, plan.images[i]));
+    } catch (const Cancelled&) {
+      throw Stopped{};
+    }
+  };
+}
+
+void check_again(const Plan& plan) {
+  const Subject& subject = plan.subject;
+  if (check_is_function(subject.f, image_shape(plan.data)) != subject.fingerprint) {
+    throw Error("{}: the model's answers changed while it was certified; its table is void",
+                subject.model_path.string());
+  }
+}
+
+void certify_all(const Plan& plan, const Common& common, CertificateFile& file) {
+  ThreadedSampler sampler(plan.subject.f, thread_count(common), interrupted);
+  const auto first = static_cast<int64_t>(file.rows().size());
+  const auto count = static_cast<int64_t>(plan.images.size());
+  Progress progress("certify", first, count, common.quiet);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
-  for (size_t i = file.rows().size(); i < images.size(); ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const int64_t image = images[i];
-    const Certificate found = certify(sampler, data.image(image), subject.sigma, e.certify, e.seed,
-                                      static_cast<uint32_t>(image));
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    file.append({image, data.label(image), spent.count(), e.certify.n0, e.certify.alpha,
-                 subject.sigma, e.seed, subject.f.description, found});
-    correct += file.rows().back().correct();
-    progress.step(fmt::format("correct {:.1f}%",
-                              100.0 * static_cast<double>(correct) / static_cast<double>(i + 1)));
+  try {
+    hand_out(*common.ranks, first, count, make_rows(plan, sampler),
+             [&](int64_t i, const std::string& row) {
+               file.append(parse_certificates(certificate_header() + row, "row").front());
+               correct += file.rows().back().correct();
+               progress.step(fmt::format("correct {:.1f}%", 100.0 * static_cast<double>(correct) /
+                                                                static_cast<double>(i + 1)));
+             });
+  } catch (const Stopped&) {
+    throw Interrupted{"interrupted; go on with --resume"};
   }
+  check_again(plan);
+}
+
+std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Plan& plan,
+                                            const fs::path& table, const Common& common) {
+  nlohmann::json provenance = build_provenance();
+  provenance["threads"] = thread_count(common);
+  if (common.ranks->size() > 1) provenance["ranks"] = common.ranks->size();
+  const nlohmann::json sidecar = {{"identity", plan.identity},
+                                  {"classes", plan.subject.class_names},
+                                  {"model", plan.subject.model_path.string()},
+                                  {"provenance", provenance}};
+  auto file = std::make_unique<CertificateFile>(table, sidecar, a.resume);
+  check_is_beginning(file->rows(), plan.images, plan.data, table);
+  return file;
+}
+
+nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
+  return {{"kind", "certify"}, {"path", a.path}, {"shard", a.shard}, {"overrides", overrides}};
 }
 
 }  // namespace
@@ -84,38 +162,27 @@ void certify_all(const Subject& subject, const Dataset& data, const std::vector<
 fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
                         const Common& common) {
   refuse_gpu(common);
-  const int threads = thread_count(common);
-  const Shard shard = parse_shard(a.shard);
-  const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  const Subject subject = load_subject(a.path, overrides, &data, image_shape(data));
-  const CertificationOptions& options = subject.experiment.certify;
-  check_certify_options(options, subject.sigma);
-  const std::vector<int64_t> images = take_shard(choose_images(data.size(), options), shard);
-  if (images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-
+  thread_count(common);  // refuses before anything is loaded
+  Ranks& ranks = *common.ranks;
+  announce_job(ranks, describe_job(a, overrides));
+  const Plan plan = load_together(a, overrides, ranks);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
-  nlohmann::json identity = describe_subject(subject, data);
-  identity.update(describe_options(subject.experiment));
-  identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
-  nlohmann::json provenance = build_provenance();
-  provenance["threads"] = threads;
-  CertificateFile file(table,
-                       {{"identity", identity},
-                        {"classes", subject.class_names},
-                        {"model", subject.model_path.string()},
-                        {"provenance", provenance}},
-                       a.resume);
-  check_is_beginning(file.rows(), images, data, table);
-  try {
-    certify_all(subject, data, images, threads, common.quiet, file);
-  } catch (const Cancelled&) {
-    throw Interrupted{"interrupted; go on with --resume"};
-  }
-  if (check_is_function(subject.f, image_shape(data)) != subject.fingerprint) {
-    throw Error("{}: the model's answers changed while it was certified; {} is void",
-                subject.model_path.string(), table.string());
-  }
+  std::unique_ptr<CertificateFile> file;
+  do_together(ranks, [&] { file = open_table(a, plan, table, common); });
+  do_together(ranks, [&] { certify_all(plan, common, *file); });
   return table;
+}
+
+void take_certification(const nlohmann::json& job, const Common& common) {
+  Ranks& ranks = *common.ranks;
+  const Plan plan =
+      load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), ranks);
+  do_together(ranks, [] {});  // rank 0 opens its table
+  do_together(ranks, [&] {
+    ThreadedSampler sampler(plan.subject.f, thread_count(common), interrupted);
+    work_on_items(ranks, make_rows(plan, sampler));
+    check_again(plan);
+  });
 }
 
 bool is_certified(const fs::path& run, const Experiment& e) {

@@ -5,33 +5,46 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
-#include "cli/options.h"
+#include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 
 namespace fedsmooth::cli {
 namespace {
 
-int run_and_explain(int argc, char** argv) {
+// An error before the ranks met is either everyone's, and told once, or kept from those who wait.
+int run_on(Ranks& ranks, int argc, char** argv) {
   try {
-    return run_command_line(argc, argv);
+    return run_command_line(argc, argv, ranks);
+  } catch (const std::exception&) {
+    if (!ranks.met()) agree(ranks, []() -> nlohmann::json { throw; });
+    throw;
+  }
+}
+
+int run_and_explain(const std::function<int()>& run, const std::string& who) {
+  try {
+    return run();
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}{}\n", who, error.what());
     return 2;
+  } catch (const Refused&) {
+    return 0;  // rank 0 tells
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}: {}\n", error.path1().string(), error.code().message());
+    fmt::print(stderr, "{}{}: {}\n", who, error.path1().string(), error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
     fmt::print(stderr, "{}\n", stop.message);
     return 130;
   } catch (const c10::Error& bug) {
-    fmt::print(stderr, "bug: {}\n", bug.what_without_backtrace());
+    fmt::print(stderr, "{}bug: {}\n", who, bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() tells.
     if (std::ferror(stdout) != 0) return 0;
-    fmt::print(stderr, "bug: {}\n", bug.what());
+    fmt::print(stderr, "{}bug: {}\n", who, bug.what());
     return 1;
   }
 }
@@ -46,7 +59,20 @@ int main(int argc, char** argv) {
   using namespace fedsmooth;
   use_single_threaded_operators();
   cli::watch_signals();
-  const int status = cli::run_and_explain(argc, argv);
+  std::unique_ptr<Ranks> ranks;
+  int status = cli::run_and_explain(
+      [&] {
+        ranks = std::make_unique<Ranks>();
+        return 0;
+      },
+      "");
+  if (!ranks) return status;
+  const bool leads = ranks->leads();
+  if (!leads) std::freopen("/dev/null", "w", stdout);
+  status = cli::run_and_explain([&] { return cli::run_on(*ranks, argc, argv); },
+                                leads ? "" : fmt::format("rank {}: ", ranks->rank()));
+  // The others may wait for this rank, and it cannot tell them otherwise.
+  if (status != 0 && (!leads || !ranks->in_step())) ranks->end_all(status);
   if (status == 0 && cli::output_is_lost()) {
     fmt::print(stderr, "stdout: cannot be written; is its disk full?\n");
     return 2;

@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/training.h"
 #include "fedsmooth/config/run.h"
+#include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/report/rounds.h"
@@ -20,16 +21,22 @@ struct TrainSetting {
   TrainSetting(const std::vector<TrainArguments>& runs, const Common& common);
 
   std::string started;
-  int threads;
-  Dataset train, test;  // test is there if a run evaluates
+  int ranks;
+  int threads;          // of each rank
+  Dataset train, test;  // test is there, at rank 0, if a run evaluates
   Network network;
   ChosenExecutor chosen;
 };
 
+/// What the clients of an experiment do, in the setting of its runs.
+LocalTask local_task(const TrainSetting& setting, const Experiment& experiment);
+TrainOptions train_options(const Experiment& experiment);
+
 class RunTraining {
  public:
-  /// Opens the folder, which is only made if the experiment can be trained.
-  RunTraining(const TrainSetting& setting, const TrainArguments& arguments);
+  /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run
+  /// from those side by side with it.
+  RunTraining(const TrainSetting& setting, const TrainArguments& arguments, int64_t number);
 
   int64_t rounds() const { return options_.rounds; }
   int64_t rounds_done() const { return state_.round; }
@@ -38,8 +45,9 @@ class RunTraining {
   /// the folder's table got.
   Training training(std::function<void(const RoundRow&)> on_row);
 
-  /// Writes the model, and DONE last. Throws Interrupted if rounds are left.
-  void finish() const;
+  /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
+  /// all runs side by side.
+  void finish(const Traffic& traffic) const;
 
  private:
   bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
@@ -47,6 +55,7 @@ class RunTraining {
 
   const TrainSetting& setting_;
   const Experiment& experiment_;
+  int64_t number_;
   Partition partition_;
   TrainOptions options_;
   Run run_;
