@@ -112,13 +112,17 @@ int lead_group(const Common& common, const std::function<int()>& lead) {
   return lead();
 }
 
-int run_on_ranks(const Common& common, const std::function<json()>& describe,
-                 const std::function<int()>& lead) {
+void meet(const Common& common, const std::function<json()>& describe) {
   agree(*common.ranks, [&] {
     json described = describe();
     if (common.ranks->size() > 1) described.update(describe_build());
     return described;
   });
+}
+
+int run_on_ranks(const Common& common, const std::function<json()>& describe,
+                 const std::function<int()>& lead) {
+  meet(common, describe);
   return lead_group(common, lead);
 }
 

@@ -21,13 +21,16 @@ void agree(Ranks& ranks, const std::function<nlohmann::json()>& prepare);
 /// A step that all ranks take: what one of them throws ends it for all.
 void do_together(Ranks& ranks, const std::function<void()>& step);
 
-/// Runs a command: `describe` reads what it is about, at every rank, and they must agree on it.
-/// Then rank 0 does `lead`, whose status is returned, and the others take jobs.
+/// How a command begins: `describe` reads what it is about, at every rank, and all must agree on it
+/// and be the same program.
+void meet(const Common& common, const std::function<nlohmann::json()>& describe);
+
+/// Rank 0 does `lead`, whose status is returned; the others take jobs.
+int lead_group(const Common& common, const std::function<int()>& lead);
+
+/// Both.
 int run_on_ranks(const Common& common, const std::function<nlohmann::json()>& describe,
                  const std::function<int()>& lead);
-
-/// The same within a group of ranks that agreed before.
-int lead_group(const Common& common, const std::function<int()>& lead);
 
 /// Rank 0 gives the others a job: the same function at their side takes it up, see
 /// take_training() and take_certification().

@@ -85,7 +85,7 @@ TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common
       threads(thread_count(common)),
       train(load_dataset(runs.front().experiment.data, Split::kTrain)),
       network(network_for(runs.front().experiment, train)),
-      chosen(choose_executor(common.device, threads, network)) {
+      chosen(choose_executor(common.device, threads, network, common.ranks->local_rank())) {
   const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
     return run.experiment.train.evaluate_every > 0;
   });
@@ -110,7 +110,8 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       number_(number),
       partition_(make_partition(a.experiment, setting.train)),
       options_(train_options(a.experiment)),
-      run_(open_folder(a, options_, partition_)) {
+      run_(open_folder(a, options_, partition_)),
+      checkpoints_(run_, setting.network, setting.chosen.device, setting.ranks > 1) {
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
   state_ = starting_state(run_, setting.network, setting.chosen.device);
   rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
@@ -143,9 +144,8 @@ bool RunTraining::write_round(const RoundReport& report,
   last_ = time;
   append_line(run_.folder / "rounds.tsv", format_round(row));
   const bool stop = interrupted();
-  if (stop || report.round % options_.checkpoint_every == 0 || report.round == options_.rounds) {
-    write_checkpoint(run_, setting_.network, state_, setting_.chosen.device);
-  }
+  const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
+  checkpoints_.add(state_, stop || due);
   on_row(row);
   return !stop;
 }

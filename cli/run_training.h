@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 
+#include "cli/checkpoints.h"
 #include "cli/options.h"
 #include "cli/training.h"
 #include "fedsmooth/config/run.h"
@@ -60,6 +61,7 @@ class RunTraining {
   TrainOptions options_;
   Run run_;
   ServerState state_;
+  Checkpoints checkpoints_;
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };
 

@@ -141,12 +141,11 @@ void take_training(const nlohmann::json& job, const Common& common) {
   std::vector<TrainArguments> runs;
   for (const Experiment& e : experiments) runs.push_back({e, "", false});
   const std::unique_ptr<TrainSetting> setting = load_together(runs, common);
-  std::vector<SharedRun> shared;
-  for (const Experiment& e : experiments) {
-    shared.push_back(
-        {local_task(*setting, e), train_options(e), make_partition(e, setting->train)});
-  }
-  run_shares(*common.ranks, *setting->chosen.executor, shared);
+  const auto open = [&](int64_t number) -> SharedRun {
+    const Experiment& e = experiments.at(number);
+    return {local_task(*setting, e), train_options(e), make_partition(e, setting->train)};
+  };
+  run_shares(*common.ranks, *setting->chosen.executor, setting->network, open);
 }
 
 }  // namespace fedsmooth::cli

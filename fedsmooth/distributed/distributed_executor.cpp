@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <type_traits>
 
 #include "fedsmooth/distributed/round_plan.h"
@@ -123,15 +124,17 @@ DistributedExecutor::~DistributedExecutor() {
   ranks_.broadcast(no_rounds);
 }
 
-void run_shares(Ranks& ranks, Executor& local, const std::vector<SharedRun>& runs) {
+void run_shares(Ranks& ranks, Executor& local, const Network& network,
+                const std::function<SharedRun(int64_t run)>& open) {
+  std::map<int64_t, SharedRun> runs;
   while (true) {
     std::string bytes;
     ranks.broadcast(bytes);
-    const std::vector<PlannedRound> plan =
-        parse_plan(bytes, runs.front().task.network, ranks.size());
+    const std::vector<PlannedRound> plan = parse_plan(bytes, network, ranks.size());
     if (plan.empty()) return;
     std::vector<Round> own;
     for (const PlannedRound& round : plan) {
+      if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
       const SharedRun& run = runs.at(round.run);
       own.push_back({task_in_round(run.task, run.options, round.t), round.global,
                      draw(run.partition, round.clients[ranks.rank()], round.total), round.t,

@@ -24,7 +24,7 @@ class DistributedExecutor : public Executor {
   DistributedExecutor(const DistributedExecutor&) = delete;
   DistributedExecutor& operator=(const DistributedExecutor&) = delete;
 
-  /// A round's `run` is its place in what the other ranks gave run_shares().
+  /// A round's `run` is the number by which the other ranks open it, see run_shares().
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
   const Traffic& traffic() const { return traffic_; }
@@ -35,15 +35,16 @@ class DistributedExecutor : public Executor {
   Traffic traffic_;
 };
 
-/// What a rank has to know of a run beforehand.
+/// What a rank has to know of a run.
 struct SharedRun {
   LocalTask task;
   TrainOptions options;
   Partition partition;
 };
 
-/// The other ranks' part: runs their shares until there are no more rounds. The runs are of one
-/// network.
-void run_shares(Ranks& ranks, Executor& local, const std::vector<SharedRun>& runs);
+/// The other ranks' part: runs their shares until there are no more rounds. A run is opened when
+/// its first round comes. All are of one network.
+void run_shares(Ranks& ranks, Executor& local, const Network& network,
+                const std::function<SharedRun(int64_t run)>& open);
 
 }  // namespace fedsmooth

@@ -104,7 +104,7 @@ Ranks::Ranks(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Ranks::Ranks(Ranks&& other) noexcept = default;
 
 Ranks::~Ranks() {
-  if (!state_ || state_->comm == MPI_COMM_NULL) return;
+  if (!state_ || state_->comm == MPI_COMM_NULL || !state_->in_step) return;
   MPI_Comm_free(&state_->comm);
   if (state_->started_mpi) MPI_Finalize();
 }

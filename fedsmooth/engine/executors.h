@@ -14,7 +14,9 @@ struct ChosenExecutor {
   std::string device;  // "cpu", or the GPU's name and the precision
 };
 
-/// `device` is auto, cpu or cuda. An Error if it is cuda and something is missing for that.
-ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network);
+/// `device` is auto, cpu or cuda. An Error if it is cuda and something is missing for that. Of
+/// several GPUs it is number `gpu`, counted round and round, and stays the calling thread's.
+ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network,
+                               int gpu = 0);
 
 }  // namespace fedsmooth
