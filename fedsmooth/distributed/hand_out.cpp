@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Take = std::function<void(int64_t, const std::string&)>;
 
-constexpr auto kNap = std::chrono::microseconds(100);
+constexpr auto kNap = std::chrono::microseconds(500);  // an image takes a thousand times as long
 // A rank's messages: its result of the item that it was given, or that it stopped. The first one is
 // a result of nothing.
 constexpr char kResult = 'r', kStopped = 's';

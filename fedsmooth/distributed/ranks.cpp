@@ -19,12 +19,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTestsPerNap = 100;
-constexpr auto kNap = std::chrono::microseconds(50);
+constexpr Clock::duration kShortestNap = std::chrono::microseconds(50);
+constexpr Clock::duration kLongestNap = std::chrono::milliseconds(1);
 constexpr std::chrono::seconds kDefaultPatience(1800);
 
 int count_of(size_t size) {
   TORCH_CHECK(size <= INT_MAX, "MPI takes no message of ", size, " elements");
   return static_cast<int>(size);
+}
+
+// A rank that waits must not take the core of one that works, nor sleep through what is quick.
+void nap(Clock::duration waited) {
+  std::this_thread::sleep_for(std::clamp(waited / 100, kShortestNap, kLongestNap));
 }
 
 }  // namespace
@@ -59,7 +65,6 @@ struct Ranks::State {
     MPI_Comm_free(&local);
   }
 
-  // Rests between tests: a rank that waits must not take the core of one that works.
   void wait(MPI_Request request, const std::string& waited_for, bool patient = false) {
     met = true;
     const auto start = Clock::now();
@@ -69,8 +74,9 @@ struct Ranks::State {
         MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       }
       if (done) return;
-      std::this_thread::sleep_for(kNap);
-      if (!patient && Clock::now() - start > patience) give_up(waited_for);
+      const Clock::duration waited = Clock::now() - start;
+      if (!patient && waited > patience) give_up(waited_for);
+      nap(waited);
     }
   }
 
@@ -167,8 +173,9 @@ std::string Ranks::receive(int from) {
   const auto start = Clock::now();
   while (true) {
     if (std::optional<Message> message = poll(from)) return std::move(message->bytes);
-    std::this_thread::sleep_for(kNap);
-    if (Clock::now() - start > state_->patience) give_up_on(from);
+    const Clock::duration waited = Clock::now() - start;
+    if (waited > state_->patience) give_up_on(from);
+    nap(waited);
   }
 }
 

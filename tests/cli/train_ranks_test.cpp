@@ -81,17 +81,17 @@ TEST_F(TrainRanksTest, MoreRanksThanClients) {
 }
 
 TEST_F(TrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
-  const std::string longer = "--train.rounds=60 --resume";
+  const std::string longer = "--train.rounds=40 --resume";
   ASSERT_EQ(run(train("whole", longer)).status, 0);
   for (const int victim : {1, 0}) {  // in the middle of some round
     const pid_t job = start_ranks(3, train("killed", longer));
-    wait_for_rows(path("killed/rounds.tsv"), victim == 1 ? 5 : 20);
+    wait_for_rows(path("killed/rounds.tsv"), victim == 1 ? 3 : 12);
     kill_rank(victim, SIGKILL);
     EXPECT_NE(finish(job).status, 0);
     EXPECT_FALSE(fs::exists(path("killed/DONE")));
   }
   const pid_t job = start_ranks(2, train("killed", longer));
-  wait_for_rows(path("killed/rounds.tsv"), 40);
+  wait_for_rows(path("killed/rounds.tsv"), 24);
   ::kill(job, SIGUSR1);
   const Outcome stopped = finish(job);
   EXPECT_EQ(stopped.status, 130) << stopped.err;
@@ -110,10 +110,10 @@ TEST_F(TrainRanksTest, AnInterruptSavesTheLastRound) {
 }
 
 TEST_F(TrainRanksTest, AHungRankEndsAll) {
-  const pid_t job = start_ranks(2, train("hung", "--train.rounds=100000 --rank-timeout 1"));
+  const pid_t job = start_ranks(2, train("hung", "--train.rounds=100000 --rank-timeout 3"));
   wait_for_rows(path("hung/rounds.tsv"), 2);
   kill_rank(1, SIGSTOP);
-  expect_told_once(finish(job), "no word from the other ranks for 1 s");
+  expect_told_once(finish(job), "no word from the other ranks for 3 s");
 }
 
 TEST_F(TrainRanksTest, RefusesRanksThatDiffer) {
