@@ -69,7 +69,7 @@ class SweepRuns {
   fs::path folder(size_t i) const { return out_ / all_[i].name; }
 
   /// Trains and certifies one, from wherever an earlier sweep stopped. Whether it is done now: one
-  /// that fails is told and must not stop the others.
+  /// that fails is told and must not stop the others, unless its ranks cannot go on together.
   bool attempt(size_t i) {
     const std::string& name = all_[i].name;
     try {
@@ -80,8 +80,10 @@ class SweepRuns {
       if (!done) run(i);
       return true;
     } catch (const Error& error) {
+      if (!common_.ranks->in_step()) throw;
       fmt::print(stderr, "{}: {}\n", name, error.what());
     } catch (const fs::filesystem_error& error) {
+      if (!common_.ranks->in_step()) throw;
       fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
     } catch (const Interrupted&) {
       throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};

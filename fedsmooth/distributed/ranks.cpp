@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/distributed/launch.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTestsPerNap = 100;
 constexpr Clock::duration kShortestNap = std::chrono::microseconds(50);
 constexpr Clock::duration kLongestNap = std::chrono::milliseconds(1);
 constexpr std::chrono::seconds kDefaultPatience(1800);
@@ -28,7 +28,13 @@ int count_of(size_t size) {
   return static_cast<int>(size);
 }
 
-// A rank that waits must not take the core of one that works, nor sleep through what is quick.
+bool is_done(MPI_Request& request) {
+  int done = 0;
+  MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  return done != 0;
+}
+
+// The longer it took already, the longer.
 void nap(Clock::duration waited) {
   std::this_thread::sleep_for(std::clamp(waited / 100, kShortestNap, kLongestNap));
 }
@@ -65,18 +71,26 @@ struct Ranks::State {
     MPI_Comm_free(&local);
   }
 
-  void wait(MPI_Request request, const std::string& waited_for, bool patient = false) {
+  // Until all ranks are here: a rank that waits must not take the core of one that works.
+  void wait_for_all(bool patient = false) {
     met = true;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(comm, &request);
     const auto start = Clock::now();
-    while (true) {
-      int done = 0;
-      for (int i = 0; i < kTestsPerNap && !done; ++i) {
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      }
-      if (done) return;
+    while (!is_done(request)) {
       const Clock::duration waited = Clock::now() - start;
-      if (!patient && waited > patience) give_up(waited_for);
+      if (!patient && waited > patience) give_up(rank == 0 ? "the other ranks" : "rank 0");
       nap(waited);
+    }
+  }
+
+  // What all are busy with, without a nap: messages go in many pieces, each of which needs an
+  // answer.
+  void finish(MPI_Request request) {
+    const auto start = Clock::now();
+    while (!is_done(request)) {
+      if (Clock::now() - start > patience) give_up("the other ranks");
+      sched_yield();
     }
   }
 
@@ -89,12 +103,11 @@ struct Ranks::State {
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::abort();
   }
-
-  std::string leader_or_others() const { return rank == 0 ? "the other ranks" : "rank 0"; }
 };
 
 Ranks::Ranks() : state_(std::make_unique<State>()) {
-  if (launched_processes() == 0) return;
+  const int launched = launched_processes();
+  if (launched == 0) return;
   int level = 0;
   // Serialized: a rank may talk in one thread while another one works, see hand_out().
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
@@ -103,6 +116,13 @@ Ranks::Ranks() : state_(std::make_unique<State>()) {
   MPI_Comm_dup(MPI_COMM_WORLD, &state_->comm);
   state_->find_place();
   state_->world_rank = state_->rank;
+  if (size() == 1 && launched > 1) {
+    MPI_Finalize();
+    throw Error(
+        "started as one of {} processes, but MPI finds this one only; use mpirun of the MPI that "
+        "fedsmooth was built with, or srun --mpi=pmix",
+        launched);
+  }
   state_->find_neighbours();
 }
 
@@ -128,36 +148,39 @@ void Ranks::set_patience(std::chrono::seconds seconds) {
 
 void Ranks::broadcast(std::string& bytes) {
   if (size() == 1) return;
+  state_->wait_for_all();
   MPI_Request request = MPI_REQUEST_NULL;
   uint64_t length = bytes.size();
   MPI_Ibcast(&length, 1, MPI_UINT64_T, 0, state_->comm, &request);
-  state_->wait(request, state_->leader_or_others());
+  state_->finish(request);
   bytes.resize(length);
   MPI_Ibcast(bytes.data(), count_of(length), MPI_BYTE, 0, state_->comm, &request);
-  state_->wait(request, state_->leader_or_others());
+  state_->finish(request);
 }
 
 void Ranks::add_up(std::vector<long long>& values) {
   if (size() == 1) return;
+  state_->wait_for_all();
   MPI_Request request = MPI_REQUEST_NULL;
   const void* mine = leads() ? MPI_IN_PLACE : values.data();
   MPI_Ireduce(mine, values.data(), count_of(values.size()), MPI_LONG_LONG, MPI_SUM, 0, state_->comm,
               &request);
-  state_->wait(request, "the other ranks");
+  state_->finish(request);
 }
 
 std::vector<std::string> Ranks::gather(const std::string& mine, bool patient) {
   if (size() == 1) return {mine};
+  state_->wait_for_all(patient);
   MPI_Request request = MPI_REQUEST_NULL;
   const int length = count_of(mine.size());
   std::vector<int> lengths(size()), starts(size());
   MPI_Igather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, state_->comm, &request);
-  state_->wait(request, state_->leader_or_others(), patient);
+  state_->finish(request);
   std::exclusive_scan(lengths.begin(), lengths.end(), starts.begin(), 0);
   std::string all(leads() ? starts.back() + lengths.back() : 0, '\0');
   MPI_Igatherv(mine.data(), length, MPI_BYTE, all.data(), lengths.data(), starts.data(), MPI_BYTE,
                0, state_->comm, &request);
-  state_->wait(request, state_->leader_or_others(), patient);
+  state_->finish(request);
   std::vector<std::string> parts;
   for (int r = 0; leads() && r < size(); ++r) parts.push_back(all.substr(starts[r], lengths[r]));
   return parts;
@@ -166,7 +189,7 @@ std::vector<std::string> Ranks::gather(const std::string& mine, bool patient) {
 void Ranks::send(int to, const std::string& bytes) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, to, 0, state_->comm, &request);
-  state_->wait(request, fmt::format("rank {}", to));
+  state_->finish(request);
 }
 
 std::string Ranks::receive(int from) {

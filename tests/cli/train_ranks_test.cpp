@@ -132,6 +132,13 @@ TEST_F(TrainRanksTest, RefusesRanksThatDiffer) {
   EXPECT_FALSE(fs::exists(path("x")));
 }
 
+TEST_F(TrainRanksTest, RefusesALauncherThatMpiDoesNotKnow) {
+  // Otherwise each of the processes would take itself for the only one.
+  expect_refused(finish(start_command("env PMI_SIZE=2 " FEDSMOOTH_PROGRAM " " + train("x"))),
+                 "started as one of 2 processes");
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
 TEST_F(TrainRanksTest, TellsTheUsersMistakesOnce) {
   expect_told_once(run_ranks(2, train("x", "--train.clients_per_round=11")),
                    "there are 10 clients");
