@@ -16,35 +16,47 @@ namespace {
 
 // An error before the ranks met is either everyone's, and told once, or kept from those who wait.
 int run_on(Ranks& ranks, int argc, char** argv) {
+  std::exception_ptr thrown;
   try {
     return run_command_line(argc, argv, ranks);
   } catch (const std::exception&) {
-    if (!ranks.met()) agree(ranks, []() -> nlohmann::json { throw; });
-    throw;
+    thrown = std::current_exception();
   }
+  if (!ranks.met()) do_together(ranks, [&] { std::rethrow_exception(thrown); });
+  std::rethrow_exception(thrown);
 }
 
-int run_and_explain(const std::function<int()>& run, const std::string& who) {
+// How a rank other than 0 begins what it says.
+std::string name_of(const Ranks* ranks) {
+  return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
+}
+
+// `ranks` is set as soon as they have met.
+int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   try {
-    return run();
+    ranks = std::make_unique<Ranks>();
+    // Only rank 0 prints.
+    if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
+    return run_on(*ranks, argc, argv);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}{}\n", who, error.what());
+    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), error.what());
     return 2;
   } catch (const Refused&) {
     return 0;  // rank 0 tells
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}{}: {}\n", who, error.path1().string(), error.code().message());
+    fmt::print(stderr, "{}{}: {}\n", name_of(ranks.get()), error.path1().string(),
+               error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
-    fmt::print(stderr, "{}\n", stop.message);
+    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), stop.message);
     return 130;
   } catch (const c10::Error& bug) {
-    fmt::print(stderr, "{}bug: {}\n", who, bug.what_without_backtrace());
+    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() tells.
     if (std::ferror(stdout) != 0) return 0;
-    fmt::print(stderr, "{}bug: {}\n", who, bug.what());
+    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what());
     return 1;
   }
 }
@@ -60,21 +72,11 @@ int main(int argc, char** argv) {
   use_single_threaded_operators();
   cli::watch_signals();
   std::unique_ptr<Ranks> ranks;
-  int status = cli::run_and_explain(
-      [&] {
-        ranks = std::make_unique<Ranks>();
-        return 0;
-      },
-      "");
-  if (!ranks) return status;
-  const bool leads = ranks->leads();
-  if (!leads) std::freopen("/dev/null", "w", stdout);
-  status = cli::run_and_explain([&] { return cli::run_on(*ranks, argc, argv); },
-                                leads ? "" : fmt::format("rank {}: ", ranks->rank()));
+  const int status = cli::run_and_explain(argc, argv, ranks);
   // The others may wait for this rank, and it cannot tell them otherwise.
-  if (status != 0 && (!leads || !ranks->in_step())) ranks->end_all(status);
+  if (status != 0 && ranks && !(ranks->leads() && ranks->in_step())) ranks->end_all(status);
   if (status == 0 && cli::output_is_lost()) {
-    fmt::print(stderr, "stdout: cannot be written; is its disk full?\n");
+    std::fputs("stdout: cannot be written; is its disk full?\n", stderr);
     return 2;
   }
   return status;

@@ -55,20 +55,6 @@ void take_jobs(const Common& common) {
   }
 }
 
-// Lets the other ranks go, however rank 0 ends.
-class Leadership {
- public:
-  explicit Leadership(Ranks& ranks) : ranks_(ranks) {}
-  ~Leadership() {
-    if (ranks_.in_step()) announce_job(ranks_, kNoMoreJobs);
-  }
-  Leadership(const Leadership&) = delete;
-  Leadership& operator=(const Leadership&) = delete;
-
- private:
-  Ranks& ranks_;
-};
-
 }  // namespace
 
 void agree(Ranks& ranks, const std::function<json()>& prepare) {
@@ -108,8 +94,16 @@ int lead_group(const Common& common, const std::function<int()>& lead) {
     take_jobs(common);
     return 0;
   }
-  const Leadership leadership(*common.ranks);
-  return lead();
+  int status = 0;
+  std::exception_ptr thrown;
+  try {
+    status = lead();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (common.ranks->in_step()) announce_job(*common.ranks, kNoMoreJobs);
+  if (thrown) std::rethrow_exception(thrown);
+  return status;
 }
 
 void meet(const Common& common, const std::function<json()>& describe) {
