@@ -1,10 +1,12 @@
-// Parts on one core: noise against at::randn, and the networks per image.
+// Parts on one core: noise against at::randn, the networks per image, and what the server does for
+// a round.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/GradMode.h>
 
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/random.h"
+#include "fedsmooth/distributed/round_plan.h"
 #include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -70,6 +72,42 @@ void lower_bound(benchmark::State& state) {
   }
 }
 BENCHMARK(lower_bound);
+
+// What rank 0 does alone in a round, per client of the cohort: 1,000 of a million clients on 100
+// ranks.
+void plan_a_round(benchmark::State& state) {
+  constexpr int64_t kClients = 1000;
+  const Tensor labels = at::arange(50'000).remainder(10);
+  PartitionOptions options;
+  options.clients = 1'000'000;
+  const Partition partition(options, labels, 10, 0);
+  const Model model = named_model("alexnet");
+  const Dataset none;
+  const LocalTask task{model.network, none};
+  for (auto _ : state) {
+    const std::vector<Round> rounds = {
+        {task, model.weights, sample_cohort(partition, kClients, 0, 0)}};
+    benchmark::DoNotOptimize(plan_rounds(rounds, 100));
+  }
+  state.SetItemsProcessed(state.iterations() * kClients);
+}
+BENCHMARK(plan_a_round);
+
+// And per round: AlexNet's weights into the plan, and its sums to an average.
+void format_a_plan(benchmark::State& state) {
+  const Model model = named_model("alexnet");
+  const std::vector<PlannedRound> plan = {{0, 0, 1, {{0}}, model.weights}};
+  for (auto _ : state) benchmark::DoNotOptimize(format_plan(plan));
+}
+BENCHMARK(format_a_plan);
+
+void average_sums(benchmark::State& state) {
+  const Model model = named_model("alexnet");
+  FixedPointSum sum;
+  sum.add(model.weights, 1.0);
+  for (auto _ : state) benchmark::DoNotOptimize(sum.average(model.weights));
+}
+BENCHMARK(average_sums);
 
 }  // namespace
 }  // namespace fedsmooth

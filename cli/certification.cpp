@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/progress.h"
+#include "cli/rank_jobs.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/report/certificate_file.h"
 
@@ -59,73 +61,160 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vect
   }
 }
 
-void certify_rest(const Subject& subject, const Dataset& data, const std::vector<int64_t>& images,
-                  int threads, bool quiet, CertificateFile& file) {
-  const Experiment& e = subject.experiment;
-  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, threads, interrupted);
-  Progress progress("certify", static_cast<int64_t>(file.rows().size()),
-                    static_cast<int64_t>(images.size()), quiet);
+// What is certified: the same at every rank.
+struct Plan {
+  Dataset data;
+  Subject subject;
+  std::vector<int64_t> images;
+  nlohmann::json identity;
+};
+
+Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const std::string& device) {
+  const Shard shard = parse_shard(a.shard);
+  Plan plan;
+  plan.data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+  plan.subject = load_subject(a.path, overrides, &plan.data, image_shape(plan.data), device);
+  const CertificationOptions& options = plan.subject.experiment.certify;
+  check_certify_options(options, plan.subject.sigma);
+  plan.images = take_shard(choose_images(plan.data.size(), options), shard);
+  if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
+  plan.identity = describe_subject(plan.subject, plan.data);
+  plan.identity.update(describe_options(plan.subject.experiment));
+  plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
+  return plan;
+}
+
+Plan load_together(const CertifyArguments& a, const Overrides& overrides, const Common& common) {
+  Plan plan;
+  agree(*common.ranks, [&] { return (plan = load_plan(a, overrides, common.device)).identity; });
+  return plan;
+}
+
+// Images that a sampler takes at once are an item of the work: number i has those from at_once i
+// on.
+struct Items {
+  Items(const Plan& plan, const Sampler& sampler)
+      : images(static_cast<int64_t>(plan.images.size())),
+        at_once(sampler.requests_at_once(plan.subject.experiment.certify.n)) {}
+
+  int64_t images, at_once;
+
+  int64_t count() const { return (images + at_once - 1) / at_once; }
+  int64_t begin(int64_t i) const { return i * at_once; }
+  int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
+};
+
+std::vector<CertificateRow> certify_item(Sampler& sampler, const Plan& plan, int64_t item) {
+  const auto start = std::chrono::steady_clock::now();
+  const Experiment& e = plan.subject.experiment;
+  const double sigma = plan.subject.sigma;
+  const Items items(plan, sampler);
+  std::vector<LabelledImage> some;
+  for (int64_t i = items.begin(item); i < items.end(item); ++i) {
+    const int64_t image = plan.images[i];
+    some.push_back({plan.data.image(image), static_cast<uint32_t>(image), plan.data.label(image)});
+  }
+  const std::vector<Certificate> found = certify_all(sampler, some, sigma, e.certify, e.seed);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  const double each = spent.count() / static_cast<double>(some.size());
+  std::vector<CertificateRow> rows;
+  for (size_t i = 0; i < some.size(); ++i) {
+    rows.push_back({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, sigma,
+                    e.seed, plan.subject.f.description, found[i]});
+  }
+  return rows;
+}
+
+// Rows of the table, as text, which reads back bit for bit.
+Work make_rows(const Plan& plan, Sampler& sampler) {
+  return [&](int64_t item) {
+    try {
+      std::string text;
+      for (const CertificateRow& row : certify_item(sampler, plan, item)) text += format_row(row);
+      return text;
+    } catch (const Cancelled&) {
+      throw Stopped{};
+    }
+  };
+}
+
+void check_again(const Plan& plan) {
+  const Subject& subject = plan.subject;
+  if (check_is_function(subject.f, image_shape(plan.data)) != subject.fingerprint) {
+    throw Error("{}: the model's answers changed while it was certified; its table is void",
+                subject.model_path.string());
+  }
+}
+
+void certify_rest(const Plan& plan, const Common& common, CertificateFile& file) {
+  const auto sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
+  const Items items(plan, *sampler);
+  const auto done = static_cast<int64_t>(file.rows().size());
+  Progress progress("certify", done, items.images, common.quiet);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
-  for (size_t begin = file.rows().size(); begin < images.size();) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto at_once = static_cast<size_t>(sampler->requests_at_once(e.certify.n));
-    std::vector<LabelledImage> some;
-    for (size_t i = begin; i < std::min(images.size(), begin + at_once); ++i) {
-      const int64_t image = images[i];
-      some.push_back({data.image(image), static_cast<uint32_t>(image), data.label(image)});
-    }
-    const std::vector<Certificate> found =
-        certify_all(*sampler, some, subject.sigma, e.certify, e.seed);
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    const double each = spent.count() / static_cast<double>(some.size());
-    for (size_t i = 0; i < some.size(); ++i) {
-      file.append({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, subject.sigma,
-                   e.seed, subject.f.description, found[i]});
+  const auto take = [&](int64_t item, const std::string& text) {
+    const auto rows = parse_certificates(certificate_header() + text, "rows");
+    // An item that was cut off in the middle is made again, but its first rows are there.
+    for (int64_t i = std::max(done, items.begin(item)); i < items.end(item); ++i) {
+      file.append(rows[i - items.begin(item)]);
       correct += file.rows().back().correct();
-      const auto done = static_cast<double>(begin + i + 1);
-      progress.step(fmt::format("correct {:.1f}%", 100.0 * static_cast<double>(correct) / done));
+      progress.step(fmt::format("correct {:.1f}%",
+                                100.0 * static_cast<double>(correct) / static_cast<double>(i + 1)));
     }
-    begin += some.size();
+  };
+  try {
+    const int64_t first = done == items.images ? items.count() : done / items.at_once;
+    hand_out(*common.ranks, first, items.count(), make_rows(plan, *sampler), take);
+  } catch (const Stopped&) {
+    throw Interrupted{"interrupted; go on with --resume"};
   }
+  check_again(plan);
+}
+
+std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Plan& plan,
+                                            const fs::path& table, const Common& common) {
+  nlohmann::json provenance = build_provenance();
+  provenance["threads"] = thread_count(common);
+  if (common.ranks->size() > 1) provenance["ranks"] = common.ranks->size();
+  const nlohmann::json sidecar = {{"identity", plan.identity},
+                                  {"classes", plan.subject.class_names},
+                                  {"model", plan.subject.model_path.string()},
+                                  {"provenance", provenance}};
+  auto file = std::make_unique<CertificateFile>(table, sidecar, a.resume);
+  check_is_beginning(file->rows(), plan.images, plan.data, table);
+  return file;
+}
+
+nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
+  return {{"kind", "certify"}, {"path", a.path}, {"shard", a.shard}, {"overrides", overrides}};
 }
 
 }  // namespace
 
 fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
                         const Common& common) {
-  const int threads = thread_count(common);
-  const Shard shard = parse_shard(a.shard);
-  const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  const Subject subject = load_subject(a.path, overrides, &data, image_shape(data), common.device);
-  const CertificationOptions& options = subject.experiment.certify;
-  check_certify_options(options, subject.sigma);
-  const std::vector<int64_t> images = take_shard(choose_images(data.size(), options), shard);
-  if (images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-
+  thread_count(common);  // refuses before anything is loaded
+  Ranks& ranks = *common.ranks;
+  announce_job(ranks, describe_job(a, overrides));
+  const Plan plan = load_together(a, overrides, common);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
-  nlohmann::json identity = describe_subject(subject, data);
-  identity.update(describe_options(subject.experiment));
-  identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
-  nlohmann::json provenance = build_provenance();
-  provenance["threads"] = threads;
-  CertificateFile file(table,
-                       {{"identity", identity},
-                        {"classes", subject.class_names},
-                        {"model", subject.model_path.string()},
-                        {"provenance", provenance}},
-                       a.resume);
-  check_is_beginning(file.rows(), images, data, table);
-  try {
-    certify_rest(subject, data, images, threads, common.quiet, file);
-  } catch (const Cancelled&) {
-    throw Interrupted{"interrupted; go on with --resume"};
-  }
-  if (check_is_function(subject.f, image_shape(data)) != subject.fingerprint) {
-    throw Error("{}: the model's answers changed while it was certified; {} is void",
-                subject.model_path.string(), table.string());
-  }
+  std::unique_ptr<CertificateFile> file;
+  do_together(ranks, [&] { file = open_table(a, plan, table, common); });
+  do_together(ranks, [&] { certify_rest(plan, common, *file); });
   return table;
+}
+
+void take_certification(const nlohmann::json& job, const Common& common) {
+  Ranks& ranks = *common.ranks;
+  const Plan plan =
+      load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), common);
+  do_together(ranks, [] {});  // rank 0 opens its table
+  do_together(ranks, [&] {
+    const auto sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
+    work_on_items(ranks, make_rows(plan, *sampler));
+    check_again(plan);
+  });
 }
 
 bool is_certified(const fs::path& run, const Experiment& e) {

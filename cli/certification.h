@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/options.h"
@@ -16,9 +17,12 @@ struct CertifyArguments {
 };
 
 /// Writes the table and returns where it is. Throws Interrupted when told to stop; what is done
-/// stays.
+/// stays. With several ranks, the others take part by take_certification().
 std::filesystem::path certify_images(const CertifyArguments& arguments, const Overrides& overrides,
                                      const Common& common);
+
+/// Another rank's part in the certification that rank 0 announced.
+void take_certification(const nlohmann::json& job, const Common& common);
 
 /// Whether a run's table holds every certificate that its experiment asks for.
 bool is_certified(const std::filesystem::path& run, const Experiment& experiment);

@@ -1,5 +1,6 @@
 // fedsmooth certify RUN_OR_MODEL: CERTIFY on the test set.
 #include "cli/certification.h"
+#include "cli/rank_jobs.h"
 #include "cli/tables.h"
 
 namespace fedsmooth::cli {
@@ -14,7 +15,8 @@ void add_certify(CLI::App& app, Common& common) {
             "prove, per test image, the radius in which the answer is constant",
             "  fedsmooth certify runs/quickstart/smoothadv\n"
             "  fedsmooth certify model.safetensors --data.root=data --sigma 0.25 --every 1\n"
-            "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv");
+            "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv\n"
+            "  mpirun -n 4 fedsmooth certify runs/quickstart/smoothadv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("n0", "certify.n0", "votes that choose the class");
@@ -28,11 +30,17 @@ void add_certify(CLI::App& app, Common& common) {
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
   c.flag("resume", a->resume, "go on after the last complete row");
+  c.take_ranks();
   c.on_run([a, flags, &common](Overrides overrides) {
     if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");
     if (flags->noise_bank) overrides.emplace_back("certify.noise_bank", "true");
-    print_summary(certify_images(*a, overrides, common), common);
-    return 0;
+    const auto describe = [&] {
+      return nlohmann::json{{"path", a->path}, {"shard", a->shard}, {"options", overrides}};
+    };
+    return run_on_ranks(common, describe, [&] {
+      print_summary(certify_images(*a, overrides, common), common);
+      return 0;
+    });
   });
 }
 

@@ -5,33 +5,58 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
-#include "cli/options.h"
+#include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 
 namespace fedsmooth::cli {
 namespace {
 
-int run_and_explain(int argc, char** argv) {
+// An error before the ranks met is either everyone's, and told once, or kept from those who wait.
+int run_on(Ranks& ranks, int argc, char** argv) {
+  std::exception_ptr thrown;
   try {
-    return run_command_line(argc, argv);
+    return run_command_line(argc, argv, ranks);
+  } catch (const std::exception&) {
+    thrown = std::current_exception();
+  }
+  if (!ranks.met()) do_together(ranks, [&] { std::rethrow_exception(thrown); });
+  std::rethrow_exception(thrown);
+}
+
+// How a rank other than 0 begins what it says.
+std::string name_of(const Ranks* ranks) {
+  return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
+}
+
+// `ranks` is set as soon as they have met.
+int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
+  try {
+    ranks = std::make_unique<Ranks>();
+    // Only rank 0 prints.
+    if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
+    return run_on(*ranks, argc, argv);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), error.what());
     return 2;
+  } catch (const Refused&) {
+    return 0;  // rank 0 tells
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}: {}\n", error.path1().string(), error.code().message());
+    fmt::print(stderr, "{}{}: {}\n", name_of(ranks.get()), error.path1().string(),
+               error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
-    fmt::print(stderr, "{}\n", stop.message);
+    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), stop.message);
     return 130;
   } catch (const c10::Error& bug) {
-    fmt::print(stderr, "bug: {}\n", bug.what_without_backtrace());
+    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() tells.
     if (std::ferror(stdout) != 0) return 0;
-    fmt::print(stderr, "bug: {}\n", bug.what());
+    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what());
     return 1;
   }
 }
@@ -46,9 +71,12 @@ int main(int argc, char** argv) {
   using namespace fedsmooth;
   use_single_threaded_operators();
   cli::watch_signals();
-  const int status = cli::run_and_explain(argc, argv);
+  std::unique_ptr<Ranks> ranks;
+  const int status = cli::run_and_explain(argc, argv, ranks);
+  // The others may wait for this rank, and it cannot tell them otherwise.
+  if (status != 0 && ranks && !(ranks->leads() && ranks->in_step())) ranks->end_all(status);
   if (status == 0 && cli::output_is_lost()) {
-    fmt::print(stderr, "stdout: cannot be written; is its disk full?\n");
+    std::fputs("stdout: cannot be written; is its disk full?\n", stderr);
     return 2;
   }
   return status;

@@ -5,8 +5,9 @@
 #include <csignal>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/version.h"
+#include "fedsmooth/distributed/ranks.h"
+#include "fedsmooth/engine/gpu.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -32,6 +33,16 @@ CLI::Option* add_override(CLI::App& app, const std::shared_ptr<Overrides>& overr
 void check_device(const std::string& device) {
   if (device != "auto" && device != "cpu" && device != "cuda") {
     throw Error("--device={}: must be auto, cpu or cuda", device);
+  }
+}
+
+void check_ranks(const Common& common, bool taken, const std::string& command) {
+  if (common.rank_timeout < 1) {
+    throw Error("--rank-timeout={}: must be positive", common.rank_timeout);
+  }
+  common.ranks->set_patience(std::chrono::seconds(common.rank_timeout));
+  if (common.ranks->size() > 1 && !taken) {
+    throw Error("{}: runs in one process; start it without mpirun", command);
   }
 }
 
@@ -104,6 +115,12 @@ void Command::alias(const std::string& name, const std::string& key, const std::
   add_override(*app_, overrides_, name, key, what + " (" + key + ")");
 }
 
+void Command::take_ranks() {
+  takes_ranks_ = true;
+  option("rank-timeout", common_->rank_timeout,
+         "seconds without a word from another rank after which all are ended");
+}
+
 void Command::refuse_extras() const {
   const std::vector<std::string> extras = app_->remaining();
   if (extras.empty()) return;
@@ -126,6 +143,7 @@ void Command::refuse_extras() const {
 void Command::run_checked(const std::function<int()>& run) const {
   refuse_extras();
   check_device(common_->device);
+  check_ranks(*common_, takes_ranks_, app_->get_name());
   exit_status = run();
 }
 
@@ -152,7 +170,7 @@ int thread_count(const Common& common) {
   if (common.threads < 0 || common.threads > 4096) {
     throw Error("--threads={}: must be between 0 and 4096", common.threads);
   }
-  return common.threads > 0 ? common.threads : available_cores();
+  return common.threads > 0 ? common.threads : common.ranks->cores();
 }
 
 void refuse_gpu(const Common& common) {
@@ -168,9 +186,10 @@ void watch_signals() {
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(int argc, char** argv, Ranks& ranks) {
   CLI::App app{"Certifiably robust federated learning."};
   app.name("fedsmooth");
   app.set_version_flag("--version", fmt::format("fedsmooth {} ({}, LibTorch {})", version(),
@@ -182,6 +201,8 @@ int run_command_line(int argc, char** argv) {
       "  fedsmooth certify runs/smoothadv --every 20\n"
       "  fedsmooth report runs/smoothadv");
   Common common;
+  common.ranks = &ranks;
+  take_gpu(ranks.local_rank());
   add_train(app, common);
   add_certify(app, common);
   add_predict(app, common);

@@ -13,6 +13,10 @@ namespace CLI {
 class App;
 }
 
+namespace fedsmooth {
+class Ranks;
+}
+
 namespace fedsmooth::cli {
 
 struct Common {
@@ -20,6 +24,8 @@ struct Common {
   int threads = 0;  // 0: one per core
   bool quiet = false;
   bool json = false;
+  int64_t rank_timeout = 1800;  // seconds
+  Ranks* ranks = nullptr;       // those that do the command together; of a sweep, a group of them
 };
 
 /// `--key value` pairs for the experiment, in the order given.
@@ -42,6 +48,8 @@ class Command {
   void flag(const std::string& name, bool& value, const std::string& what);
   /// --`name` as a short form of --`key`.
   void alias(const std::string& name, const std::string& key, const std::string& what);
+  /// The command can be run on many ranks. Others are refused there.
+  void take_ranks();
 
   /// `run` is called with the overrides when this is the command that was given, and returns the
   /// exit status. An unknown option is an Error with the nearest name.
@@ -55,19 +63,21 @@ class Command {
 
   CLI::App* app_;
   Common* common_;
+  bool takes_ranks_ = false;
   std::string examples_;
   std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
 };
 
 void apply_overrides(Experiment& experiment, const Overrides& overrides);
 
-/// Number of threads asked for, or one per core.
+/// Number of threads asked for, or one per core that this rank has to itself.
 int thread_count(const Common& common);
 
 /// For commands that run on the CPU alone.
 void refuse_gpu(const Common& common);
 
-/// Whether the user asked to stop (SIGINT, SIGTERM); a second request ends the process at once.
+/// Whether the user asked to stop (SIGINT, SIGTERM, or SIGUSR1, which mpirun hands on without
+/// ending the ranks itself); a second request ends the process at once.
 bool interrupted();
 void watch_signals();
 
@@ -77,7 +87,7 @@ struct Interrupted {
 };
 
 /// Parses the command line, runs the command and returns its exit status.
-int run_command_line(int argc, char** argv);
+int run_command_line(int argc, char** argv, Ranks& ranks);
 
 void add_train(CLI::App& app, Common& common);
 void add_sweep(CLI::App& app, Common& common);

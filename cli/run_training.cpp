@@ -11,6 +11,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/version.h"
+#include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {
@@ -48,12 +49,6 @@ Network network_for(const Experiment& e, const Dataset& train) {
   ModelOptions model = e.model;
   set_default_normalization(model, e.data.name, train.images.size(1));
   return build_network(model, image_shape(train), train.classes());
-}
-
-TrainOptions options_of(const Experiment& e) {
-  TrainOptions options = e.train;
-  if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
-  return options;
 }
 
 Run open_folder(const TrainArguments& a, const TrainOptions& options, const Partition& partition) {
@@ -94,6 +89,7 @@ RoundRow describe(const RoundReport& report) {
 
 TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common& common)
     : started(utc_now()),
+      ranks(common.ranks->size()),
       threads(thread_count(common)),
       device(common.device),
       train(load_dataset(runs.front().experiment.data, Split::kTrain)),
@@ -103,15 +99,29 @@ TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Common
   const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
     return run.experiment.train.evaluate_every > 0;
   });
-  if (evaluates) test = load_dataset(runs.front().experiment.data, Split::kTest);
+  if (evaluates && common.ranks->leads())
+    test = load_dataset(runs.front().experiment.data, Split::kTest);
 }
 
-RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a)
+LocalTask local_task(const TrainSetting& setting, const Experiment& e) {
+  return {setting.network, setting.train, e.data.augment, e.train.method,
+          e.smoothing,     e.attack,      e.train.local,  e.seed};
+}
+
+TrainOptions train_options(const Experiment& e) {
+  TrainOptions options = e.train;
+  if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
+  return options;
+}
+
+RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, int64_t number)
     : setting_(setting),
       experiment_(a.experiment),
+      number_(number),
       partition_(make_partition(a.experiment, setting.train)),
-      options_(options_of(a.experiment)),
-      run_(open_folder(a, options_, partition_)) {
+      options_(train_options(a.experiment)),
+      run_(open_folder(a, options_, partition_)),
+      checkpoints_(run_, setting.network, setting.chosen.device, setting.ranks > 1) {
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
   state_ = starting_state(run_, setting.network, setting.chosen.device);
   rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
@@ -123,13 +133,14 @@ Model RunTraining::model() const {
 
 Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
-  const LocalTask task{setting_.network, setting_.train,        experiment_.data.augment,
-                       options_.method,  experiment_.smoothing, experiment_.attack,
-                       options_.local,   experiment_.seed};
-  return {task, options_, partition_, state_,
+  return {local_task(setting_, experiment_),
+          options_,
+          partition_,
+          state_,
           [this, on_row = std::move(on_row)](const ServerState&, const RoundReport& report) {
             return write_round(report, on_row);
-          }};
+          },
+          number_};
 }
 
 bool RunTraining::write_round(const RoundReport& report,
@@ -144,29 +155,33 @@ bool RunTraining::write_round(const RoundReport& report,
   last_ = time;
   append_line(run_.folder / "rounds.tsv", format_round(row));
   const bool stop = interrupted();
-  if (stop || report.round % options_.checkpoint_every == 0 || report.round == options_.rounds) {
-    write_checkpoint(run_, setting_.network, state_, setting_.chosen.device);
-  }
+  const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
+  checkpoints_.add(state_, stop || due);
   on_row(row);
   return !stop;
 }
 
-void RunTraining::finish() const {
+void RunTraining::finish(const Traffic& traffic) const {
   if (state_.round < options_.rounds) {
     throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
                                   state_.round, options_.rounds)};
   }
   const std::string bytes = format_model(model());
   write_file(run_.folder / "model.safetensors", bytes);
-  const nlohmann::json provenance = {{"version", version()},
-                                     {"commit", commit()},
-                                     {"libtorch", torch_version()},
-                                     {"device", setting_.chosen.device},
-                                     {"threads", setting_.threads},
-                                     {"started", setting_.started},
-                                     {"finished", utc_now()},
-                                     {"model_sha256", sha256(bytes)},
-                                     {"data_sha256", setting_.train_digest.get()}};
+  nlohmann::json provenance = {{"version", version()},
+                               {"commit", commit()},
+                               {"libtorch", torch_version()},
+                               {"device", setting_.chosen.device},
+                               {"threads", setting_.threads},
+                               {"started", setting_.started},
+                               {"finished", utc_now()},
+                               {"model_sha256", sha256(bytes)},
+                               {"data_sha256", setting_.train_digest.get()}};
+  if (setting_.ranks > 1) {
+    provenance.update({{"ranks", setting_.ranks},
+                       {"bytes_to_each_rank", traffic.down},
+                       {"bytes_from_each_rank", traffic.up}});
+  }
   write_file(run_.folder / "provenance.json", provenance.dump(2) + "\n");
   write_file(run_.folder / "DONE", "");
 }

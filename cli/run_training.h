@@ -6,9 +6,11 @@
 #include <functional>
 #include <future>
 
+#include "cli/checkpoints.h"
 #include "cli/options.h"
 #include "cli/training.h"
 #include "fedsmooth/config/run.h"
+#include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/report/rounds.h"
@@ -23,18 +25,24 @@ struct TrainSetting {
   TrainSetting& operator=(const TrainSetting&) = delete;
 
   std::string started;
-  int threads;
+  int ranks;
+  int threads;                                   // of each rank
   std::string device;                            // as asked for
-  Dataset train, test;                           // test is there if a run evaluates
+  Dataset train, test;                           // test is there, at rank 0, if a run evaluates
   std::shared_future<std::string> train_digest;  // made while the first rounds run
   Network network;
   ChosenExecutor chosen;
 };
 
+/// What the clients of an experiment do, in the setting of its runs.
+LocalTask local_task(const TrainSetting& setting, const Experiment& experiment);
+TrainOptions train_options(const Experiment& experiment);
+
 class RunTraining {
  public:
-  /// Opens the folder, which is only made if the experiment can be trained.
-  RunTraining(const TrainSetting& setting, const TrainArguments& arguments);
+  /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run
+  /// from those side by side with it.
+  RunTraining(const TrainSetting& setting, const TrainArguments& arguments, int64_t number);
 
   int64_t rounds() const { return options_.rounds; }
   int64_t rounds_done() const { return state_.round; }
@@ -43,8 +51,9 @@ class RunTraining {
   /// the folder's table got.
   Training training(std::function<void(const RoundRow&)> on_row);
 
-  /// Writes the model, and DONE last. Throws Interrupted if rounds are left.
-  void finish() const;
+  /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
+  /// all runs side by side.
+  void finish(const Traffic& traffic) const;
 
  private:
   bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
@@ -52,10 +61,12 @@ class RunTraining {
 
   const TrainSetting& setting_;
   const Experiment& experiment_;
+  int64_t number_;
   Partition partition_;
   TrainOptions options_;
   Run run_;
   ServerState state_;
+  Checkpoints checkpoints_;
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };
 

@@ -7,11 +7,13 @@
 
 #include "cli/certification.h"
 #include "cli/comparison.h"
+#include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/config/sweep.h"
+#include "fedsmooth/distributed/deal.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 
 struct Arguments {
   std::string path, out;
+  int64_t groups = 1;  // of ranks
 };
 
 std::vector<fs::path> find_files(const fs::path& path) {
@@ -66,7 +69,7 @@ class SweepRuns {
   fs::path folder(size_t i) const { return out_ / all_[i].name; }
 
   /// Trains and certifies one, from wherever an earlier sweep stopped. Whether it is done now: one
-  /// that fails is told and must not stop the others.
+  /// that fails is told and must not stop the others, unless its ranks cannot go on together.
   bool attempt(size_t i) {
     const std::string& name = all_[i].name;
     try {
@@ -77,8 +80,10 @@ class SweepRuns {
       if (!done) run(i);
       return true;
     } catch (const Error& error) {
+      if (!common_.ranks->in_step()) throw;
       fmt::print(stderr, "{}: {}\n", name, error.what());
     } catch (const fs::filesystem_error& error) {
+      if (!common_.ranks->in_step()) throw;
       fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
     } catch (const Interrupted&) {
       throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};
@@ -122,28 +127,135 @@ class SweepRuns {
   std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
 };
 
-int run_sweep(const Arguments& a, const Overrides& overrides, const Common& common) {
-  thread_count(common);  // refuses before the first experiment
-  const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
-  SweepRuns all(list_experiments(a.path, overrides), out, common);
-  std::vector<std::string> done;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all.attempt(i)) done.push_back(all.folder(i).string());
-  }
-  const size_t failed = all.size() - done.size();
-  if (!done.empty()) {
-    const fs::path page = out / "report.html";
-    const std::vector<ReportRun> runs = load_runs(done);
-    write_file(page, render_report(runs));
-    if (common.json) {
-      fmt::print(
-          "{}\n",
-          nlohmann::json{{"report", page.string()}, {"runs", done}, {"failed", failed}}.dump());
-    } else if (!common.quiet) {
-      fmt::print("{}\n{}\n", render_comparison(runs), page.string());
+// About how many images go through a network for an experiment, forwards; backwards counts as two.
+double cost_of(const Experiment& e, bool is_trained) {
+  constexpr double kTestImages = 10'000;
+  const TrainOptions& o = e.train;
+  const double clients = o.mode == Mode::kFederated ? static_cast<double>(o.clients_per_round) : 1;
+  const double images = static_cast<double>(o.rounds * o.local.steps * o.local.batch) * clients;
+  const double noises = adds_noise(o.method) ? static_cast<double>(e.smoothing.m) : 1;
+  const double attack = attacks(o.method) ? static_cast<double>(e.attack.steps) : 0;
+  const double certify = kTestImages / static_cast<double>(e.certify.every) *
+                         static_cast<double>(e.certify.n0 + e.certify.n);
+  return (is_trained ? 0 : 3 * images * noises * (attack + static_cast<double>(o.local.passes))) +
+         certify;
+}
+
+// The experiments of this rank's group. Rank 0 decides, as what is done already may change.
+std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const fs::path& out,
+                                 int64_t groups, Ranks& ranks) {
+  std::string text;
+  if (ranks.leads()) {
+    std::vector<double> costs;
+    for (const NamedExperiment& one : all) {
+      costs.push_back(cost_of(one.experiment, fs::exists(out / one.name / "DONE")));
     }
+    text = nlohmann::json(deal(costs, static_cast<int>(groups))).dump();
   }
-  if (failed > 0) throw Error("sweep: {} of {} experiments failed", failed, all.size());
+  ranks.broadcast(text);
+  return nlohmann::json::parse(text)[ranks.rank() * groups / ranks.size()];
+}
+
+// What became of the experiments of one group.
+struct Share {
+  std::vector<size_t> done;  // places in the sweep
+  size_t failed = 0;
+  std::string interrupted;  // where, if so
+};
+
+Share run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
+                const fs::path& out, const Common& common) {
+  std::vector<NamedExperiment> own;
+  for (const size_t i : places) own.push_back(all[i]);
+  SweepRuns runs(std::move(own), out, common);
+  Share share;
+  try {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (runs.attempt(i)) {
+        share.done.push_back(places[i]);
+      } else {
+        ++share.failed;
+      }
+    }
+  } catch (const Interrupted& stop) {
+    share.interrupted = stop.message;
+  }
+  return share;
+}
+
+// At rank 0, what became of all. Groups may be done hours apart.
+Share join_shares(const Share& own, Ranks& ranks) {
+  const nlohmann::json mine = {
+      {"done", own.done}, {"failed", own.failed}, {"interrupted", own.interrupted}};
+  Share all;
+  for (const std::string& text : ranks.gather(mine.dump(), /*patient=*/true)) {
+    const nlohmann::json one = nlohmann::json::parse(text);
+    for (const size_t i : one["done"]) all.done.push_back(i);
+    all.failed += one["failed"].get<size_t>();
+    if (all.interrupted.empty()) all.interrupted = one["interrupted"];
+  }
+  std::sort(all.done.begin(), all.done.end());
+  return all;
+}
+
+void report_on(const std::vector<std::string>& done, size_t failed, const fs::path& out,
+               const Common& common) {
+  const fs::path page = out / "report.html";
+  const std::vector<ReportRun> runs = load_runs(done);
+  write_file(page, render_report(runs));
+  if (common.json) {
+    const nlohmann::json summary = {{"report", page.string()}, {"runs", done}, {"failed", failed}};
+    fmt::print("{}\n", summary.dump());
+  } else if (!common.quiet) {
+    fmt::print("{}\n{}\n", render_comparison(runs), page.string());
+  }
+}
+
+// Each group does its share as if it were alone, led by the first of its ranks.
+Share run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out, int64_t groups,
+                    const Common& common) {
+  Ranks& ranks = *common.ranks;
+  const std::vector<size_t> places = choose_share(all, out, groups, ranks);
+  Ranks group = ranks.group(static_cast<int>(groups));
+  Common own = common;
+  own.ranks = &group;
+  own.quiet = common.quiet || !ranks.leads();
+  Share share;
+  try {
+    lead_group(own, [&] {
+      share = run_share(all, places, out, own);
+      return 0;
+    });
+  } catch (...) {
+    ranks.lose_step();
+    throw;
+  }
+  return join_shares(share, ranks);
+}
+
+int run_sweep(const Arguments& a, const Overrides& overrides, const Common& common) {
+  std::vector<NamedExperiment> all;
+  meet(common, [&] {
+    thread_count(common);  // refuses before the first experiment
+    if (a.groups < 1 || a.groups > common.ranks->size()) {
+      throw Error("--groups={}: must be between 1 and the number of ranks, {}", a.groups,
+                  common.ranks->size());
+    }
+    all = list_experiments(a.path, overrides);
+    nlohmann::json described;
+    for (const auto& [name, experiment] : all) described[name] = describe_experiment(experiment);
+    return described;
+  });
+  const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
+  const Share share = run_in_groups(all, out, a.groups, common);
+  if (!common.ranks->leads()) return 0;
+  if (!share.interrupted.empty()) throw Interrupted{share.interrupted};
+  std::vector<std::string> done;
+  for (const size_t i : share.done) done.push_back((out / all[i].name).string());
+  if (!done.empty()) report_on(done, share.failed, out, common);
+  if (share.failed > 0) {
+    throw Error("sweep: {} of {} experiments failed", share.failed, all.size());
+  }
   return 0;
 }
 
@@ -153,9 +265,12 @@ void add_sweep(CLI::App& app, Common& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "sweep", "train and certify many experiments, and report on all of them",
             "  fedsmooth sweep experiments/quickstart\n"
-            "  fedsmooth sweep experiments/paper/homogeneous.toml --smoothing.sigma=0.25");
+            "  fedsmooth sweep experiments/paper/homogeneous.toml --smoothing.sigma=0.25\n"
+            "  mpirun -n 8 fedsmooth sweep experiments/paper/homogeneous.toml --groups 2");
   c.argument("folder_or_file", a->path, "folder of experiment files, or one file");
   c.option("out", a->out, "where the run folders go; runs/NAME if left out");
+  c.option("groups", a->groups, "groups of ranks, each of which does a share of the experiments");
+  c.take_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_sweep(*a, overrides, common); });
 }
 

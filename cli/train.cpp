@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/report/rounds.h"
@@ -25,9 +26,7 @@ nlohmann::json summary_json(const fs::path& folder) {
           {"model_sha256", sha256(read_file(folder / "model.safetensors"))}};
 }
 
-int run_train(const Arguments& a, const Overrides& overrides, const Common& common) {
-  Experiment experiment = read_experiment(a.experiment);
-  apply_overrides(experiment, overrides);
+int train_and_tell(const Arguments& a, const Experiment& experiment, const Common& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
   const bool trained = train_run({experiment, out, a.resume}, common);
@@ -39,16 +38,28 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
   return 0;
 }
 
+int run_train(const Arguments& a, const Overrides& overrides, const Common& common) {
+  Experiment experiment;
+  const auto read = [&] {
+    experiment = read_experiment(a.experiment);
+    apply_overrides(experiment, overrides);
+    return describe_experiment(experiment);
+  };
+  return run_on_ranks(common, read, [&] { return train_and_tell(a, experiment, common); });
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, Common& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "train", "train a classifier, federated or centralized, into a run folder",
             "  fedsmooth train experiments/quickstart/smoothadv.toml\n"
-            "  fedsmooth train e.toml --out runs/e --train.method=gaussian --resume");
+            "  fedsmooth train e.toml --out runs/e --train.method=gaussian --resume\n"
+            "  mpirun -n 4 fedsmooth train e.toml");
   c.argument("experiment", a->experiment, "experiment file");
   c.option("out", a->out, "run folder; runs/NAME for NAME.toml if left out");
   c.flag("resume", a->resume, "go on after the last checkpoint");
+  c.take_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_train(*a, overrides, common); });
 }
 

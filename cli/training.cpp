@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/clients.h"
 #include "cli/progress.h"
+#include "cli/rank_jobs.h"
 #include "cli/run_training.h"
+#include "fedsmooth/distributed/distributed_executor.h"
+#include "fedsmooth/engine/base_classifier.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -44,6 +48,31 @@ Experiment shared_part(Experiment e) {
   return e;
 }
 
+nlohmann::json describe_job(const std::vector<TrainArguments>& runs) {
+  nlohmann::json experiments;
+  for (const TrainArguments& run : runs) experiments.push_back(format_experiment(run.experiment));
+  return {{"kind", "train"}, {"experiments", experiments}};
+}
+
+// Ranks that load other data, or round differently, would not add up to one run.
+std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& runs,
+                                            const Common& common) {
+  std::unique_ptr<TrainSetting> setting;
+  agree(*common.ranks, [&]() -> nlohmann::json {
+    setting = std::make_unique<TrainSetting>(runs, common);
+    if (common.ranks->size() == 1) return {};
+    return {{"data", digest(setting->train)},
+            {"device", setting->chosen.device},
+            {"arithmetic", cpu_arithmetic()}};
+  });
+  return setting;
+}
+
+// How many runs fill the machine, or all ranks' machines.
+size_t room_for_runs(const TrainSetting& setting, size_t runs) {
+  return setting.chosen.device == "cpu" ? setting.threads * setting.ranks : runs;
+}
+
 void announce(const std::vector<TrainArguments>& runs, size_t count) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) names.push_back(runs[i].folder.filename());
@@ -69,9 +98,11 @@ bool go_side_by_side(const Experiment& a, const Experiment& b) {
 
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Common& common) {
-  const TrainSetting setting(runs, common);
-  const size_t room = setting.chosen.device == "cpu" ? setting.threads : runs.size();
-  const size_t count = std::min(runs.size(), room);
+  announce_job(*common.ranks, describe_job(runs));
+  const std::unique_ptr<TrainSetting> agreed = load_together(runs, common);
+  const TrainSetting& setting = *agreed;
+  DistributedExecutor executor(*common.ranks, *setting.chosen.executor);
+  const size_t count = std::min(runs.size(), room_for_runs(setting, runs.size()));
   if (count > 1 && !common.quiet) announce(runs, count);
 
   std::vector<std::exception_ptr> thrown(count);
@@ -80,7 +111,7 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   int64_t done = 0, total = 0;
   for (size_t i = 0; i < count; ++i) {
     thrown[i] = catch_thrown([&] {
-      opened.push_back(std::make_unique<RunTraining>(setting, runs[i]));
+      opened.push_back(std::make_unique<RunTraining>(setting, runs[i], static_cast<int64_t>(i)));
       places.push_back(i);
       done += opened.back()->rounds_done();
       total += opened.back()->rounds();
@@ -94,11 +125,27 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
       progress.step(fmt::format("{}loss {:.3f}", name, row.loss));
     }));
   }
-  const auto ended = train_side_by_side(trainings, *setting.chosen.executor);
+  const auto ended = train_side_by_side(trainings, executor);
   for (size_t j = 0; j < opened.size(); ++j) {
-    thrown[places[j]] = ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(); });
+    thrown[places[j]] =
+        ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
   }
   return thrown;
+}
+
+void take_training(const nlohmann::json& job, const Common& common) {
+  std::vector<Experiment> experiments;
+  for (const std::string text : job["experiments"]) {
+    experiments.push_back(parse_experiment(text, "rank 0's experiment"));
+  }
+  std::vector<TrainArguments> runs;
+  for (const Experiment& e : experiments) runs.push_back({e, "", false});
+  const std::unique_ptr<TrainSetting> setting = load_together(runs, common);
+  const auto open = [&](int64_t number) -> SharedRun {
+    const Experiment& e = experiments.at(number);
+    return {local_task(*setting, e), train_options(e), make_partition(e, setting->train)};
+  };
+  run_shares(*common.ranks, *setting->chosen.executor, setting->network, open);
 }
 
 }  // namespace fedsmooth::cli

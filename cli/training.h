@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "cli/options.h"
@@ -25,8 +26,12 @@ bool go_side_by_side(const Experiment& a, const Experiment& b);
 
 /// Trains the first run and, side by side with it, as many of the others as the machine takes at
 /// once: on the CPU as many as threads, on a GPU all. Each folder gets what train_run() gives it.
+/// With several ranks, the others take part by take_training().
 /// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Common& common);
+
+/// Another rank's part in the training that rank 0 announced.
+void take_training(const nlohmann::json& job, const Common& common);
 
 }  // namespace fedsmooth::cli

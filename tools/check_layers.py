@@ -12,6 +12,7 @@ MAY_SEE = {
     "attack": "base",
     "federated": "base data model attack",
     "engine": "base model smoothing federated",
+    "distributed": "base model federated",
     "config": "base data model smoothing attack federated",
     "report": "base smoothing",
 }

@@ -6,7 +6,7 @@ set -eu
 packages="g++ cmake ninja-build git libtorch-dev libopenblas0-pthread librandom123-dev
   libboost-dev libboost-math-dev libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
   libjpeg62-turbo-dev libpng-dev gnuplot-nox libgtest-dev libbenchmark-dev clang-format clang-tidy
-  python3"
+  python3 libopenmpi-dev openmpi-bin"
 # A LibTorch from elsewhere replaces Debian's.
 if [ -n "${TORCH:-}" ]; then
   packages=$(printf '%s\n' $packages | grep -v -e '^libtorch-dev$' -e '^libopenblas0-pthread$')

@@ -23,11 +23,14 @@ std::string cpu_capability() {
 }
 
 std::string describe(const char* evaluator) {
-  return fmt::format("cpu/fp32/{}x{}/{}/{}/torch-{}", evaluator, kCpuBatch, cpu_capability(),
-                     blas_name(), torch_version());
+  return fmt::format("cpu/fp32/{}x{}/{}", evaluator, kCpuBatch, cpu_arithmetic());
 }
 
 }  // namespace
+
+std::string cpu_arithmetic() {
+  return fmt::format("{}/{}/torch-{}", cpu_capability(), blas_name(), torch_version());
+}
 
 BaseClassifier base_classifier(const Model& model) {
   const int64_t classes = output_shape(model.network)[0];

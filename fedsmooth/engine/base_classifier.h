@@ -9,6 +9,9 @@
 
 namespace fedsmooth {
 
+/// What decides how this process rounds on a CPU: vector instructions, BLAS and LibTorch.
+std::string cpu_arithmetic();
+
 /// Noisy copies evaluated at a time on the CPU: part of the definition of f. A multiple of the row
 /// blocks of all OpenBLAS kernels (up to 24 and 32 rows), which treat a remainder differently.
 inline constexpr int64_t kCpuBatch = 192;

@@ -9,12 +9,21 @@
 
 namespace fedsmooth {
 
+namespace {
+
+int gpu_number = 0;
+
+}  // namespace
+
+void take_gpu(int number) { gpu_number = number; }
+
 std::string missing_gpu() {
 #ifdef FEDSMOOTH_CUDA
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     return "this machine has no GPU, or no driver for it";
   }
+  if (cudaSetDevice(gpu_number % devices) != cudaSuccess) return "its GPU cannot be used";
   if (find_kernels() != cudaSuccess) {
     return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
   }
@@ -43,8 +52,12 @@ bool use_gpu(const std::string& device, const std::string& missing) {
 
 std::string gpu_name() {
 #ifdef FEDSMOOTH_CUDA
+  int device = 0;
   cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) return properties.name;
+  if (cudaGetDevice(&device) == cudaSuccess &&
+      cudaGetDeviceProperties(&properties, device) == cudaSuccess) {
+    return properties.name;
+  }
 #endif
   return "none";
 }

@@ -17,6 +17,9 @@ bool use_gpu(const std::string& device, const std::string& missing);
 /// What is missing for the GPU engine to run the network.
 std::string missing_for_engine(const Network& network);
 
+/// Of several GPUs, the one that this process is to use, counted round and round.
+void take_gpu(int number);
+
 /// Name of the GPU in use.
 std::string gpu_name();
 

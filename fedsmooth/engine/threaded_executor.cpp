@@ -14,20 +14,17 @@ bool ThreadedExecutor::uses_lanes(const Network& network) const {
 std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<std::pair<size_t, size_t>> jobs;  // a round and a client of it
   std::vector<Weights> starts;
-  // Added up in the cohort's order below: doubles, unlike the fixed-point sums, depend on it.
-  std::vector<std::vector<Telemetry>> telemetry;
   for (size_t r = 0; r < rounds.size(); ++r) {
     const Round& round = rounds[r];
     const Network& network = round.task.network;
     for (size_t i = 0; i < round.cohort.clients.size(); ++i) jobs.emplace_back(r, i);
     starts.push_back(uses_lanes(network) ? lay_out_for_lanes(network, round.global) : round.global);
-    telemetry.emplace_back(round.cohort.clients.size());
   }
   std::vector<RoundResult> results(rounds.size());
   std::mutex mutex;
   std::atomic<size_t> next = 0;
   workers_.run([&](int) {
-    std::vector<FixedPointSum> sums(rounds.size());
+    std::vector<RoundResult> own(rounds.size());
     const Network* network = nullptr;
     Forward forward;
     for (size_t job; (job = next.fetch_add(1)) < jobs.size();) {
@@ -41,14 +38,14 @@ std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds)
       }
       const Update update =
           local_train(round.task, forward, starts[r], cohort.clients[i], cohort.images[i], round.t);
-      if (sums[r].add(update.weights, cohort.share(i))) telemetry[r][i] = update.telemetry;
+      if (own[r].sum.add(update.weights, cohort.share(i))) own[r].telemetry.add(update.telemetry);
     }
     const std::lock_guard lock(mutex);
-    for (size_t r = 0; r < rounds.size(); ++r) results[r].sum.add(sums[r]);
+    for (size_t r = 0; r < rounds.size(); ++r) {
+      results[r].sum.add(own[r].sum);
+      results[r].telemetry.add(own[r].telemetry);
+    }
   });
-  for (size_t r = 0; r < rounds.size(); ++r) {
-    for (const Telemetry& one : telemetry[r]) results[r].telemetry.add(one);
-  }
   return results;
 }
 

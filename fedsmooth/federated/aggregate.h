@@ -25,6 +25,9 @@ class FixedPointSum {
 
   double kept_share() const;
   int64_t dropped() const { return dropped_; }
+  /// What add() of sums made elsewhere takes. Empty as long as no client was kept.
+  const std::vector<long long>& sums() const { return sums_; }
+  int64_t share() const { return share_; }
 
   /// The average over the kept clients, in the shapes of `like`.
   Weights average(const Weights& like) const;

@@ -206,20 +206,20 @@ void Telemetry::add_attack(double ratio, double before, double after) {
 }
 
 double Telemetry::mean_loss() const {
-  return loss / static_cast<double>(std::max<int64_t>(1, steps));
+  return loss.value() / static_cast<double>(std::max<int64_t>(1, steps));
 }
 
 double Telemetry::mean_perturbation() const {
-  return perturbation / static_cast<double>(std::max<int64_t>(1, attacked));
+  return perturbation.value() / static_cast<double>(std::max<int64_t>(1, attacked));
 }
 
 double Telemetry::mean_drop() const {
-  return drop / static_cast<double>(std::max<int64_t>(1, attacked));
+  return drop.value() / static_cast<double>(std::max<int64_t>(1, attacked));
 }
 
 std::optional<double> Telemetry::mean_cosine() const {
   if (compared == 0) return std::nullopt;
-  return cosine / static_cast<double>(compared);
+  return cosine.value() / static_cast<double>(compared);
 }
 
 double Telemetry::p95_perturbation() const {

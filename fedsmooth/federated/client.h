@@ -8,6 +8,7 @@
 
 #include "fedsmooth/attack/smooth_adv.h"
 #include "fedsmooth/data/dataset.h"
+#include "fedsmooth/federated/order_free_sum.h"
 #include "fedsmooth/federated/partition.h"
 #include "fedsmooth/model/network.h"
 
@@ -49,16 +50,17 @@ struct LocalTask {
   uint64_t seed = 0;
 };
 
-/// What a round tells about its training and its attacks. Sums, so that clients can be added up.
+/// What a round tells about its training and its attacks. Sums of integers throughout, so that
+/// clients can be added up by anyone in any order.
 struct Telemetry {
   static constexpr int64_t kBins = 200;  // of |x_adv - x| / epsilon, from 0 to 1
 
-  double loss = 0.0;  // sum over SGD steps
+  OrderFreeSum loss;  // over SGD steps
   int64_t steps = 0;
-  double perturbation = 0.0;  // sum over images of |x_adv - x| / epsilon
-  double drop = 0.0;          // sum over images of the fall of the true class's mean probability
+  OrderFreeSum perturbation;  // over images, of |x_adv - x| / epsilon
+  OrderFreeSum drop;          // over images, of the fall of the true class's mean probability
   int64_t attacked = 0;       // images
-  double cosine = 0.0;        // sum over images of that between one-point and true gradient
+  OrderFreeSum cosine;        // over images, of that between one-point and true gradient
   int64_t compared = 0;       // images
   std::array<int64_t, kBins + 1> histogram = {};
 

@@ -41,7 +41,8 @@ void move_server(ServerState& state, Weights average, double momentum) {
 Round next_round(const Training& run) {
   const int64_t t = run.state.round;
   return {task_in_round(run.task, run.options, t), run.state.global,
-          sample_cohort(run.partition, run.options.clients_per_round, run.task.seed, t), t};
+          sample_cohort(run.partition, run.options.clients_per_round, run.task.seed, t), t,
+          run.number};
 }
 
 // The server's part of a round. False if the run ends here.

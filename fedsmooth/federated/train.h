@@ -46,6 +46,7 @@ struct Round {
   const Weights& global;
   Cohort cohort;
   int64_t t = 0;
+  int64_t run = 0;  // number of the run, among those that are trained together
 };
 
 struct RoundResult {
@@ -106,6 +107,7 @@ struct Training {
   const Partition& partition;
   ServerState& state;
   OnRound on_round;
+  int64_t number = 0;  // by which an Executor tells it from others
 };
 
 /// Each run goes on from its state to its last round, all of them a round at a time. What a run

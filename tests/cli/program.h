@@ -37,13 +37,17 @@ class ProgramTest : public ::testing::Test {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  /// Starts `fedsmooth arguments` through the shell, its output in files.
+  /// Starts `fedsmooth arguments`.
   pid_t start(const std::string& arguments) {
-    const std::string command = std::string("exec ") + FEDSMOOTH_PROGRAM + " " + arguments + " >" +
-                                path("out") + " 2>" + path("err");
+    return start_command(std::string(FEDSMOOTH_PROGRAM) + " " + arguments);
+  }
+
+  /// Starts a command through the shell, its output in files.
+  pid_t start_command(const std::string& command) {
+    const std::string line = "exec " + command + " >" + path("out") + " 2>" + path("err");
     const pid_t child = ::fork();
     if (child == 0) {
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
       ::_exit(127);
     }
     return child;

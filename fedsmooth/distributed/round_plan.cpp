@@ -1,0 +1,106 @@
+#include "fedsmooth/distributed/round_plan.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "fedsmooth/distributed/deal.h"
+
+namespace fedsmooth {
+namespace {
+
+template <typename T>
+void append(std::string& bytes, const T* values, size_t count) {
+  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+void append(std::string& bytes, int64_t value) { append(bytes, &value, 1); }
+
+class Reader {
+ public:
+  explicit Reader(const std::string& bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void read(T* values, size_t count) {
+    TORCH_CHECK(count * sizeof(T) <= bytes_.size() - place_, "plan: ends too early");
+    std::memcpy(values, bytes_.data() + place_, count * sizeof(T));
+    place_ += count * sizeof(T);
+  }
+  int64_t number() {
+    int64_t value = 0;
+    read(&value, 1);
+    return value;
+  }
+
+ private:
+  const std::string& bytes_;
+  size_t place_ = 0;
+};
+
+double cost_of_client(const LocalTask& task) {
+  return static_cast<double>(task.local.steps * task.local.batch);
+}
+
+}  // namespace
+
+std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int ranks) {
+  std::vector<PlannedRound> plan;
+  std::vector<std::pair<size_t, int64_t>> clients;  // a round and a client of it
+  std::vector<double> costs;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    const Round& round = rounds[r];
+    plan.push_back({round.run, round.t, round.cohort.total,
+                    std::vector<std::vector<int64_t>>(ranks), round.global});
+    for (const int64_t client : round.cohort.clients) {
+      clients.emplace_back(r, client);
+      costs.push_back(cost_of_client(round.task));
+    }
+  }
+  const std::vector<std::vector<size_t>> dealt = deal(costs, ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const size_t i : dealt[rank]) {
+      plan[clients[i].first].clients[rank].push_back(clients[i].second);
+    }
+  }
+  return plan;
+}
+
+std::string format_plan(const std::vector<PlannedRound>& plan) {
+  std::string bytes;
+  append(bytes, static_cast<int64_t>(plan.size()));
+  for (const PlannedRound& round : plan) {
+    append(bytes, round.run);
+    append(bytes, round.t);
+    append(bytes, round.total);
+    for (const std::vector<int64_t>& clients : round.clients) {
+      append(bytes, static_cast<int64_t>(clients.size()));
+      append(bytes, clients.data(), clients.size());
+    }
+    for (const Tensor& w : round.global) {
+      const Tensor dense = w.contiguous();
+      append(bytes, dense.data_ptr<float>(), dense.numel());
+    }
+  }
+  return bytes;
+}
+
+std::vector<PlannedRound> parse_plan(const std::string& bytes, const Network& network, int ranks) {
+  Reader reader(bytes);
+  std::vector<PlannedRound> plan(reader.number());
+  for (PlannedRound& round : plan) {
+    round.run = reader.number();
+    round.t = reader.number();
+    round.total = reader.number();
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<int64_t>& clients = round.clients.emplace_back(reader.number());
+      reader.read(clients.data(), clients.size());
+    }
+    for (const Parameter& p : parameters(network)) {
+      Tensor& w = round.global.emplace_back(at::empty(p.shape));
+      reader.read(w.data_ptr<float>(), w.numel());
+    }
+  }
+  return plan;
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,28 @@
+// What rank 0 tells the others about the rounds to come: who runs which clients, and the weights to
+// start from. A rank finds the rest (data, options, images of a client) from the experiment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fedsmooth/federated/train.h"
+
+namespace fedsmooth {
+
+struct PlannedRound {
+  int64_t run = 0, t = 0;
+  int64_t total = 0;                          // images of the whole cohort
+  std::vector<std::vector<int64_t>> clients;  // of each rank
+  Weights global;
+};
+
+/// Clients are dealt out by what they cost: the images that they train on in the round.
+std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int ranks);
+
+/// Eight bytes a client and four a weight.
+std::string format_plan(const std::vector<PlannedRound>& plan);
+
+/// `network` gives the weights their shapes.
+std::vector<PlannedRound> parse_plan(const std::string& bytes, const Network& network, int ranks);
+
+}  // namespace fedsmooth

@@ -1,0 +1,46 @@
+// A sum of real numbers that does not depend on their order: whole parts and fractions, these in
+// units of 2^-32, are added up apart, as integers. So threads, waves and machines report the same
+// bits.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace fedsmooth {
+
+class OrderFreeSum {
+ public:
+  OrderFreeSum() = default;
+  OrderFreeSum(double value) { *this += value; }  // NOLINT(google-explicit-constructor): a number
+
+  /// A number that is not finite or beyond +-2^40 makes the sum NaN.
+  OrderFreeSum& operator+=(double value) {
+    if (!(std::abs(value) <= 0x1p40)) {
+      ++not_finite_;
+      return *this;
+    }
+    const double whole = std::floor(value);
+    whole_ += static_cast<int64_t>(whole);
+    fraction_ += std::llrint((value - whole) * 0x1p32);
+    return *this;
+  }
+  OrderFreeSum& operator+=(const OrderFreeSum& other) {
+    whole_ += other.whole_;
+    fraction_ += other.fraction_;
+    not_finite_ += other.not_finite_;
+    return *this;
+  }
+
+  double value() const {
+    if (not_finite_ > 0) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(whole_) + static_cast<double>(fraction_) * 0x1p-32;
+  }
+
+  bool operator==(const OrderFreeSum&) const = default;
+
+ private:
+  int64_t whole_ = 0, fraction_ = 0, not_finite_ = 0;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,180 @@
+// train and sweep on many ranks: the same bits as in one process, killed, hung, resumed, refused.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/report/rounds.h"
+#include "tests/cli/ranks.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainRanksTest : public RanksTest {
+ protected:
+  void SetUp() override {
+    RanksTest::SetUp();
+    // Client k holds k + 1 images: clients of unequal size.
+    std::string clients;
+    for (int k = 0; k < 10; ++k) {
+      for (int i = 0; i <= k; ++i) {
+        clients += std::to_string(k) + "\t" + std::to_string((7 * k + i) % 60) + "\n";
+      }
+    }
+    write_file(path("clients.tsv"), clients);
+    write_file(path("e.toml"),
+               "[partition]\nkind = 'file'\nfile = '" + path("clients.tsv") +
+                   "'\n[model]\nname = 'small'\n"
+                   "[train]\nrounds = 4\nclients_per_round = 5\ncheckpoint_every = 2\n"
+                   "server_momentum = 0.5\n[train.local]\nsteps = 2\nbatch = 6\n");
+  }
+
+  std::string train(const std::string& run, const std::string& more = "") const {
+    return "train " + path("e.toml") + data_ + "--threads 1 --out " + path(run) + " " + more;
+  }
+
+  std::string model_of(const std::string& run) const {
+    return sha256(read_file(path(run + "/model.safetensors")));
+  }
+
+  // Rows without their times.
+  std::vector<std::string> rounds_of(const std::string& run) const {
+    std::vector<std::string> rows;
+    for (RoundRow row : read_rounds(path(run + "/rounds.tsv"))) {
+      row.seconds = 0;
+      rows.push_back(format_round(row));
+    }
+    return rows;
+  }
+
+  void expect_same_run(const std::string& a, const std::string& b) const {
+    EXPECT_EQ(model_of(a), model_of(b));
+    EXPECT_EQ(rounds_of(a), rounds_of(b));
+  }
+};
+
+TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
+  ASSERT_EQ(run(train("one")).status, 0);
+  for (const int count : {1, 2, 3, 4}) {
+    const std::string name = "ranks" + std::to_string(count);
+    const Outcome done = run_ranks(count, train(name));
+    ASSERT_EQ(done.status, 0) << done.err;
+    EXPECT_EQ(done.out, path(name) + "\n");  // told once
+    expect_same_run(name, "one");
+  }
+  const auto provenance = nlohmann::json::parse(read_file(path("ranks4/provenance.json")));
+  EXPECT_EQ(provenance["ranks"], 4);
+  // Per round at most a model of floats down and one of 64-bit sums up, and a little more.
+  const auto model = static_cast<double>(fs::file_size(path("one/model.safetensors")));
+  EXPECT_LT(provenance["bytes_to_each_rank"], 4 * 1.1 * model);
+  EXPECT_LT(provenance["bytes_from_each_rank"], 4 * 2 * 1.1 * model);
+}
+
+TEST_F(TrainRanksTest, MoreRanksThanClients) {
+  const std::string few = "--train.clients_per_round=2 --train.rounds=2";
+  ASSERT_EQ(run(train("one", few)).status, 0);
+  const Outcome done = run_ranks(4, train("four", few));
+  ASSERT_EQ(done.status, 0) << done.err;
+  expect_same_run("four", "one");
+}
+
+TEST_F(TrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
+  const std::string longer = "--train.rounds=40 --resume";
+  ASSERT_EQ(run(train("whole", longer)).status, 0);
+  for (const int victim : {1, 0}) {  // in the middle of some round
+    const pid_t job = start_ranks(3, train("killed", longer));
+    wait_for_rows(path("killed/rounds.tsv"), victim == 1 ? 3 : 12);
+    kill_rank(victim, SIGKILL);
+    EXPECT_NE(finish(job).status, 0);
+    EXPECT_FALSE(fs::exists(path("killed/DONE")));
+  }
+  const pid_t job = start_ranks(2, train("killed", longer));
+  wait_for_rows(path("killed/rounds.tsv"), 24);
+  ::kill(job, SIGUSR1);
+  const Outcome stopped = finish(job);
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  ASSERT_EQ(run(train("killed", longer)).status, 0);
+  expect_same_run("killed", "whole");
+}
+
+TEST_F(TrainRanksTest, AnInterruptSavesTheLastRound) {
+  const std::string rare = "--train.rounds=100000 --train.checkpoint_every=100000";
+  grace_ = 1;  // mpirun's default, in seconds
+  const pid_t job = start_ranks(2, train("stopped", rare));
+  wait_for_rows(path("stopped/rounds.tsv"), 3);
+  ::kill(job, SIGTERM);  // after which mpirun kills
+  EXPECT_NE(finish(job).status, 0);
+  EXPECT_TRUE(fs::exists(path("stopped/checkpoint/state.safetensors")));
+}
+
+TEST_F(TrainRanksTest, AHungRankEndsAll) {
+  const pid_t job = start_ranks(2, train("hung", "--train.rounds=100000 --rank-timeout 3"));
+  wait_for_rows(path("hung/rounds.tsv"), 2);
+  kill_rank(1, SIGSTOP);
+  expect_told_once(finish(job), "no word from the other ranks for 3 s");
+}
+
+TEST_F(TrainRanksTest, RefusesRanksThatDiffer) {
+  const std::string program = FEDSMOOTH_PROGRAM, other = path("other");
+  const std::string first = ranks_of(program, 1, train("x"));
+  fs::copy_file(program, other);
+  std::ofstream(other, std::ios::app) << "\n";
+  expect_told_once(finish(start_ranks(first + " : " + ranks_of(other, 1, train("x")))),
+                   "rank 1: differs from rank 0 in program");
+  expect_told_once(
+      finish(start_ranks(first + " : " + ranks_of(program, 1, train("x", "--seed=1")))),
+      "rank 1: differs from rank 0 in seed: \"0\" there, \"1\" here");
+  expect_told_once(
+      finish(start_ranks(first + " : " + ranks_of(program, 1, "train " + path("none.toml")))),
+      "rank 1: " + path("none.toml"));
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
+TEST_F(TrainRanksTest, RefusesALauncherThatMpiDoesNotKnow) {
+  // Otherwise each of the processes would take itself for the only one.
+  expect_refused(finish(start_command("env PMI_SIZE=2 " FEDSMOOTH_PROGRAM " " + train("x"))),
+                 "started as one of 2 processes");
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
+TEST_F(TrainRanksTest, TellsTheUsersMistakesOnce) {
+  expect_told_once(run_ranks(2, train("x", "--train.clients_per_round=11")),
+                   "there are 10 clients");
+  expect_told_once(run_ranks(2, train("x", "--train.rundos=1")), "did you mean --train.rounds?");
+  expect_told_once(run_ranks(2, "report " + path("x")), "report: runs in one process");
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
+#ifdef FEDSMOOTH_WITHOUT_MPI
+TEST_F(TrainRanksTest, ABuildWithoutMpiSaysSo) {
+  const std::string program = FEDSMOOTH_WITHOUT_MPI;
+  const Outcome refused = finish(start_ranks(ranks_of(program, 2, train("x"))));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("this build has no MPI"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(path("x")));
+  EXPECT_EQ(finish(start_command(program + " " + train("x", "--train.rounds=1"))).status, 0);
+}
+#endif
+
+TEST_F(TrainRanksTest, GroupsShareASweep) {
+  write_file(path("s.toml"), read_file(path("e.toml")) +
+                                 "[certify]\nn0 = 10\nn = 100\nevery = 2\n"
+                                 "[sweep]\n'train.method' = ['gaussian', 'standard']\n"
+                                 "'train.mode' = ['federated', 'centralized']\n");
+  const std::string sweep = "sweep " + path("s.toml") + data_ + "--threads 1 --train.rounds=2 ";
+  ASSERT_EQ(run(sweep + "--out " + path("one")).status, 0);
+  const Outcome done = run_ranks(3, sweep + "--groups 2 --json --out " + path("many"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(nlohmann::json::parse(done.out)["runs"].size(), 4U);
+  for (const auto& run : fs::directory_iterator(path("one"))) {
+    const std::string name = run.path().filename();
+    if (run.is_directory()) expect_same_run("many/" + name, "one/" + name);
+  }
+  EXPECT_TRUE(fs::exists(path("many/report.html")));
+  expect_told_once(run_ranks(2, sweep + "--groups 3 --out " + path("x")), "--groups=3");
+}
+
+}  // namespace
+}  // namespace fedsmooth
