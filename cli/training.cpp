@@ -61,7 +61,7 @@ std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& r
   agree(*common.ranks, [&]() -> nlohmann::json {
     setting = std::make_unique<TrainSetting>(runs, common);
     if (common.ranks->size() == 1) return {};
-    return {{"data", digest(setting->train)},
+    return {{"data", setting->train_digest.get()},
             {"device", setting->chosen.device},
             {"arithmetic", cpu_arithmetic()}};
   });

@@ -180,6 +180,12 @@ class Planner {
 
 }  // namespace
 
+int count_pairs(const PairLists& lists) {
+  size_t count = 0;
+  for (const std::vector<Pair>& list : lists) count += list.size();
+  return static_cast<int>(count);
+}
+
 bool BatchedPlan::supports(const Network& network) {
   const auto& layers = network.layers;
   if (layers.size() < 2 || layers[0].kind != Kind::kNormalize) return false;

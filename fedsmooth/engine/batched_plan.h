@@ -23,6 +23,8 @@ struct Pair {
 /// For each result the pairs whose products it sums up.
 using PairLists = std::vector<std::vector<Pair>>;
 
+int count_pairs(const PairLists& lists);
+
 struct BatchedMap {
   int height = 0, width = 0, channels = 0;  // channels filled up
 

@@ -34,6 +34,16 @@ int DeviceModel::image_size() const {
   return static_cast<int>(channels * height * width);
 }
 
+WaveShape DeviceModel::shape(int images, int rows) const {
+  const auto [channels, height, width] = plan().input;
+  WaveShape shape{1, images, 1, rows};
+  shape.channels = static_cast<int>(channels);
+  shape.height = static_cast<int>(height);
+  shape.width = static_cast<int>(width);
+  shape.image_size = image_size();
+  return shape;
+}
+
 InputMap DeviceModel::input_map(void* out) const {
   const BatchedMap& map = plan().stages.front().in;
   InputMap input;

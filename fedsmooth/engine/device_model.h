@@ -18,6 +18,8 @@ class DeviceModel {
 
   StackedWeights weights() const { return {weights_.data(), working_.data(), nullptr}; }
 
+  /// Of `images` in maps of `rows`.
+  WaveShape shape(int images, int rows) const;
   /// How an image's values go into the first map, at `out`.
   InputMap input_map(void* out) const;
 

@@ -56,10 +56,8 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
 
 DevicePlan::DevicePlan(const Network& network) : plan(network) {
   const auto table = [](Side side, const PairLists& lists, const std::vector<int>& order) {
-    size_t pairs = 0;
-    for (const auto& list : lists) pairs += list.size();
     const auto results = static_cast<int>(lists.size());
-    return PairTable(lists, order, choose_tiling(side, results, static_cast<int>(pairs)));
+    return PairTable(lists, order, choose_tiling(side, results, count_pairs(lists)));
   };
   for (const BatchedStage& stage : plan.stages) {
     const auto squares = [](const BatchedMap& map) {

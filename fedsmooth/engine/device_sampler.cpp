@@ -58,11 +58,7 @@ class DevicePass {
  protected:
   // Logits of kGpuBatch images on the device.
   virtual void enqueue_images(const float* x) {
-    const auto [channels, height, width] = model().plan().input;
-    WaveShape shape{1, kGpuBatch, 1, kGpuBatch};
-    shape.height = static_cast<int>(height);
-    shape.width = static_cast<int>(width);
-    shape.image_size = model().image_size();
+    const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
     InputMap map = model().input_map(passes_.input());
     map.x = x;
     launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));

@@ -119,9 +119,8 @@ struct BoxedTensor {
     const cuuint32_t box[] = {static_cast<cuuint32_t>(box_columns),
                               static_cast<cuuint32_t>(box_rows), 1, 1};
     const cuuint32_t ones[] = {1, 1, 1, 1};
-    const CUtensorMapSwizzle swizzle = box_columns == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
-                                       : box_columns == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                           : CU_TENSOR_MAP_SWIZZLE_32B;
+    const CUtensorMapSwizzle swizzle =
+        box_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
     const auto call = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
     const CUresult done =
         call(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(data), sizes, strides,

@@ -46,7 +46,8 @@ inline __device__ void copy_box(uint32_t to, const CUtensorMap& from, uint32_t b
 // them. Steps along the tile are added to the low bits, in units of 16 bytes.
 template <int kRowBytes>
 inline __device__ uint64_t describe_tile(uint32_t address) {
-  constexpr uint64_t kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
+  static_assert(kRowBytes == 128 || kRowBytes == 64);
+  constexpr uint64_t kSwizzle = kRowBytes == 128 ? 1 : 2;
   constexpr uint64_t kEightRows = 8 * kRowBytes / 16;
   return (address & 0x3FFFF) / 16 | uint64_t{1} << 16 | kEightRows << 32 | kSwizzle << 62;
 }

@@ -70,9 +70,8 @@ Pooling LayerPasses::pooling_of(size_t i) const {
 
 // Of a product or one of its gradients.
 double LayerPasses::operations_of(const BatchedStage& stage) const {
-  double pairs = 0;
-  for (const auto& list : stage.by_output) pairs += static_cast<double>(list.size());
-  return 2 * pairs * clients_ * rows_ * stage.in.channels * stage.out.channels;
+  return 2.0 * count_pairs(stage.by_output) * clients_ * rows_ * stage.in.channels *
+         stage.out.channels;
 }
 
 double LayerPasses::weights_of(const BatchedStage& stage) const {

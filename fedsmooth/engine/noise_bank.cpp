@@ -3,20 +3,6 @@
 #include <ATen/ATen.h>
 
 namespace fedsmooth {
-namespace {
-
-WaveShape shape_of(const DeviceModel& model, int images, int rows) {
-  const auto [channels, height, width] = model.plan().input;
-  WaveShape shape{1, images, 1, rows};
-  shape.channels = static_cast<int>(channels);
-  shape.height = static_cast<int>(height);
-  shape.width = static_cast<int>(width);
-  shape.image_size = model.image_size();
-  return shape;
-}
-
-}  // namespace
-
 FirstLayer::FirstLayer(const DeviceModel& model)
     : model_(model),
       pooled_(model.plan().stages.size() > 1 && model.plan().stages[1].squares),
@@ -46,8 +32,8 @@ DeviceArray<float> FirstLayer::of_images(const float* images, int count, Launche
   DeviceArray<float> out(rows * row_size());
   InputMap input = model_.input_map(map.data());
   input.x = images;
-  launches.add("bank", make_input(Precision::kFloat32, shape_of(model_, count, rows), input,
-                                  launches.stream()));
+  launches.add(
+      "bank", make_input(Precision::kFloat32, model_.shape(count, rows), input, launches.stream()));
   multiply(map.data(), rows, /*bias=*/true, out.data(), launches);
   check_cuda(cudaStreamSynchronize(launches.stream()), "bank");  // before `map` goes
   return out;

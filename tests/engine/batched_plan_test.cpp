@@ -13,12 +13,9 @@ namespace {
 Network network_called(const std::string& name) {
   if (name != "odd") return named_network(name);
   using Kind = Layer::Kind;
-  Layer normalize{Kind::kNormalize};
-  normalize.mean = {0.5, 0.1};
-  normalize.sd = {0.5, 0.3};
   return {"odd",
           {2, 13, 10},
-          {normalize, layer(Kind::kConv, "a", 7, 5, 3, 1), layer(Kind::kRelu, ""),
+          {two_channel_normalization(), layer(Kind::kConv, "a", 7, 5, 3, 1), layer(Kind::kRelu, ""),
            layer(Kind::kMaxPool, "", 0, 2, 1), layer(Kind::kConv, "b", 20, 3, 2, 2),
            layer(Kind::kLinear, "c", 6)}};
 }

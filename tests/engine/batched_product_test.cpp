@@ -80,11 +80,7 @@ TEST_P(BatchedProductTest, Forward) {
     const DeviceTensor left(x), kernel(w), biases(bias);
     const DeviceTensor out(at::zeros(expected.value.sizes(), path.type()));
     const DeviceTensor out_float(at::zeros(expected.value.sizes(), at::kFloat));
-    MapProduct p = product_of(stage, false, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = out.data();
+    MapProduct p = product_of(stage, false, rows, left, kernel, pairs, out);
     p.bias = biases.floats();
     p.bias_client = k;
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
@@ -112,11 +108,7 @@ TEST_P(BatchedProductTest, MapGradient) {
     const PairTable pairs(stage.by_input, squares(stage.in),
                           path.tiling(Side::kMapGradient, stage.by_input));
     const DeviceTensor left(dy), kernel(w), masks(mask), out(at::zeros_like(mask));
-    MapProduct p = product_of(stage, true, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = out.data();
+    MapProduct p = product_of(stage, true, rows, left, kernel, pairs, out);
     p.mask = masks.data();
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     expect_near(out.read(), expected, path.rounding(), "gradient");

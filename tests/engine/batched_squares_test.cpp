@@ -28,11 +28,7 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
     const DeviceTensor map(at::zeros({kClients, height * width, rows, k}, path.type()));
     const DeviceTensor maxima(at::zeros({kClients, height * width / 4, rows, k}, path.type()));
     const DeviceTensor choice(at::zeros({kClients, height * width / 4, rows, k}, at::kByte));
-    MapProduct p = product_of(stage, false, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = map.data();
+    MapProduct p = product_of(stage, false, rows, left, kernel, pairs, map);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = maxima.data();
     p.squares = stage.out.width / 2;
@@ -78,11 +74,7 @@ TEST_P(BatchedSquaresTest, GradientOverSquares) {
     const DeviceTensor choice(chosen.view(sizes).to(at::kByte));
     const DeviceTensor plain(at::zeros(sizes, path.type()));
     const DeviceTensor spread(at::zeros({kClients, 4 * height * width, rows, c}, path.type()));
-    MapProduct p = product_of(stage, true, rows);
-    p.left = left.data();
-    p.kernel = kernel.data();
-    p.pairs = pairs.view();
-    p.out = plain.data();
+    MapProduct p = product_of(stage, true, rows, left, kernel, pairs, plain);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = spread.data();
     p.squares = stage.in.width;

@@ -24,6 +24,13 @@ inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 
   return made;
 }
 
+inline Layer two_channel_normalization() {
+  Layer normalize{Layer::Kind::kNormalize};
+  normalize.mean = {0.5, 0.1};
+  normalize.sd = {0.5, 0.3};
+  return normalize;
+}
+
 /// An architecture for 32x32 images, with a normalisation that differs between channels.
 inline Network named_network(const std::string& name) {
   ModelOptions options;

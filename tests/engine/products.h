@@ -25,28 +25,29 @@ struct Path {
   double rounding() const { return precision == Precision::kBfloat16 ? 1.0 / (1 << 8) : kRounding; }
   Tiling tiling(Side side, const PairLists& lists) const {
     const auto results = static_cast<int>(lists.size());
-    int pairs = 0;
-    for (const auto& list : lists) pairs += static_cast<int>(list.size());
-    return best ? choose_tiling(side, results, pairs) : portable_tiling(side, results);
+    return best ? choose_tiling(side, results, count_pairs(lists)) : portable_tiling(side, results);
   }
 };
 
 // Odd sizes, strides, a layer wider than a tile, a linear one on a large map.
 inline Network odd_network() {
   using Kind = Layer::Kind;
-  Layer normalize{Kind::kNormalize};
-  normalize.mean = {0.5, 0.1};
-  normalize.sd = {0.5, 0.3};
   return {"odd",
           {2, 13, 10},
-          {normalize, layer(Kind::kConv, "a", 7, 5, 3, 1), layer(Kind::kRelu, ""),
+          {two_channel_normalization(), layer(Kind::kConv, "a", 7, 5, 3, 1), layer(Kind::kRelu, ""),
            layer(Kind::kConv, "b", 70, 3, 1, 2), layer(Kind::kConv, "c", 20, 3, 2, 1),
            layer(Kind::kLinear, "d", 6)}};
 }
 
-// A stage's product of maps, but for where things lie.
-inline MapProduct product_of(const BatchedStage& stage, bool gradient, int rows) {
+// A stage's product of maps.
+inline MapProduct product_of(const BatchedStage& stage, bool gradient, int rows,
+                             const DeviceTensor& left, const DeviceTensor& kernel,
+                             const PairTable& pairs, const DeviceTensor& out) {
   MapProduct p;
+  p.left = left.data();
+  p.kernel = kernel.data();
+  p.pairs = pairs.view();
+  p.out = out.data();
   p.gradient = gradient;
   p.clients = kClients;
   p.rows = rows;
