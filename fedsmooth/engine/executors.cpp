@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network) {
-  if (use_gpu(device, missing_for_engine(network))) {
+  if (use_gpu(device, [&] { return missing_for_engine(network); })) {
 #ifdef FEDSMOOTH_CUDA
     return {std::make_unique<BatchedExecutor>(), fmt::format("{}, bf16", gpu_name())};
 #endif

@@ -8,7 +8,6 @@
 #endif
 
 namespace fedsmooth {
-
 namespace {
 
 int gpu_number = 0;
@@ -43,11 +42,13 @@ std::string missing_for_engine([[maybe_unused]] const Network& network) {
   return missing;
 }
 
-bool use_gpu(const std::string& device, const std::string& missing) {
-  if (device == "cuda" && !missing.empty()) {
-    throw Error("--device=cuda: {}; use --device=cpu", missing);
+bool use_gpu(const std::string& device, const std::function<std::string()>& missing) {
+  if (device == "cpu") return false;
+  const std::string what = missing();
+  if (device == "cuda" && !what.empty()) {
+    throw Error("--device=cuda: {}; use --device=cpu", what);
   }
-  return device != "cpu" && missing.empty();
+  return what.empty();
 }
 
 std::string gpu_name() {

@@ -1,6 +1,7 @@
 // Whether this build and this machine can use a GPU.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "fedsmooth/model/network.h"
@@ -10,9 +11,10 @@ namespace fedsmooth {
 /// Why no GPU can be used; empty if one can.
 std::string missing_gpu();
 
-/// For `device` auto, cpu or cuda: whether the GPU is to be used, given what is `missing` for that.
-/// An Error that says so if it is cuda and something is.
-bool use_gpu(const std::string& device, const std::string& missing);
+/// For `device` auto, cpu or cuda: whether the GPU is to be used. `missing` tells what is missing
+/// for that, and is not asked for cpu: looking for a GPU takes time. An Error if it is cuda and
+/// something is.
+bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
 /// What is missing for the GPU engine to run the network.
 std::string missing_for_engine(const Network& network);

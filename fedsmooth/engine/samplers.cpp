@@ -17,8 +17,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model, 
   if (device != "cpu" && missing_for_engine(model.network).empty()) {
     return noise_bank ? banked_gpu_classifier(model) : gpu_classifier(model);
   }
-  const std::string missing = missing_gpu();
-  if (use_gpu(device, missing.empty() ? missing_for_torch_gpu() : missing)) {
+  if (use_gpu(device, missing_for_torch_gpu)) {
     return torch_gpu_classifier(model);
   }
   return base_classifier(model);
@@ -27,21 +26,20 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model, 
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input) {
   const BaseClassifier on_cpu = base_classifier(script, input);
-  const std::string missing = missing_gpu();
-  if (use_gpu(device, missing.empty() ? missing_for_torch_gpu() : missing)) {
+  if (use_gpu(device, missing_for_torch_gpu)) {
     return torch_gpu_classifier(load_torch_script(script, /*gpu=*/true), on_cpu.classes);
   }
   return on_cpu;
 }
 #else
 BaseClassifier choose_classifier(const std::string& device, const Model& model, bool) {
-  use_gpu(device, missing_gpu());
+  use_gpu(device, missing_gpu);
   return base_classifier(model);
 }
 
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input) {
-  use_gpu(device, missing_gpu());
+  use_gpu(device, missing_gpu);
   return base_classifier(script, input);
 }
 #endif

@@ -81,8 +81,9 @@ BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, const c
 }  // namespace
 
 std::string missing_for_torch_gpu() {
-  if (at::hasCUDA()) return {};
-  return "this needs a LibTorch built for CUDA";
+  std::string missing = missing_gpu();
+  if (missing.empty() && !at::hasCUDA()) missing = "this needs a LibTorch built for CUDA";
+  return missing;
 }
 
 BaseClassifier torch_gpu_classifier(const Model& model) {
