@@ -68,9 +68,11 @@ std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& r
   return setting;
 }
 
-// How many runs fill the machine, or all ranks' machines.
-size_t room_for_runs(const TrainSetting& setting, size_t runs) {
-  return setting.chosen.device == "cpu" ? setting.threads * setting.ranks : runs;
+// How many of these runs, which have the same mode, fill the machine, or all ranks' machines.
+size_t room_for_runs(const TrainSetting& setting, const std::vector<TrainArguments>& runs) {
+  if (setting.chosen.device != "cpu") return runs.size();
+  const bool federated = runs.front().experiment.train.mode == Mode::kFederated;
+  return federated ? 1 : static_cast<size_t>(setting.threads) * setting.ranks;
 }
 
 void announce(const std::vector<TrainArguments>& runs, size_t count) {
@@ -92,8 +94,7 @@ bool train_run(const TrainArguments& run, const Common& common) {
 }
 
 bool go_side_by_side(const Experiment& a, const Experiment& b) {
-  return a.train.mode == Mode::kCentralized &&
-         format_experiment(shared_part(a)) == format_experiment(shared_part(b));
+  return format_experiment(shared_part(a)) == format_experiment(shared_part(b));
 }
 
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
@@ -102,7 +103,7 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   const std::unique_ptr<TrainSetting> agreed = load_together(runs, common);
   const TrainSetting& setting = *agreed;
   DistributedExecutor executor(*common.ranks, *setting.chosen.executor);
-  const size_t count = std::min(runs.size(), room_for_runs(setting, runs.size()));
+  const size_t count = std::min(runs.size(), room_for_runs(setting, runs));
   if (count > 1 && !common.quiet) announce(runs, count);
 
   std::vector<std::exception_ptr> thrown(count);

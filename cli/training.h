@@ -20,12 +20,13 @@ struct TrainArguments {
 /// told to stop, with the state saved.
 bool train_run(const TrainArguments& run, const Common& common);
 
-/// Whether two experiments can be trained side by side: centralized both, with the same data,
-/// network and local step. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
+/// Whether two experiments can be trained side by side: they have the mode, data, network and local
+/// step in common. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
 bool go_side_by_side(const Experiment& a, const Experiment& b);
 
 /// Trains the first run and, side by side with it, as many of the others as the machine takes at
-/// once: on the CPU as many as threads, on a GPU all. Each folder gets what train_run() gives it.
+/// once: on a GPU all, on the CPU as many centralized ones as threads. Each folder gets what
+/// train_run() gives it.
 /// With several ranks, the others take part by take_training().
 /// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
