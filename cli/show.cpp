@@ -38,7 +38,7 @@ void add_show(CLI::App& app, Common& common) {
   c.on_run([path, &common](const Overrides& overrides) {
     Sweep sweep = read_sweep(*path);
     for (const auto& [key, value] : overrides) set_key(sweep, key, value);
-    if (sweep.axes.empty()) {
+    if (sweep.grids.empty()) {
       show_experiment(sweep.base, common);
     } else {
       show_names(expand(sweep), common);

@@ -5,13 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/certification.h"
 #include "cli/comparison.h"
 #include "cli/rank_jobs.h"
-#include "cli/training.h"
+#include "cli/sweep_runs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/config/run.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/distributed/deal.h"
 
@@ -19,6 +17,8 @@ namespace fedsmooth::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFigures = "figures.toml";  // of a folder: no experiment, but how to draw
 
 struct Arguments {
   std::string path, out;
@@ -30,7 +30,8 @@ std::vector<fs::path> find_files(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+    const fs::path& file = entry.path();
+    if (file.extension() == ".toml" && file.filename() != kFigures) files.push_back(file);
   }
   if (files.empty()) throw Error("{}: no .toml files here", path.string());
   std::sort(files.begin(), files.end());
@@ -58,74 +59,6 @@ fs::path default_out(const fs::path& path) {
   fs::path name = fs::weakly_canonical(path);
   return fs::path("runs") / (fs::is_directory(path) ? name.filename() : name.stem());
 }
-
-// The experiments of a sweep and what has become of them.
-class SweepRuns {
- public:
-  SweepRuns(std::vector<NamedExperiment> experiments, fs::path out, const Common& common)
-      : all_(std::move(experiments)), out_(std::move(out)), common_(common), thrown_(all_.size()) {}
-
-  size_t size() const { return all_.size(); }
-  fs::path folder(size_t i) const { return out_ / all_[i].name; }
-
-  /// Trains and certifies one, from wherever an earlier sweep stopped. Whether it is done now: one
-  /// that fails is told and must not stop the others, unless its ranks cannot go on together.
-  bool attempt(size_t i) {
-    const std::string& name = all_[i].name;
-    try {
-      const bool done = is_done(i);
-      if (!common_.quiet) {
-        fmt::print(stderr, "{} ({} of {}){}\n", name, i + 1, size(), done ? ": done already" : "");
-      }
-      if (!done) run(i);
-      return true;
-    } catch (const Error& error) {
-      if (!common_.ranks->in_step()) throw;
-      fmt::print(stderr, "{}: {}\n", name, error.what());
-    } catch (const fs::filesystem_error& error) {
-      if (!common_.ranks->in_step()) throw;
-      fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
-    } catch (const Interrupted&) {
-      throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};
-    }
-    return false;
-  }
-
- private:
-  bool is_trained(size_t i) const { return fs::exists(folder(i) / "DONE"); }
-
-  bool is_done(size_t i) const {
-    const Experiment& experiment = all_[i].experiment;
-    return is_trained(i) && start_run(folder(i), experiment, /*resume=*/true).done() &&
-           is_certified(folder(i), experiment);
-  }
-
-  void run(size_t i) {
-    if (!is_trained(i) && !thrown_[i]) train_from(i);
-    if (thrown_[i]) std::rethrow_exception(thrown_[i]);
-    certify_images({folder(i).string(), "", "", /*resume=*/true}, {}, common_);
-  }
-
-  // Trains one, and later ones that can go side by side with it.
-  void train_from(size_t i) {
-    std::vector<TrainArguments> runs;
-    std::vector<size_t> places;
-    for (size_t j = i; j < size(); ++j) {
-      const bool joins =
-          !is_trained(j) && !thrown_[j] && go_side_by_side(all_[i].experiment, all_[j].experiment);
-      if (j != i && !joins) continue;
-      runs.push_back({all_[j].experiment, folder(j), /*resume=*/true});
-      places.push_back(j);
-    }
-    const std::vector<std::exception_ptr> thrown = train_runs(runs, common_);
-    for (size_t j = 0; j < thrown.size(); ++j) thrown_[places[j]] = thrown[j];
-  }
-
-  std::vector<NamedExperiment> all_;
-  fs::path out_;
-  Common common_;
-  std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
-};
 
 // About how many images go through a network for an experiment, forwards; backwards counts as two.
 double cost_of(const Experiment& e, bool is_trained) {
@@ -156,45 +89,24 @@ std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const 
   return nlohmann::json::parse(text)[ranks.rank() * groups / ranks.size()];
 }
 
-// What became of the experiments of one group.
-struct Share {
-  std::vector<size_t> done;  // places in the sweep
-  size_t failed = 0;
-  std::string interrupted;  // where, if so
-};
-
-Share run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
-                const fs::path& out, const Common& common) {
+SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
+                       const fs::path& out, const Common& common) {
   std::vector<NamedExperiment> own;
   for (const size_t i : places) own.push_back(all[i]);
-  SweepRuns runs(std::move(own), out, common);
-  Share share;
-  try {
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (runs.attempt(i)) {
-        share.done.push_back(places[i]);
-      } else {
-        ++share.failed;
-      }
-    }
-  } catch (const Interrupted& stop) {
-    share.interrupted = stop.message;
-  }
-  return share;
+  SweepOutcome outcome = run_experiments(own, out, common);
+  for (size_t& i : outcome.done) i = places[i];
+  return outcome;
 }
 
 // At rank 0, what became of all. Groups may be done hours apart.
-Share join_shares(const Share& own, Ranks& ranks) {
+SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
   const nlohmann::json mine = {
       {"done", own.done}, {"failed", own.failed}, {"interrupted", own.interrupted}};
-  Share all;
+  SweepOutcome all;
   for (const std::string& text : ranks.gather(mine.dump(), /*patient=*/true)) {
     const nlohmann::json one = nlohmann::json::parse(text);
-    for (const size_t i : one["done"]) all.done.push_back(i);
-    all.failed += one["failed"].get<size_t>();
-    if (all.interrupted.empty()) all.interrupted = one["interrupted"];
+    all.add({one["done"], one["failed"], one["interrupted"]});
   }
-  std::sort(all.done.begin(), all.done.end());
   return all;
 }
 
@@ -212,15 +124,15 @@ void report_on(const std::vector<std::string>& done, size_t failed, const fs::pa
 }
 
 // Each group does its share as if it were alone, led by the first of its ranks.
-Share run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out, int64_t groups,
-                    const Common& common) {
+SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out,
+                           int64_t groups, const Common& common) {
   Ranks& ranks = *common.ranks;
   const std::vector<size_t> places = choose_share(all, out, groups, ranks);
   Ranks group = ranks.group(static_cast<int>(groups));
   Common own = common;
   own.ranks = &group;
   own.quiet = common.quiet || !ranks.leads();
-  Share share;
+  SweepOutcome share;
   try {
     lead_group(own, [&] {
       share = run_share(all, places, out, own);
@@ -247,7 +159,7 @@ int run_sweep(const Arguments& a, const Overrides& overrides, const Common& comm
     return described;
   });
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
-  const Share share = run_in_groups(all, out, a.groups, common);
+  const SweepOutcome share = run_in_groups(all, out, a.groups, common);
   if (!common.ranks->leads()) return 0;
   if (!share.interrupted.empty()) throw Interrupted{share.interrupted};
   std::vector<std::string> done;

@@ -35,6 +35,7 @@ std::vector<Field> fields(Experiment& e) {
       name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
       text("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
+      count("data.held_out", e.data.held_out, 0),
       choice<PartitionKind>("partition.kind", e.partition.kind,
                             {{"major-class", PartitionKind::kMajorClass},
                              {"iid", PartitionKind::kIid},

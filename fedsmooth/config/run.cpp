@@ -70,6 +70,13 @@ Run open_run(const fs::path& folder) {
   return run;
 }
 
+void copy_training(const fs::path& from, const Run& to) {
+  for (const char* file : {"clients.tsv", "rounds.tsv", "model.safetensors", "provenance.json"}) {
+    write_file(to.folder / file, read_file(from / file));
+  }
+  write_file(to.folder / "DONE", "");
+}
+
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const std::string& device) {
   Safetensors content;

@@ -27,6 +27,10 @@ Run start_run(const std::filesystem::path& folder, const Experiment& experiment,
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
 
+/// Gives the folder what training gave another one, with the same seed, data, network and training
+/// options.
+void copy_training(const std::filesystem::path& from, const Run& to);
+
 /// `device` says what computed it, as different devices round differently.
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const std::string& device);

@@ -52,30 +52,54 @@ void read_axes(const toml::table& table, const std::string& prefix, const std::s
 }
 
 // toml++ sorts keys by name; the file's order is the user's.
-std::vector<SweepAxis> in_order(std::vector<PlacedAxis> axes) {
+SweepGrid in_order(std::vector<PlacedAxis> axes) {
   std::sort(axes.begin(), axes.end(), [](const PlacedAxis& a, const PlacedAxis& b) {
     return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
   });
-  std::vector<SweepAxis> ordered;
+  SweepGrid ordered;
   for (PlacedAxis& axis : axes) ordered.push_back(std::move(axis.axis));
   return ordered;
 }
 
-void check_size(const std::vector<SweepAxis>& axes, const std::string& file) {
-  size_t count = 1;
-  for (const SweepAxis& axis : axes) {
-    count *= axis.values.size();
-    if (count > kMaxExperiments) {
-      throw Error("{}: sweep: more than {} experiments", file, kMaxExperiments);
-    }
+SweepGrid read_grid(const toml::node& node, const std::string& file, const Experiment& base) {
+  const toml::table* lists = node.as_table();
+  if (lists == nullptr || lists->empty()) {
+    throw Error("{}:{}: sweep: must be a table of lists", file, node.source().begin.line);
+  }
+  std::vector<PlacedAxis> axes;
+  read_axes(*lists, "", file, base, axes);
+  return in_order(std::move(axes));
+}
+
+std::vector<SweepGrid> read_grids(const toml::node& node, const std::string& file,
+                                  const Experiment& base) {
+  if (!node.is_array() || node.as_array()->empty()) return {read_grid(node, file, base)};
+  std::vector<SweepGrid> grids;
+  for (const toml::node& one : *node.as_array()) grids.push_back(read_grid(one, file, base));
+  return grids;
+}
+
+void check_size(const std::vector<SweepGrid>& grids, const std::string& file) {
+  size_t total = 0;
+  for (const SweepGrid& grid : grids) {
+    size_t count = 1;
+    for (const SweepAxis& axis : grid)
+      count = std::min(count * axis.values.size(), kMaxExperiments + 1);
+    total += count;
+  }
+  if (total > kMaxExperiments) {
+    throw Error("{}: sweep: more than {} experiments", file, kMaxExperiments);
   }
 }
 
-// A word says enough by itself, a number needs its key. Folders are named like this.
+// A word says enough by itself, a number needs its key, of what is true or false the key is enough.
+// Folders are named like this.
 std::string name_part(const std::string& key, const std::string& value) {
-  const bool word = value.front() == '"';
-  std::string part =
-      word ? value.substr(1, value.size() - 2) : key.substr(key.rfind('.') + 1) + value;
+  const std::string last = key.substr(key.rfind('.') + 1);
+  std::string part = last + value;
+  if (value.front() == '"') part = value.substr(1, value.size() - 2);
+  if (value == "true") part = last;
+  if (value == "false") part = "no-" + last;
   for (char& c : part) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
     if (!plain && std::string_view(".+-").find(c) == std::string_view::npos) c = '_';
@@ -83,40 +107,9 @@ std::string name_part(const std::string& key, const std::string& value) {
   return part;
 }
 
-}  // namespace
-
-Sweep parse_sweep(std::string_view text, const std::string& file, const std::string& name) {
-  toml::table table = parse_toml(text, file);
-  toml::table lists;
-  if (const toml::node* node = table.get("sweep")) {
-    if (!node->is_table() || node->as_table()->empty()) {
-      throw Error("{}:{}: sweep: must be a table of lists", file, node->source().begin.line);
-    }
-    lists = *node->as_table();
-    table.erase("sweep");
-  }
-  Sweep sweep{name, experiment_from_toml(table, file)};
-  std::vector<PlacedAxis> axes;
-  read_axes(lists, "", file, sweep.base, axes);
-  sweep.axes = in_order(std::move(axes));
-  check_size(sweep.axes, file);
-  return sweep;
-}
-
-Sweep read_sweep(const std::filesystem::path& path) {
-  return parse_sweep(read_file(path), path.string(), path.stem().string());
-}
-
-void set_key(Sweep& sweep, const std::string& key, const std::string& value) {
-  set_key(sweep.base, key, value);
-  for (SweepAxis& axis : sweep.axes) {
-    if (axis.key == key) axis.values = {show_key(sweep.base, key)};
-  }
-}
-
-std::vector<NamedExperiment> expand(const Sweep& sweep) {
+std::vector<NamedExperiment> expand(const Sweep& sweep, const SweepGrid& grid) {
   std::vector<NamedExperiment> all = {{sweep.name, sweep.base}};
-  for (const SweepAxis& axis : sweep.axes) {
+  for (const SweepAxis& axis : grid) {
     std::vector<NamedExperiment> longer;
     for (const NamedExperiment& one : all) {
       for (const std::string& value : axis.values) {
@@ -126,6 +119,42 @@ std::vector<NamedExperiment> expand(const Sweep& sweep) {
       }
     }
     all = std::move(longer);
+  }
+  return all;
+}
+
+}  // namespace
+
+Sweep parse_sweep(std::string_view text, const std::string& file, const std::string& name) {
+  const toml::table all = parse_toml(text, file);
+  toml::table table = all;
+  table.erase("sweep");
+  Sweep sweep{name, experiment_from_toml(table, file)};
+  if (const toml::node* node = all.get("sweep")) {
+    sweep.grids = read_grids(*node, file, sweep.base);
+    check_size(sweep.grids, file);
+  }
+  return sweep;
+}
+
+Sweep read_sweep(const std::filesystem::path& path) {
+  return parse_sweep(read_file(path), path.string(), path.stem().string());
+}
+
+void set_key(Sweep& sweep, const std::string& key, const std::string& value) {
+  set_key(sweep.base, key, value);
+  for (SweepGrid& grid : sweep.grids) {
+    for (SweepAxis& axis : grid) {
+      if (axis.key == key) axis.values = {show_key(sweep.base, key)};
+    }
+  }
+}
+
+std::vector<NamedExperiment> expand(const Sweep& sweep) {
+  if (sweep.grids.empty()) return {{sweep.name, sweep.base}};
+  std::vector<NamedExperiment> all;
+  for (const SweepGrid& grid : sweep.grids) {
+    for (NamedExperiment& one : expand(sweep, grid)) all.push_back(std::move(one));
   }
   return all;
 }

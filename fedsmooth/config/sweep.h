@@ -1,5 +1,5 @@
 // Many experiments in one file: a table [sweep] lists values for keys, and every combination is an
-// experiment. The first key varies slowest.
+// experiment. The first key varies slowest. A list of tables [[sweep]] is one grid after another.
 //
 //     [sweep]
 //     "smoothing.sigma" = [0.12, 0.25, 0.5]
@@ -15,10 +15,12 @@ struct SweepAxis {
   std::vector<std::string> values;  // as TOML
 };
 
+using SweepGrid = std::vector<SweepAxis>;
+
 struct Sweep {
   std::string name;
   Experiment base;
-  std::vector<SweepAxis> axes;  // none: one experiment
+  std::vector<SweepGrid> grids;  // none: one experiment
 };
 
 struct NamedExperiment {
@@ -35,7 +37,8 @@ Sweep read_sweep(const std::filesystem::path& path);
 /// As for one experiment; a key that is swept keeps this value alone.
 void set_key(Sweep& sweep, const std::string& key, const std::string& value);
 
-/// All combinations. Names are the sweep's with the values, such as e-sigma0.25-one-point.
+/// All combinations of each grid. Names are the sweep's with the values, such as
+/// e-sigma0.25-one-point.
 std::vector<NamedExperiment> expand(const Sweep& sweep);
 
 }  // namespace fedsmooth

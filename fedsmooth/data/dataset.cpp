@@ -13,7 +13,9 @@ Tensor Dataset::image(int64_t index) const { return images[index].to(at::kFloat)
 
 int64_t Dataset::label(int64_t index) const { return labels[index].item<int64_t>(); }
 
-Dataset load_dataset(const DataOptions& options, Split split) {
+namespace {
+
+Dataset read_dataset(const DataOptions& options, Split split) {
   if (options.name == "cifar10") return read_cifar10(options.root, split);
   if (options.name == "image-folder") return read_image_folder(options.root, split);
   if (options.name == "shapes") {
@@ -21,6 +23,22 @@ Dataset load_dataset(const DataOptions& options, Split split) {
   }
   throw Error("data set \"{}\": unknown; the known ones are cifar10, image-folder and shapes",
               options.name);
+}
+
+Dataset slice(const Dataset& all, int64_t first, int64_t count) {
+  return {all.images.narrow(0, first, count), all.labels.narrow(0, first, count), all.class_names};
+}
+
+}  // namespace
+
+Dataset load_dataset(const DataOptions& options, Split split) {
+  if (options.held_out == 0) return read_dataset(options, split);
+  const Dataset all = read_dataset(options, Split::kTrain);
+  const int64_t left = all.size() - options.held_out;
+  if (left <= 0) {
+    throw Error("data.held_out={}: there are {} training images", options.held_out, all.size());
+  }
+  return split == Split::kTrain ? slice(all, 0, left) : slice(all, left, options.held_out);
 }
 
 std::string digest(const Dataset& dataset) {

@@ -49,12 +49,13 @@ struct BatchedExecutor::State {
   std::unique_ptr<DeviceData> data;
   std::unique_ptr<Wave> wave;
 
-  // As many clients as fit, in waves of equal size.
+  // As many clients as fit into half of the free memory, as another training may go on beside this
+  // one; in waves of equal size.
   int64_t wave_size(const LocalTask& task, int64_t cohort) const {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     const int64_t each = Wave::bytes_per_client(task, plan->plan, precision);
-    int64_t most = static_cast<int64_t>(0.9 * static_cast<double>(free)) / each;
+    int64_t most = static_cast<int64_t>(free / 2) / each;
     if (most_clients > 0) most = std::min(most, most_clients);
     most = std::clamp<int64_t>(most, 1, cohort);
     const int64_t waves = (cohort + most - 1) / most;

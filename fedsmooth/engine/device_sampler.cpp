@@ -168,22 +168,21 @@ class DeviceSampler : public Sampler {
                         static_cast<float>(r.sigma), rows.total});
       rows.total += r.n;
     }
-    const DeviceArray<NoisyCopies> on_device(copies);
-    const DeviceArray<float> x(images);
-    const DeviceArray<int> counts(static_cast<int64_t>(requests.size()) * classes);
-    counts.clear(nullptr);
+    fill(copies_, copies);
+    fill(images_, images);
+    fill(counts_, std::vector<int>(requests.size() * classes));
     check_cuda(cudaStreamSynchronize(nullptr), "count_all");
-    rows.copies = on_device.data();
+    rows.copies = copies_.data();
     rows.images = static_cast<int>(requests.size());
-    rows.x = x.data();
+    rows.x = images_.data();
     rows.image_size = size;
     rows.area = static_cast<int>(size / plan.input[0]);
-    pass_->prepare(requests, x.data());
+    pass_->prepare(requests, images_.data());
     for (; rows.begin < rows.total; rows.begin += kGpuBatch) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
-      pass_->vote(rows, counts.data());
+      pass_->vote(rows, counts_.data());
     }
-    const std::vector<int> found = counts.download(pass_->launches().stream());
+    const std::vector<int> found = counts_.download(pass_->launches().stream());
     std::vector<Votes> votes;
     for (size_t i = 0; i < requests.size(); ++i) {
       const auto first = found.begin() + static_cast<int64_t>(i) * classes;
@@ -201,8 +200,19 @@ class DeviceSampler : public Sampler {
   // Enough that the last batch hardly counts; few enough that an interruption loses little.
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
 
+  // Keeps the memory: giving it back would wait for whatever else the GPU does.
+  template <typename T>
+  static void fill(DeviceArray<T>& array, const std::vector<T>& values) {
+    const auto count = static_cast<int64_t>(values.size());
+    if (array.size() < count) array = DeviceArray<T>(count);
+    array.upload(values.data(), count, nullptr);
+  }
+
   std::unique_ptr<DevicePass> pass_;
   std::function<bool()> cancelled_;
+  DeviceArray<NoisyCopies> copies_;
+  DeviceArray<float> images_;
+  DeviceArray<int> counts_;
 };
 
 std::string describe(const DeviceModel& model, const char* evaluator) {

@@ -2,8 +2,11 @@
 
 namespace fedsmooth {
 
-Launches::Launches() {
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+Launches::Launches(bool urgent) {
+  int low = 0, high = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange");
+  check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? high : low),
+             "cudaStreamCreate");
 }
 
 Launches::~Launches() {

@@ -12,7 +12,8 @@ namespace fedsmooth {
 
 class Launches {
  public:
-  Launches();
+  /// Kernels of an `urgent` stream go before those of others that wait for room on the GPU.
+  explicit Launches(bool urgent = false);
   ~Launches();
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;

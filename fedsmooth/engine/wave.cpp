@@ -9,7 +9,8 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int kRowTile = 64;  // rows that a product takes at least
+constexpr int kRowTile = 64;     // rows that a product takes at least
+constexpr int kFewClients = 32;  // do not fill a GPU
 
 // What a captured step depends on, beyond the numbers that lie on the device.
 auto steps_of(const LocalTask& task) {
@@ -57,6 +58,7 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
       data_(data),
       precision_(precision),
       shape_(shape_of(task, device.plan, clients)),
+      launches_(/*urgent=*/clients <= kFewClients),
       passes_(device, precision, clients, shape_.rows, /*gradients=*/true) {
   const BatchedPlan& plan = device.plan;
   const int64_t batch = shape_.batch, noises = shape_.noises;

@@ -60,6 +60,25 @@ TEST_F(SweepCommandTest, TrainsCertifiesAndReports) {
   EXPECT_NE(read_file(path("all/report.html")).find("e-seed3"), std::string::npos);
 }
 
+TEST_F(SweepCommandTest, TrainsOnceWhatIsOnlyCertifiedDifferently) {
+  ASSERT_EQ(run(sweep("--quiet --seed=1")).status, 0);
+  std::string text = read_file(path("e.toml"));
+  text.replace(text.find("[sweep]"), std::string::npos, "[sweep]\n'certify.sigma' = [0.25, 0.5]\n");
+  write_file(path("e.toml"), text);
+  const Outcome done = run(sweep("--quiet --seed=1"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const std::string first = path("all/e-sigma0.25"), second = path("all/e-sigma0.5");
+  // The times too, which no second training would repeat.
+  for (const std::string file :
+       {"/rounds.tsv", "/provenance.json", "/clients.tsv", "/model.safetensors"}) {
+    EXPECT_EQ(sha256(read_file(first + file)), sha256(read_file(second + file))) << file;
+  }
+  EXPECT_EQ(sha256(read_file(first + "/model.safetensors")),
+            sha256(read_file(path("all/e-seed1/model.safetensors"))));
+  EXPECT_EQ(read_certificates(first + "/certificates.tsv")[0].sigma, 0.25);
+  EXPECT_EQ(read_certificates(second + "/certificates.tsv")[0].sigma, 0.5);
+}
+
 TEST_F(SweepCommandTest, SkipsWhatIsDone) {
   ASSERT_EQ(run(sweep("--quiet")).status, 0);
   const std::vector<std::string> files = {"/model.safetensors", "/certificates.tsv", "/rounds.tsv",
@@ -173,11 +192,13 @@ TEST_F(SweepCommandTest, RefusesTheUsersMistakes) {
 TEST_F(SweepCommandTest, OurExperimentsRun) {
   const std::string tiny =
       " --quiet" + tiny_data_ +
+      " --data.held_out=0 "
       "--model.name=small --partition.clients=4 --partition.samples_per_client=10"
       " --train.rounds=1 --train.clients_per_round=1 --train.evaluate_every=0"
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";
-  const std::vector<std::pair<std::string, int64_t>> folders = {{"quickstart", 2}, {"paper", 70}};
+  const std::vector<std::pair<std::string, int64_t>> folders = {
+      {"quickstart", 2}, {"paper", 88}, {"readings", 10}, {"recipe", 9}};
   for (const auto& [folder, count] : folders) {
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
                              " --out " + path(folder) + tiny);

@@ -50,6 +50,7 @@ seed = 9223372036854775807
 name = "image-folder"
 root = 'C:\a "quoted" folder'
 augment = false
+held_out = 7
 [partition]
 kind = "dirichlet"
 clients = 77

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "tests/model/refusal.h"
@@ -45,6 +46,19 @@ TEST(SweepTest, IsTheProductInTheOrderOfTheFile) {
   EXPECT_EQ(different.size(), 8u);
 }
 
+TEST(SweepTest, SeveralTablesAreOneGridAfterAnother) {
+  Sweep sweep = parse_sweep(
+      "seed = 7\n[[sweep]]\n'smoothing.sigma' = [0.5, 1]\n"
+      "[[sweep]]\nseed = [8]\n'smoothing.sigma' = [0.5]\n",
+      "e.toml", "e");
+  EXPECT_EQ(names(sweep),
+            (std::vector<std::string>{"e-sigma0.5", "e-sigma1.0", "e-seed8-sigma0.5"}));
+  EXPECT_EQ(expand(sweep)[1].experiment.seed, 7u);
+  EXPECT_EQ(expand(sweep)[2].experiment.seed, 8u);
+  set_key(sweep, "smoothing.sigma", "2");
+  EXPECT_EQ(names(sweep), (std::vector<std::string>{"e-sigma2.0", "e-seed8-sigma2.0"}));
+}
+
 TEST(SweepTest, WithoutATableItIsOneExperiment) {
   const Sweep sweep = parse_sweep("seed = 3", "e.toml", "e");
   EXPECT_EQ(names(sweep), std::vector<std::string>{"e"});
@@ -70,10 +84,12 @@ TEST(SweepTest, AnOverrideOfASweptKeyLeavesOneValue) {
 
 TEST(SweepTest, NamesAreFitForFolders) {
   const Sweep sweep = parse_sweep(
-      "[sweep]\n'data.root' = ['/a b', '..']\n'data.augment' = [true]\n'model.mean' = [[0.5, 1]]\n",
+      "[sweep]\n'data.root' = ['/a b', '..']\n'data.augment' = [true, false]\n'model.mean' = "
+      "[[0.5, 1]]\n",
       "e.toml", "e");
-  EXPECT_EQ(names(sweep), (std::vector<std::string>{"e-_a_b-augmenttrue-mean_0.5__1.0_",
-                                                    "e-..-augmenttrue-mean_0.5__1.0_"}));
+  EXPECT_EQ(names(sweep), (std::vector<std::string>{
+                              "e-_a_b-augment-mean_0.5__1.0_", "e-_a_b-no-augment-mean_0.5__1.0_",
+                              "e-..-augment-mean_0.5__1.0_", "e-..-no-augment-mean_0.5__1.0_"}));
 }
 
 TEST(SweepTest, RefusesWhatCannotBeSwept) {
@@ -87,6 +103,10 @@ TEST(SweepTest, RefusesWhatCannotBeSwept) {
             "e.toml:2: sweep: attack.epsilon: 0.5 is there twice");
   EXPECT_EQ(sweep_refusal("sweep = [1]"), "e.toml:1: sweep: must be a table of lists");
   EXPECT_EQ(sweep_refusal("\n[sweep]\n"), "e.toml:2: sweep: must be a table of lists");
+  EXPECT_EQ(sweep_refusal("[[sweep]]\nseed = [1]\n[[sweep]]\n"),
+            "e.toml:3: sweep: must be a table of lists");
+  EXPECT_EQ(sweep_refusal("[[sweep]]\nseed = [1]\n[[sweep]]\nseed = 1\n"),
+            "e.toml:4: sweep: seed: must be a list of values");
   EXPECT_EQ(sweep_refusal("sead = 1\n[sweep]\nseed = [1]"),
             "e.toml:1: unknown key \"sead\"; did you mean \"seed\"?");
   std::string many = "[sweep]\n";
@@ -112,7 +132,26 @@ TEST(SweepTest, ThePapersRunsSeeTheSameNumberOfImages) {
       ++runs;
     }
   }
-  EXPECT_EQ(runs, 54u + 16u);
+  const size_t grid = 3 * (18 + 4 + 2), ablation = 16;
+  EXPECT_EQ(runs, grid + ablation);
+}
+
+// So that a sweep trains them once.
+TEST(SweepTest, ThePapersAblationEndsInRunsOfItsOtherFiles) {
+  const std::filesystem::path folder =
+      std::filesystem::path(FEDSMOOTH_SOURCE) / "experiments/paper";
+  std::map<std::string, std::string> runs;
+  for (const char* file : {"homogeneous.toml", "heterogeneous.toml", "ablation.toml"}) {
+    for (const auto& [name, e] : expand(read_sweep(folder / file))) {
+      runs[name] = format_experiment(e);
+    }
+  }
+  for (const std::string sigma : {"0.25", "0.5"}) {
+    EXPECT_EQ(runs.at("ablation-gamma0.1-smoothadv-sigma" + sigma),
+              runs.at("homogeneous-sigma" + sigma + "-epsilon0.5-stochastic"));
+    EXPECT_EQ(runs.at("ablation-gamma0.5-smoothadv-sigma" + sigma),
+              runs.at("heterogeneous-sigma" + sigma + "-epsilon0.5-stochastic"));
+  }
 }
 
 TEST(SweepTest, IsNoSingleExperiment) {

@@ -67,6 +67,21 @@ TEST(DatasetTest, LoadsTheBuiltInShapes) {
   EXPECT_EQ(load_dataset({.name = "shapes"}, Split::kTrain).size(), 10'000);
 }
 
+TEST(DatasetTest, HeldOutImagesTakeTheTestImagesPlace) {
+  const Dataset all = load_dataset({.name = "shapes"}, Split::kTrain);
+  const DataOptions options{.name = "shapes", .held_out = 300};
+  const Dataset train = load_dataset(options, Split::kTrain);
+  const Dataset test = load_dataset(options, Split::kTest);
+  ASSERT_EQ(train.size(), 9'700);
+  ASSERT_EQ(test.size(), 300);
+  EXPECT_TRUE(train.images.equal(all.images.narrow(0, 0, 9'700)));
+  EXPECT_TRUE(test.images.equal(all.images.narrow(0, 9'700, 300)));
+  EXPECT_TRUE(at::cat({train.labels, test.labels}).equal(all.labels));
+  EXPECT_EQ(test.class_names, all.class_names);
+  EXPECT_EQ(refusal([] { load_dataset({.name = "shapes", .held_out = 10'000}, Split::kTest); }),
+            "data.held_out=10000: there are 10000 training images");
+}
+
 TEST(DatasetTest, PassesTheRootToTheReaders) {
   for (const char* name : {"cifar10", "image-folder"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "/nowhere/", refusal([&] {

@@ -1,0 +1,12 @@
+#!/bin/sh
+# keep_results.sh RUNS RESULTS: the texts of a sweep's runs, without models, checkpoints and clients.
+set -eu
+for run in "$1"/*/; do
+  [ -f "$run/certificates.tsv" ] || continue
+  kept=$2/$(basename "$run")
+  mkdir -p "$kept"
+  for file in experiment.toml provenance.json rounds.tsv certificates.tsv certificates.json; do
+    cp "$run/$file" "$kept/"
+  done
+done
+if [ -f "$1/figures.toml" ]; then cp "$1/figures.toml" "$2/"; fi
