@@ -14,12 +14,15 @@ namespace {
 constexpr double kStep = 0.25;
 constexpr size_t kMaxRadii = 8;
 constexpr size_t kNameWidth = 40;
+constexpr std::string_view kNotCertified = "not certified yet";
 
 // From 0 to the largest at which any run is certified.
-std::vector<double> choose_radii(const std::vector<Summary>& summaries) {
+std::vector<double> choose_radii(const std::vector<ReportRun>& runs) {
   double largest = 0;
-  for (const Summary& summary : summaries) {
-    if (!summary.table.empty()) largest = std::max(largest, summary.table.back().radius);
+  for (const ReportRun& run : runs) {
+    if (!run.certified()) continue;
+    const std::vector<AtRadius> table = summarize(run.rows).table;
+    if (!table.empty()) largest = std::max(largest, table.back().radius);
   }
   double step = kStep;
   while (largest / step >= kMaxRadii) step *= 2;
@@ -28,32 +31,72 @@ std::vector<double> choose_radii(const std::vector<Summary>& summaries) {
   return radii;
 }
 
+std::string comparison_line(const ReportRun& run, const std::vector<double>& radii) {
+  if (!run.certified()) return fmt::format("  {}", kNotCertified);
+  const Summary s = summarize(run.rows);
+  std::string line;
+  for (const double radius : radii) {
+    line += fmt::format("{:>6}", percent(certified_accuracy(run.rows, radius)));
+  }
+  return line + fmt::format("{:>7.3f}{:>9}{:>9}", s.average_certified_radius,
+                            percent(s.abstained.value),
+                            fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
+}
+
+std::string markdown_cells(const ReportRun& run, const std::vector<double>& radii) {
+  if (!run.certified()) return fmt::format(" {} |", kNotCertified);
+  const Summary s = summarize(run.rows);
+  std::string cells = fmt::format(" {} |", s.images);
+  for (const double radius : radii) {
+    const Share share = accuracy_at(run.rows, radius).accuracy;
+    cells +=
+        fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));
+  }
+  return cells +
+         fmt::format(" {:.3f} | {} |", s.average_certified_radius, percent(s.abstained.value));
+}
+
+std::string escape_markdown(const std::string& text) {
+  std::string escaped;
+  for (const char c : one_line(text)) {
+    if (std::string_view("\\`*_<[|").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 }  // namespace
 
 std::string render_comparison(const std::vector<ReportRun>& runs) {
-  std::vector<Summary> summaries;
-  size_t width = 0;
-  for (const ReportRun& run : runs) {
-    summaries.push_back(summarize(run.rows));
-    width = std::max(width, shorten(run.name, kNameWidth).size());
-  }
-  const std::vector<double> radii = choose_radii(summaries);
-  std::string text = fmt::format("{:<{}}", "certified % at radius", std::max<size_t>(width, 21));
-  width = text.size();
+  const std::vector<double> radii = choose_radii(runs);
+  const std::string corner = "certified % at radius";
+  size_t width = corner.size();
+  for (const ReportRun& run : runs) width = std::max(width, shorten(run.name, kNameWidth).size());
+  std::string text = fmt::format("{:<{}}", corner, width);
   for (const double radius : radii) text += fmt::format("{:>6.2f}", radius);
   text += fmt::format("{:>7}{:>9}{:>9}\n", "ACR", "abstain", "classes");
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const Summary& s = summaries[i];
-    text += fmt::format("{:<{}}", shorten(runs[i].name, kNameWidth), width);
-    for (const double radius : radii) {
-      text += fmt::format("{:>6}", percent(certified_accuracy(runs[i].rows, radius)));
-    }
-    text +=
-        fmt::format("{:>7.3f}{:>9}{:>9}\n", s.average_certified_radius, percent(s.abstained.value),
-                    fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
+  for (const ReportRun& run : runs) {
+    text += fmt::format("{:<{}}{}\n", shorten(run.name, kNameWidth), width,
+                        comparison_line(run, radii));
   }
   return text +
          "ACR: average certified radius. classes: answered at least once, of those that occur.\n";
+}
+
+std::string render_markdown(const std::vector<ReportRun>& runs) {
+  const std::vector<double> radii = choose_radii(runs);
+  std::string text = "| certified % at radius | images |", rule = "|---|--:|";
+  for (const double radius : radii) {
+    text += fmt::format(" {:.2f} |", radius);
+    rule += "--:|";
+  }
+  text += " ACR | abstained % |\n" + rule + "--:|--:|\n";
+  for (const ReportRun& run : runs) {
+    text += fmt::format("| {} |{}\n", escape_markdown(run.name), markdown_cells(run, radii));
+  }
+  return text +
+         "\nIn brackets 95% intervals over the choice of test images. ACR: average certified "
+         "radius.\n";
 }
 
 }  // namespace fedsmooth::cli

@@ -12,4 +12,7 @@ namespace fedsmooth::cli {
 /// ever answered. At most 100 columns wide.
 std::string render_comparison(const std::vector<ReportRun>& runs);
 
+/// The same radii as a table in Markdown, with 95% intervals.
+std::string render_markdown(const std::vector<ReportRun>& runs);
+
 }  // namespace fedsmooth::cli

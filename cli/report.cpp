@@ -1,8 +1,10 @@
-// fedsmooth report RUN... [--out F.html]: one self-contained page.
+// fedsmooth report RUN... [--out F.html|md]: one self-contained page, or a table.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/comparison.h"
+#include "cli/sweep_report.h"
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
@@ -19,27 +21,41 @@ fs::path default_page(const std::vector<std::string>& runs) {
                                    : fs::path(runs[0]).replace_extension(".html");
 }
 
+struct Arguments {
+  std::vector<std::string> runs;
+  std::string out;
+
+  bool is_sweep() const { return runs.size() == 1 && holds_runs(runs[0]); }
+};
+
+// Writes the page or the table, and returns the runs that it is about.
+std::vector<ReportRun> write_report(const Arguments& a, const fs::path& out) {
+  const bool markdown = out.extension() == ".md";
+  if (a.is_sweep() && !markdown) return write_sweep_report(a.runs[0], out);
+  std::vector<ReportRun> runs = load_runs(a.is_sweep() ? find_runs(a.runs[0]) : a.runs);
+  write_file(out, markdown ? render_markdown(runs) : render_report(runs));
+  return runs;
+}
+
 }  // namespace
 
 void add_report(CLI::App& app, Common& common) {
-  struct Arguments {
-    std::vector<std::string> runs;
-    std::string out;
-  };
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "report", "write one self-contained HTML page about runs",
             "  fedsmooth report runs/quickstart/smoothadv\n"
-            "  fedsmooth report runs/a runs/b --out compare.html");
-  c.arguments("runs", a->runs, "run folders or certificate tables");
-  c.option("out", a->out, "page to write; report.html in the run if left out");
+            "  fedsmooth report runs/a runs/b --out compare.html\n"
+            "  fedsmooth report runs/paper --out paper.md");
+  c.arguments("runs", a->runs, "run folders or certificate tables, or a sweep's folder");
+  c.option("out", a->out,
+           "page to write; report.html in the run if left out; F.md: a table in Markdown instead");
   c.on_run([a, &common] {
-    const std::vector<ReportRun> runs = load_runs(a->runs);
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
-    write_file(out, render_report(runs));
+    const std::vector<ReportRun> runs = write_report(*a, out);
     if (common.json) {
       fmt::print("{}\n", nlohmann::json{{"report", out.string()}, {"runs", runs.size()}}.dump());
     } else if (!common.quiet) {
-      fmt::print("{}\n{}\n", render_table(runs), out.string());
+      fmt::print("{}\n{}\n", a->is_sweep() ? render_comparison(runs) : render_table(runs),
+                 out.string());
     }
     return 0;
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
@@ -70,6 +71,27 @@ void load_sidecar(const fs::path& table, ReportRun& run) {
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
+bool is_run(const fs::path& folder) {
+  return fs::exists(folder / "experiment.toml") || fs::exists(folder / "certificates.tsv") ||
+         fs::exists(folder / "rounds.tsv");
+}
+
+/// Whether a table has more than its header.
+bool has_rows(const fs::path& table) {
+  if (!fs::exists(table)) return false;
+  const std::string text = read_file(table);
+  return text.find('\n') + 1 < text.size();
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 json summary_json(const fs::path& table, const Summary& summary) {
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
@@ -119,6 +141,23 @@ ReportRun load_run(const fs::path& path) {
 std::vector<ReportRun> load_runs(const std::vector<std::string>& paths) {
   std::vector<ReportRun> runs;
   for (const std::string& path : paths) runs.push_back(load_run(path));
+  return runs;
+}
+
+bool holds_runs(const fs::path& folder) {
+  if (!fs::is_directory(folder) || is_run(folder)) return false;
+  const std::vector<fs::path> folders = folders_in(folder);
+  return std::any_of(folders.begin(), folders.end(), is_run);
+}
+
+std::vector<std::string> find_runs(const fs::path& folder) {
+  std::vector<std::string> runs;
+  for (const fs::path& run : folders_in(folder)) {
+    if (has_rows(run / "certificates.tsv") || has_rows(run / "rounds.tsv")) {
+      runs.push_back(run.string());
+    }
+  }
+  if (runs.empty()) throw Error("{}: no run here has certificates or rounds yet", folder.string());
   return runs;
 }
 

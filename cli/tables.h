@@ -18,6 +18,11 @@ std::filesystem::path find_table(const std::filesystem::path& path);
 ReportRun load_run(const std::filesystem::path& path);
 std::vector<ReportRun> load_runs(const std::vector<std::string>& paths);
 
+/// Whether a folder is none of a run but of runs, such as a sweep leaves.
+bool holds_runs(const std::filesystem::path& folder);
+/// The run folders in it that have a row of certificates or rounds, by name.
+std::vector<std::string> find_runs(const std::filesystem::path& folder);
+
 /// What every command that writes a table ends with: the table of certified accuracy, where the
 /// file is, and the JSON summary if asked for.
 void print_summary(const std::filesystem::path& table, const Common& common);

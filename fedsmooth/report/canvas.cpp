@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
@@ -44,7 +45,7 @@ Canvas canvas_for(const std::filesystem::path& out) {
 
 std::string draw(const Figure& figure, const Canvas& canvas) {
   return run_gnuplot(fmt::format("set encoding utf8\nset terminal {} size {},{}\n{}",
-                                 canvas.terminal, canvas.unit * kFigureWidth,
+                                 canvas.terminal, canvas.unit * figure.width,
                                  canvas.unit * figure.height, figure.script));
 }
 
@@ -74,6 +75,14 @@ std::string_view axes_style() {
          "set tics nomirror out scale 0.6 textcolor rgb '#222222'\n"
          "set grid linetype 1 linecolor rgb '#dddddd' linewidth 0.8\n"
          "set format '%g'\n";
+}
+
+double tic_step(double span, double most) {
+  double step = std::pow(10, std::floor(std::log10(span / most)));
+  for (const double factor : {2.0, 2.5, 2.0}) {
+    if (span / step > most) step *= factor;
+  }
+  return step;
 }
 
 void write_figure(const Figure& figure, const std::filesystem::path& out) {

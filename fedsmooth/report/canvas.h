@@ -18,6 +18,7 @@ constexpr size_t kLongestLabel = 56;  // gnuplot leaves out a legend wider than 
 struct Figure {
   std::string script;  // without terminal and size
   double height = 460;
+  double width = kFigureWidth;
 };
 
 /// Colours and dashes of curve number `index`, as gnuplot's options. 35 curves differ; neighbours
@@ -28,6 +29,10 @@ std::string curve_colour(size_t index);
 
 /// Border, tics and grid.
 std::string_view axes_style();
+
+/// The smallest of 1, 2 and 5 times a power of ten that goes at most `most` times into `span`:
+/// gnuplot does not keep to the room that its tics have.
+double tic_step(double span, double most);
 
 /// The format follows from the ending: .svg, .pdf or .png; any other is refused.
 void write_figure(const Figure& figure, const std::filesystem::path& out);

@@ -79,17 +79,13 @@ std::string format_points(const Points& points) {
   return lines;
 }
 
-/// An axis that holds all values and has at most six tics, which gnuplot does not keep to in a low
-/// strip.
+/// An axis that holds all values and has at most six tics.
 std::string format_axis(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double size = std::max(std::abs(*low), std::abs(*high));
   const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
   const double span = !flat ? *high - *low : size > 0 ? size : 1;
-  double step = std::pow(10, std::floor(std::log10(span / 4)));
-  for (const double factor : {2.0, 2.5, 2.0}) {
-    if (span / step > 4) step *= factor;
-  }
+  const double step = tic_step(span, 4);
   const double bottom = step * std::floor(*low / step);
   const double top = step * std::ceil(*high / step);
   return fmt::format("set yrange [{:.8g}:{:.8g}]\nset ytics {:.8g}\n", bottom,

@@ -50,12 +50,41 @@ constexpr std::string_view kAttackNote =
     "reaches "
     "ε without any such fall is no better than noise. Runs without an attack are left out.</p>\n";
 
+constexpr size_t kMostCurves = 12;    // that one figure can show
+constexpr size_t kMostUnfolded = 6;   // sections about a run each
+constexpr double kLeastScale = 0.65;  // at which the text in a figure can be read
+
 std::string section(std::string_view title, std::string_view body) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(title), body);
 }
 
 std::string figure(const Figure& drawn) {
   return fmt::format("<div class=\"curves\">\n{}</div>\n", figure_svg(drawn));
+}
+
+/// A figure of any width. On a narrow screen it scrolls rather than shrink any further.
+std::string panels(const Figure& drawn) {
+  return fmt::format(
+      "<div class=\"scroll\"><div class=\"curves panels\" "
+      "style=\"min-width: {:.0f}px; max-width: {:.0f}px\">\n{}</div></div>\n",
+      kLeastScale * drawn.width, drawn.width, figure_svg(drawn));
+}
+
+std::string named_figure(const NamedFigure& named) {
+  const std::string name = escape_html(named.name);
+  if (!named.figure) {
+    return fmt::format("<p class=\"note\">{} is left out: none of its runs is certified.</p>\n",
+                       name);
+  }
+  return fmt::format("<figure>\n{}<figcaption><strong>{}.</strong> {}</figcaption>\n</figure>\n",
+                     panels(*named.figure), name, escape_html(named.caption));
+}
+
+std::string figures_section(const std::vector<NamedFigure>& figures) {
+  if (figures.empty()) return {};
+  std::string body;
+  for (const NamedFigure& named : figures) body += named_figure(named);
+  return section("Figures", body);
 }
 
 /// Every radius that is in some run's table.
@@ -116,13 +145,12 @@ bool any_certified(const std::vector<ReportRun>& runs) {
   return any(runs, [](const ReportRun& run) { return run.certified(); });
 }
 
-std::string certified_section(const std::vector<ReportRun>& runs) {
+std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
   if (!any_certified(runs)) return {};
   const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
-  return std::string(kWhatIsCertified) +
-         section("Certified accuracy",
-                 fmt::format("{}{}{}{}", figure(certified_figure(runs)), accuracy_table(runs),
-                             kAccuracyNote, attacked ? kAttackedNote : ""));
+  return section("Certified accuracy",
+                 fmt::format("{}{}{}{}", drawn ? figure(certified_figure(runs)) : "",
+                             accuracy_table(runs), kAccuracyNote, attacked ? kAttackedNote : ""));
 }
 
 std::string training_section(const std::vector<ReportRun>& runs) {
@@ -133,6 +161,19 @@ std::string training_section(const std::vector<ReportRun>& runs) {
                         kAttackNote);
   }
   return section("Training", body);
+}
+
+std::string run_sections(const std::vector<ReportRun>& runs) {
+  std::string body;
+  for (const ReportRun& run : runs) {
+    if (runs.size() <= kMostUnfolded) {
+      body += section(run.name, render_run_section(run));
+    } else {
+      body += fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(run.name),
+                          render_run_section(run));
+    }
+  }
+  return runs.size() <= kMostUnfolded ? body : section("Runs", body);
 }
 
 std::string page(std::string_view title, std::string_view body) {
@@ -146,16 +187,20 @@ std::string page(std::string_view title, std::string_view body) {
 
 }  // namespace
 
-std::string render_report(const std::vector<ReportRun>& runs) {
+std::string render_report(const std::vector<ReportRun>& runs,
+                          const std::vector<NamedFigure>& figures) {
   if (runs.empty()) throw Error("report: no runs");
   for (const ReportRun& run : runs) {
     if (!run.certified() && run.rounds.empty()) {
       throw Error("report: {} has neither certificates nor rounds", run.name);
     }
   }
-  std::string body = certified_section(runs) + training_section(runs);
-  for (const ReportRun& run : runs) body += section(run.name, render_run_section(run));
-  return page(any_certified(runs) ? "Certified robustness" : "Training history", body);
+  const bool certified = any_certified(runs);
+  const bool all_at_once = figures.empty() && runs.size() <= kMostCurves;
+  return page(certified ? "Certified robustness" : "Training history",
+              fmt::format("{}{}{}{}{}", certified ? kWhatIsCertified : "", figures_section(figures),
+                          certified_section(runs, all_at_once),
+                          all_at_once ? training_section(runs) : "", run_sections(runs)));
 }
 
 }  // namespace fedsmooth

@@ -48,6 +48,12 @@ sub { line-height: 0; }
 .curves svg text { fill: var(--text); }
 .curves svg .gridline { stroke: var(--line); }
 .curves svg path[stroke="rgb(  0,   0,   0)"] { stroke: var(--text); }
+.panels svg { max-width: none; }
+figure { margin: 0 0 2rem; }
+figcaption { max-width: 44rem; font-size: 0.9375rem; }
+details { padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
+summary { cursor: pointer; overflow-wrap: anywhere; }
+details[open] > summary { font-weight: 600; }
 .histogram { display: block; width: 100%; max-width: 34rem; height: auto; }
 .histogram text { fill: var(--muted); font-size: 11px; font-variant-numeric: tabular-nums; }
 .histogram .axis { stroke: var(--muted); fill: none; }
@@ -87,7 +93,7 @@ footer { margin-top: 3rem; color: var(--muted); font-size: 0.8rem; }
 }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
-  .curves, table, dl, .histogram { break-inside: avoid; }
+  .curves, figure, table, dl, .histogram { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
 }
 )css";

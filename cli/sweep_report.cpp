@@ -1,0 +1,66 @@
+#include "cli/sweep_report.h"
+
+#include "cli/tables.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/config/figure_list.h"
+#include "fedsmooth/report/html.h"
+#include "fedsmooth/report/panels.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepRuns {
+  std::vector<std::string> folders;
+  std::vector<ReportRun> runs;
+};
+
+// A run's name begins with its folder's and goes on if images are still missing, which the label
+// must not hide.
+Panel make_panel(const PanelChoice& choice, const SweepRuns& sweep) {
+  Panel panel{choice.title};
+  for (size_t i = 0; i < sweep.runs.size(); ++i) {
+    const std::string name = fs::path(sweep.folders[i]).filename().string();
+    const auto star = match_star(choice.runs, name);
+    if (!star) continue;
+    const ReportRun& run = sweep.runs[i];
+    panel.curves.push_back(curve_of(run, *star + run.name.substr(name.size())));
+  }
+  return panel;
+}
+
+NamedFigure make_figure(const FigureChoice& choice, const SweepRuns& sweep) {
+  std::vector<Panel> panels;
+  for (const PanelChoice& panel : choice.panels) panels.push_back(make_panel(panel, sweep));
+  NamedFigure named{choice.name, choice.caption};
+  if (has_curves(panels)) named.figure = panel_figure(panels);
+  return named;
+}
+
+std::vector<NamedFigure> make_figures(const fs::path& file, const SweepRuns& sweep) {
+  std::vector<NamedFigure> figures;
+  if (!fs::exists(file)) return figures;
+  for (const FigureChoice& choice : parse_figures(read_file(file), file.string())) {
+    figures.push_back(make_figure(choice, sweep));
+  }
+  return figures;
+}
+
+}  // namespace
+
+std::vector<ReportRun> write_sweep_report(const fs::path& folder, const fs::path& page) {
+  const std::vector<std::string> folders = find_runs(folder);
+  SweepRuns sweep{folders, load_runs(folders)};
+  const std::vector<NamedFigure> figures = make_figures(folder / "figures.toml", sweep);
+  for (const NamedFigure& named : figures) {
+    if (!named.figure) continue;
+    for (const char* ending : {".svg", ".png"}) {
+      write_figure(*named.figure, page.parent_path() / "figures" / (named.name + ending));
+    }
+  }
+  write_file(page, render_report(sweep.runs, figures));
+  return std::move(sweep.runs);
+}
+
+}  // namespace fedsmooth::cli
