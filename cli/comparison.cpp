@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kStep = 0.25;
 constexpr size_t kMaxRadii = 8;
-constexpr size_t kNameWidth = 40;
+constexpr size_t kNameWidth = 48;
 constexpr std::string_view kNotCertified = "not certified yet";
 
 // From 0 to the largest at which any run is certified.

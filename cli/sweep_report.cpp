@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct SweepRuns {
+struct LoadedRuns {
   std::vector<std::string> folders;
   std::vector<ReportRun> runs;
 };
 
 // A run's name begins with its folder's and goes on if images are still missing, which the label
 // must not hide.
-Panel make_panel(const PanelChoice& choice, const SweepRuns& sweep) {
+Panel make_panel(const PanelChoice& choice, const LoadedRuns& sweep) {
   Panel panel{choice.title};
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
     const std::string name = fs::path(sweep.folders[i]).filename().string();
@@ -30,7 +30,7 @@ Panel make_panel(const PanelChoice& choice, const SweepRuns& sweep) {
   return panel;
 }
 
-NamedFigure make_figure(const FigureChoice& choice, const SweepRuns& sweep) {
+NamedFigure make_figure(const FigureChoice& choice, const LoadedRuns& sweep) {
   std::vector<Panel> panels;
   for (const PanelChoice& panel : choice.panels) panels.push_back(make_panel(panel, sweep));
   NamedFigure named{choice.name, choice.caption};
@@ -38,7 +38,7 @@ NamedFigure make_figure(const FigureChoice& choice, const SweepRuns& sweep) {
   return named;
 }
 
-std::vector<NamedFigure> make_figures(const fs::path& file, const SweepRuns& sweep) {
+std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sweep) {
   std::vector<NamedFigure> figures;
   if (!fs::exists(file)) return figures;
   for (const FigureChoice& choice : parse_figures(read_file(file), file.string())) {
@@ -51,7 +51,7 @@ std::vector<NamedFigure> make_figures(const fs::path& file, const SweepRuns& swe
 
 std::vector<ReportRun> write_sweep_report(const fs::path& folder, const fs::path& page) {
   const std::vector<std::string> folders = find_runs(folder);
-  SweepRuns sweep{folders, load_runs(folders)};
+  LoadedRuns sweep{folders, load_runs(folders)};
   const std::vector<NamedFigure> figures = make_figures(folder / "figures.toml", sweep);
   for (const NamedFigure& named : figures) {
     if (!named.figure) continue;

@@ -12,8 +12,9 @@ namespace fedsmooth {
 namespace {
 
 constexpr double kPanelWidth = 296, kPanelHeight = 250, kGap = 24;
-constexpr double kLeft = 72, kRight = 20, kTop = 40, kBottom = 72;
-constexpr double kSample = 76;  // of a line in the legend, with the gap behind its label
+constexpr double kLeft = 72, kRight = 20, kTop = 36, kBottom = 78;
+// gnuplot's own reckoning in the SVG. A column more than it has room for would cost it a line.
+constexpr double kWideCharacter = 0.7 * kFont, kSample = 7 * kWideCharacter;
 constexpr double kHeadroom = 1.05;
 constexpr double kMostTics = 6;
 
@@ -45,7 +46,7 @@ struct Legend {
 };
 
 Legend make_legend(const std::vector<Curve>& curves, double width) {
-  const size_t room = static_cast<size_t>((width - kSample) / kCharacter);
+  const size_t room = static_cast<size_t>((width - kSample) / kWideCharacter);
   Legend legend;
   size_t longest = 0;
   const std::vector<std::string> labels = labels_of(curves);
@@ -60,7 +61,7 @@ Legend make_legend(const std::vector<Curve>& curves, double width) {
     legend.entries.push_back(attacked_entry());
     longest = std::max(longest, kAttackedTitle.size());
   }
-  const double entry = kSample + kCharacter * static_cast<double>(longest);
+  const double entry = kSample + kWideCharacter * static_cast<double>(longest);
   legend.columns = std::max<size_t>(1, static_cast<size_t>(width / entry));
   const size_t lines = (legend.entries.size() + legend.columns - 1) / legend.columns;
   legend.height = kLine * (static_cast<double>(lines) + 0.5);
@@ -78,18 +79,44 @@ std::vector<CurvePlots> plot_panels(const std::vector<Panel>& panels, const Axes
       const auto look = std::find(labels.begin(), labels.end(), curve.label) - labels.begin();
       add_curve(curve, axes, fmt::format("{}_{}", all.size(), look), look, "notitle", plots);
     }
-    if (plots.plots.empty()) plots.plots.push_back("NaN notitle");  // the axes alone
     all.push_back(std::move(plots));
   }
   return all;
 }
 
-std::string place_panel(const std::string& title, size_t index, double width) {
-  const double left = kLeft + static_cast<double>(index) * (kPanelWidth + kGap);
-  const auto longest = static_cast<size_t>((kPanelWidth + kGap) / kCharacter);
-  return fmt::format("set lmargin at screen {}\nset rmargin at screen {}\nset title {}\n",
-                     left / width, (left + kPanelWidth) / width,
-                     quote_for_gnuplot(shorten(title, longest)));
+/// Margins from left to right; gnuplot measures them as shares of the canvas.
+std::string place(double left, double right, double width) {
+  return fmt::format("set lmargin at screen {}\nset rmargin at screen {}\n", left / width,
+                     right / width);
+}
+
+std::string draw_panel(const std::string& title, const std::vector<std::string>& plots) {
+  const auto longest = static_cast<size_t>(kPanelWidth / kCharacter);
+  return fmt::format("set label 1 {} at graph 0.5, graph 1 offset 0,0.9 center\n{}plot {}\n",
+                     quote_for_gnuplot(shorten(title, longest)),
+                     plots.empty()
+                         ? "set label 2 'not certified yet' at graph 0.5, graph 0.5 center\n"
+                         : "unset label 2\n",
+                     plots.empty() ? "NaN notitle" : fmt::format("{}", fmt::join(plots, ", ")));
+}
+
+/// A plot of nothing, as gnuplot lets no legend be wider than its plot.
+std::string draw_legend(const Legend& legend, const Figure& figure) {
+  return fmt::format(
+      "{}unset border\nunset tics\nunset xlabel\nunset ylabel\nunset label\n"
+      "set key at screen 0.5,{} center top horizontal maxcols {} Left reverse samplen 3\n"
+      "plot NaN notitle, {}\n",
+      place(0, figure.width, figure.width), legend.height / figure.height, legend.columns,
+      fmt::join(legend.entries, ", "));
+}
+
+std::string set_axes(const Axes& axes, double height) {
+  return fmt::format(
+      "set tmargin at screen {}\nset bmargin at screen {}\n"
+      "set xrange [0:{}]\nset xtics {}\nset yrange [0:{}]\n"
+      "set xlabel 'ℓ₂ radius' offset 0,0.3\nset ylabel 'certified accuracy (%)'\n",
+      1 - kTop / height, 1 - (kTop + kPanelHeight) / height, axes.x_max,
+      tic_step(axes.x_max, kMostTics), 100 * axes.y_max);
 }
 
 }  // namespace
@@ -97,32 +124,25 @@ std::string place_panel(const std::string& title, size_t index, double width) {
 bool has_curves(const std::vector<Panel>& panels) { return !all_curves(panels).empty(); }
 
 Figure panel_figure(const std::vector<Panel>& panels) {
-  if (!has_curves(panels)) throw Error("figure: no certificates to draw");
   const std::vector<Curve> curves = all_curves(panels);
+  if (curves.empty()) throw Error("figure: no certificates to draw");
   const Axes axes = Axes::around(curves, kHeadroom);
   const std::vector<CurvePlots> plots = plot_panels(panels, axes, labels_of(curves));
   const double width =
       kLeft + static_cast<double>(panels.size()) * (kPanelWidth + kGap) - kGap + kRight;
   const Legend legend = make_legend(curves, width);
-  const double height = kTop + kPanelHeight + kBottom + legend.height;
-  std::string script(axes_style());
-  for (const CurvePlots& panel : plots) script += panel.data;
-  script += fmt::format(
-      "set multiplot\n"
-      "set tmargin at screen {}\nset bmargin at screen {}\n"
-      "set key at screen 0.5,{} center top horizontal maxcols {} Left reverse samplen 3\n"
-      "set xrange [0:{}]\nset xtics {}\nset yrange [0:{}]\n"
-      "set xlabel 'ℓ₂ radius' offset 0,0.3\nset ylabel 'certified accuracy (%)'\n",
-      1 - kTop / height, 1 - (kTop + kPanelHeight) / height, legend.height / height, legend.columns,
-      axes.x_max, tic_step(axes.x_max, kMostTics), 100 * axes.y_max);
+  Figure figure{std::string(axes_style()), kTop + kPanelHeight + kBottom + legend.height, width};
+  for (const CurvePlots& panel : plots) figure.script += panel.data;
+  figure.script += "set multiplot\n" + set_axes(axes, figure.height);
+  double left = kLeft;
   for (size_t i = 0; i < panels.size(); ++i) {
-    if (i == 1) script += "unset ylabel\nset format y ''\n";
-    script += fmt::format("{}plot {}", place_panel(panels[i].title, i, width),
-                          fmt::join(plots[i].plots, ", "));
-    if (i + 1 == panels.size()) script += fmt::format(", {}", fmt::join(legend.entries, ", "));
-    script += "\n";
+    if (i == 1) figure.script += "unset ylabel\nset format y ''\n";
+    figure.script += place(left, left + kPanelWidth, width);
+    figure.script += draw_panel(panels[i].title, plots[i].plots);
+    left += kPanelWidth + kGap;
   }
-  return {script + "unset multiplot\n", height, width};
+  figure.script += draw_legend(legend, figure) + "unset multiplot\n";
+  return figure;
 }
 
 }  // namespace fedsmooth

@@ -13,6 +13,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/model/model.h"
@@ -113,6 +114,12 @@ Strings sweep_seeds() {
 }
 
 void read_sweep_text(const std::string& text) { expand(parse_sweep(text, "e.toml", "e")); }
+
+Strings figure_seeds() {
+  return {"[[figure]]\nname = 'a.b'\ncaption = \"c\"\npanels = [{title = 't', runs = 'a-*-b'}]\n"};
+}
+
+void read_figure_text(const std::string& text) { parse_figures(text, "f.toml"); }
 
 void read_experiment_text(const std::string& text) {
   const Experiment experiment = parse_experiment(text, "e.toml");
@@ -277,6 +284,7 @@ std::vector<Reader> readers() {
           {"network_from_json", network_seeds, mutate_text, read_network},
           {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
           {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
+          {"parse_figures", figure_seeds, mutate_text, read_figure_text},
           {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
           {"parse_rounds", round_seeds, mutate_text, read_round_text},
           {"parse_clients", client_seeds, mutate_text, read_client_text},
