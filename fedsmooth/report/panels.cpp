@@ -15,6 +15,7 @@ constexpr double kPanelWidth = 296, kPanelHeight = 250, kGap = 24;
 constexpr double kLeft = 72, kRight = 20, kTop = 36, kBottom = 78;
 // gnuplot's own reckoning in the SVG. A column more than it has room for would cost it a line.
 constexpr double kWideCharacter = 0.7 * kFont, kSample = 7 * kWideCharacter;
+constexpr double kLegendLine = 1.5 * kFont;
 constexpr double kHeadroom = 1.05;
 constexpr double kMostTics = 6;
 
@@ -64,7 +65,7 @@ Legend make_legend(const std::vector<Curve>& curves, double width) {
   const double entry = kSample + kWideCharacter * static_cast<double>(longest);
   legend.columns = std::max<size_t>(1, static_cast<size_t>(width / entry));
   const size_t lines = (legend.entries.size() + legend.columns - 1) / legend.columns;
-  legend.height = kLine * (static_cast<double>(lines) + 0.5);
+  legend.height = kLegendLine * (static_cast<double>(lines) + 0.5);
   return legend;
 }
 

@@ -1,5 +1,7 @@
 #include "fedsmooth/report/panels.h"
 
+#include <cstdio>
+
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/report/gnuplot.h"
@@ -87,18 +89,30 @@ TEST_F(PanelsTest, AttackedAccuracyIsDashedInTheSameColour) {
   EXPECT_EQ(count_of(script, std::string(kAttackedTitle)), 1U);
 }
 
-// gnuplot leaves out of a legend what it has no room for.
-TEST_F(PanelsTest, EveryLabelIsInTheLegend) {
+// Where a text stands, of gnuplot's `<g transform="translate(x,y)" ...>\n<text>...`; it must be
+// there once.
+std::pair<double, double> place_of(const std::string& svg, const std::string& end_of_text) {
+  EXPECT_EQ(count_of(svg, end_of_text + "</text>"), 1U) << end_of_text;
+  const size_t at = svg.rfind("translate(", svg.find(end_of_text + "</text>"));
+  std::pair<double, double> place;
+  EXPECT_EQ(std::sscanf(svg.c_str() + at, "translate(%lf,%lf)", &place.first, &place.second), 2);
+  return place;
+}
+
+// gnuplot leaves out of a legend what it has no room for, or goes on below the picture.
+TEST_F(PanelsTest, EveryLabelIsInThePicture) {
   for (const size_t panels : {1, 2, 3, 6}) {
     for (const size_t length : {1, 10, 30, 300}) {
       std::vector<Curve> curves;
       for (char name = 'A'; name < 'A' + 12; ++name) {
         curves.push_back({std::string(length, 'x') + name, kFall});
       }
-      const std::string svg = figure_svg(panel_figure(std::vector<Panel>(panels, {"t", curves})));
+      const Figure figure = panel_figure(std::vector<Panel>(panels, {"t", curves}));
+      const std::string svg = figure_svg(figure);
       for (char name = 'A'; name < 'A' + 12; ++name) {
-        EXPECT_EQ(count_of(svg, std::string("x") + name + "</text>"), 1U)
-            << panels << " " << length << name;
+        const auto [x, y] = place_of(svg, std::string("x") + name);
+        EXPECT_TRUE(x > 0 && x < figure.width) << panels << " " << length << name;
+        EXPECT_LT(y + kFont / 4, figure.height) << panels << " " << length << name;
       }
     }
   }
