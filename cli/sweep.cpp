@@ -7,6 +7,7 @@
 
 #include "cli/comparison.h"
 #include "cli/rank_jobs.h"
+#include "cli/sweep_report.h"
 #include "cli/sweep_runs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
@@ -110,11 +111,11 @@ SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
   return all;
 }
 
+// About everything in the folder, also what other sweeps left there.
 void report_on(const std::vector<std::string>& done, size_t failed, const fs::path& out,
                const Common& common) {
   const fs::path page = out / "report.html";
-  const std::vector<ReportRun> runs = load_runs(done);
-  write_file(page, render_report(runs));
+  const std::vector<ReportRun> runs = write_sweep_report(out, page);
   if (common.json) {
     const nlohmann::json summary = {{"report", page.string()}, {"runs", done}, {"failed", failed}};
     fmt::print("{}\n", summary.dump());
@@ -161,6 +162,8 @@ int run_sweep(const Arguments& a, const Overrides& overrides, const Common& comm
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
   const SweepOutcome share = run_in_groups(all, out, a.groups, common);
   if (!common.ranks->leads()) return 0;
+  const fs::path figures = fs::path(a.path) / kFigures;
+  if (fs::exists(figures)) write_file(out / kFigures, read_file(figures));
   if (!share.interrupted.empty()) throw Interrupted{share.interrupted};
   std::vector<std::string> done;
   for (const size_t i : share.done) done.push_back((out / all[i].name).string());
