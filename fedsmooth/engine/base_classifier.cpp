@@ -7,6 +7,7 @@
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/fast_network.h"
+#include "fedsmooth/model/fold.h"
 #include "fedsmooth/model/torch_script.h"
 
 namespace fedsmooth {
@@ -32,7 +33,9 @@ std::string cpu_arithmetic() {
   return fmt::format("{}/{}/torch-{}", cpu_capability(), blas_name(), torch_version());
 }
 
-BaseClassifier base_classifier(const Model& model) {
+BaseClassifier base_classifier(const Model& trained) {
+  // Folding changes rounding. Certificates are about the network that runs.
+  const Model model = fold_batch_norm(trained);
   const int64_t classes = output_shape(model.network)[0];
   if (FastNetwork::supports(model.network)) {
     const FastNetwork network(model.network, model.weights, kCpuBatch);

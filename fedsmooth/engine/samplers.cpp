@@ -7,6 +7,7 @@
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/device_sampler.h"
 #include "fedsmooth/engine/torch_sampler.h"
+#include "fedsmooth/model/fold.h"
 #include "fedsmooth/model/torch_script.h"
 #endif
 
@@ -14,8 +15,9 @@ namespace fedsmooth {
 
 #ifdef FEDSMOOTH_CUDA
 BaseClassifier choose_classifier(const std::string& device, const Model& model, bool noise_bank) {
-  if (device != "cpu" && missing_for_engine(model.network).empty()) {
-    return noise_bank ? banked_gpu_classifier(model) : gpu_classifier(model);
+  const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
+  if (device != "cpu" && missing_for_engine(folded.network).empty()) {
+    return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
   if (use_gpu(device, missing_for_torch_gpu)) {
     return torch_gpu_classifier(model);
@@ -27,7 +29,7 @@ BaseClassifier choose_classifier(const std::string& device, const std::filesyste
                                  const Shape& input) {
   const BaseClassifier on_cpu = base_classifier(script, input);
   if (use_gpu(device, missing_for_torch_gpu)) {
-    return torch_gpu_classifier(load_torch_script(script, /*gpu=*/true), on_cpu.classes);
+    return torch_gpu_classifier(load_torch_script(script, /*gpu=*/true), on_cpu.classes, input);
   }
   return on_cpu;
 }

@@ -8,25 +8,25 @@
 #include "fedsmooth/engine/batched_votes.h"
 #include "fedsmooth/engine/device_memory.h"
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/engine/steady_batch.h"
+#include "fedsmooth/model/fold.h"
 
 namespace fedsmooth {
 namespace {
-
-constexpr int kBatch = 4096;  // noisy copies at a time: part of the definition of f
 
 // Kernels of ours and of LibTorch follow each other on its default stream.
 constexpr cudaStream_t kStream = nullptr;
 
 class TorchSampler : public Sampler {
  public:
-  TorchSampler(Classifier on_gpu, int64_t classes, std::function<bool()> cancelled)
-      : f_(std::move(on_gpu)), classes_(classes), cancelled_(std::move(cancelled)) {}
+  TorchSampler(Classifier on_gpu, int64_t classes, int64_t batch, std::function<bool()> cancelled)
+      : f_(std::move(on_gpu)), classes_(classes), batch_(batch), cancelled_(std::move(cancelled)) {}
 
   Votes count(const VoteRequest& r) override {
     c10::NoGradGuard no_grad;
     const Tensor x = r.x.contiguous().to(at::kCUDA);
     if (!noisy_.defined()) {
-      noisy_ = at::zeros({kBatch, x.size(0), x.size(1), x.size(2)}, x.options());
+      noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)}, x.options());
     }
     const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
         {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
@@ -37,10 +37,10 @@ class TorchSampler : public Sampler {
     rows.images = 1;
     rows.x = x.data_ptr<float>();
     rows.total = r.n;
-    rows.rows = kBatch;
+    rows.rows = static_cast<int>(batch_);
     rows.image_size = static_cast<int>(x.numel());
     rows.area = static_cast<int>(x.size(1) * x.size(2));
-    for (; rows.begin < r.n; rows.begin += kBatch) {
+    for (; rows.begin < r.n; rows.begin += batch_) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
       check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
       const Tensor logits = f_(noisy_).contiguous();
@@ -55,27 +55,39 @@ class TorchSampler : public Sampler {
 
  private:
   Classifier f_;
-  int64_t classes_;
+  int64_t classes_, batch_;
   std::function<bool()> cancelled_;
   Tensor noisy_;
 };
 
-BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, const char* precision) {
-  // Algorithms that are chosen by their speed may change from run to run.
-  at::globalContext().setBenchmarkCuDNN(false);
-  at::globalContext().setDeterministicCuDNN(true);
+BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, int64_t batch,
+                              const char* precision) {
   BaseClassifier f;
   f.make = [on_gpu]() -> Classifier {
     return [on_gpu](const Tensor& images) { return on_gpu(images.to(at::kCUDA)).to(at::kCPU); };
   };
   f.classes = classes;
-  f.batch = kBatch;
-  f.description = fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, kBatch, gpu_name(),
-                              torch_version());
-  f.sampler = [on_gpu, classes](std::function<bool()> cancelled) {
-    return std::make_unique<TorchSampler>(on_gpu, classes, std::move(cancelled));
+  f.batch = batch;
+  f.description =
+      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), torch_version());
+  f.sampler = [on_gpu, classes, batch](std::function<bool()> cancelled) {
+    return std::make_unique<TorchSampler>(on_gpu, classes, batch, std::move(cancelled));
   };
   return f;
+}
+
+BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const char* precision,
+                            const Shape& input) {
+  // Algorithms that are chosen by their speed may change from run to run.
+  at::globalContext().setBenchmarkCuDNN(false);
+  at::globalContext().setDeterministicCuDNN(true);
+  // What is called float32 is not to be rounded to TF32.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
+  const auto make = [&](int64_t batch) {
+    return classifier_for(on_gpu, classes, batch, precision);
+  };
+  return largest_steady_batch(make, input);
 }
 
 }  // namespace
@@ -86,7 +98,9 @@ std::string missing_for_torch_gpu() {
   return missing;
 }
 
-BaseClassifier torch_gpu_classifier(const Model& model) {
+BaseClassifier torch_gpu_classifier(const Model& trained) {
+  // Folding changes what is rounded to bfloat16. Certificates are about the network that runs.
+  const Model model = fold_batch_norm(trained);
   Weights weights;
   for (const Tensor& w : model.weights) {
     const Tensor moved = w.to(at::kCUDA, at::kBFloat16);
@@ -96,11 +110,11 @@ BaseClassifier torch_gpu_classifier(const Model& model) {
     const Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
     return forward(network, weights, rounded).to(at::kFloat);
   };
-  return classifier_for(on_gpu, output_shape(model.network)[0], "bf16");
+  return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
 }
 
-BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes) {
-  return classifier_for(on_gpu, classes, "fp32");
+BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input) {
+  return choose_batch(on_gpu, classes, "fp32", input);
 }
 
 }  // namespace fedsmooth

@@ -9,10 +9,13 @@ namespace fedsmooth {
 /// Why LibTorch cannot use a GPU here; empty if it can.
 std::string missing_for_torch_gpu();
 
+// Both choose their batch by largest_steady_batch().
+
 /// The network in bfloat16, channels last.
 BaseClassifier torch_gpu_classifier(const Model& model);
 
-/// A function of images on the GPU, in float32, such as a TorchScript module.
-BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes);
+/// A function of images on the GPU, in float32, such as a TorchScript module for images of
+/// shape `input`.
+BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input);
 
 }  // namespace fedsmooth

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <optional>
 
@@ -17,7 +18,8 @@ class Pass {
       : weights_(weights), training_(training) {}
 
   Tensor run(const std::vector<Layer>& layers, Tensor h) {
-    for (const Layer& layer : layers) h = apply(layer, h);
+    const Tensor input = h;
+    for (const Layer& layer : layers) h = apply(layer, h, may_overwrite(h, input));
     return h;
   }
 
@@ -30,6 +32,12 @@ class Pass {
     return weights_[next_++];
   }
 
+  // Layers give a new tensor or `input` itself, which others may still read. Autograd may have
+  // saved any of them.
+  static bool may_overwrite(const Tensor& h, const Tensor& input) {
+    return !c10::GradMode::is_enabled() && !h.is_same(input);
+  }
+
   // 1 / (1 - rate) where a value is kept, else 0.
   Tensor keep_mask(const Tensor& h, double rate) {
     Tensor uniform = at::empty(h.sizes(), at::kFloat);
@@ -37,7 +45,7 @@ class Pass {
     return uniform.ge(rate).to(h.scalar_type()).div(1 - rate);
   }
 
-  Tensor apply(const Layer& layer, const Tensor& h) {
+  Tensor apply(const Layer& layer, const Tensor& h, bool overwrite) {
     switch (layer.kind) {
       case Kind::kNormalize: {
         const auto channels = static_cast<int64_t>(layer.mean.size());
@@ -53,10 +61,10 @@ class Pass {
       case Kind::kBatchNorm: {
         const Tensor &weight = take(), &bias = take(), &mean = take(), &variance = take();
         return at::batch_norm(h, weight, bias, mean, variance, training_.has_value(),
-                              /*momentum=*/0.1, /*eps=*/1e-5, /*cudnn_enabled=*/false);
+                              /*momentum=*/0.1, kBatchNormEpsilon, /*cudnn_enabled=*/false);
       }
       case Kind::kRelu:
-        return at::relu(h);
+        return overwrite ? h.relu_() : at::relu(h);
       case Kind::kMaxPool:
         return at::max_pool2d(h, layer.kernel, layer.stride);
       case Kind::kAvgPool:
@@ -70,7 +78,8 @@ class Pass {
       }
       case Kind::kResidual: {
         const Tensor body = run(layer.body, h);
-        return body + run(layer.shortcut, h);
+        const Tensor shortcut = run(layer.shortcut, h);
+        return may_overwrite(body, h) ? body.add_(shortcut) : body + shortcut;
       }
     }
     TORCH_CHECK(false, "forward: unknown kind of layer");

@@ -38,6 +38,9 @@ struct Layer {
   std::vector<Layer> body, shortcut;  // residual
 };
 
+/// Added to a variance before its root is taken.
+inline constexpr double kBatchNormEpsilon = 1e-5;
+
 /// [C, H, W]; after a linear layer [features, 1, 1].
 using Shape = std::array<int64_t, 3>;
 

@@ -22,6 +22,26 @@ TEST(BaseClassifierTest, NetworksAreFunctions) {
   }
 }
 
+// A batch norm after a convolution does not keep a network from the fast evaluator.
+TEST(BaseClassifierTest, FoldsBatchNorms) {
+  Layer normalize{Layer::Kind::kNormalize};
+  normalize.mean = normalize.sd = {0.25, 0.25, 0.25};
+  const Network network = {"test",
+                           {3, 8, 8},
+                           {normalize,
+                            {Layer::Kind::kConv, "conv", 8, 3, 1, 1},
+                            {Layer::Kind::kBatchNorm, "bn"},
+                            {Layer::Kind::kRelu},
+                            {Layer::Kind::kLinear, "linear", 4}}};
+  const Model model = {network, initial_weights(network, Key{1})};
+  const BaseClassifier f = base_classifier(model);
+  EXPECT_EQ(f.description.rfind("cpu/fp32/fastx192/", 0), 0U) << f.description;
+  const Tensor images = at::full({f.batch, 3, 8, 8}, 0.5);
+  // Sums of at most 512 terms, of sizes and signs that make them about as large as their terms.
+  EXPECT_TRUE(at::allclose(f.make()(images), forward(network, model.weights, images),
+                           /*rtol=*/0, /*atol=*/512 * 0x1p-24));
+}
+
 TEST(BaseClassifierTest, DescribesWhatRounds) {
   const std::string description = named("small").description;
   EXPECT_EQ(description.rfind("cpu/fp32/fastx192/", 0), 0U) << description;

@@ -1,6 +1,7 @@
 #include "fedsmooth/model/network.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -148,6 +149,27 @@ TEST(NetworkTest, LayersAfterALinearLayerSeeAMapOfOnePixel) {
                 image, {12});
   expect_logits({linear(2, false), {Kind::kAvgPool}}, {swap}, image, {2, 1});
   expect_logits({residual({linear(2, false)}, {})}, {swap}, image, {3, 3});
+}
+
+// Without gradients maps are overwritten, but neither the images nor what a shortcut still reads.
+TEST(NetworkTest, OverwritesNothingThatIsStillNeeded) {
+  const Layer relu{Kind::kRelu}, dropout{Kind::kDropout};
+  const std::vector<std::vector<Layer>> lists = {
+      {relu},
+      {dropout, relu},
+      {residual({}, {})},
+      {residual({dropout}, {relu})},
+      {normalize({0}, {1}), residual({relu}, {})},
+      {normalize({0}, {1}), residual({}, {relu}), relu},
+      {residual({relu, residual({relu}, {})}, {normalize({1}, {1}), relu})}};
+  for (const std::vector<Layer>& layers : lists) {
+    const Tensor images = one_to_nine() - 5, before = images.clone();
+    const Network network = network_for(images, layers);
+    const Tensor expected = forward(network, {}, images);
+    const c10::NoGradGuard no_grad;
+    EXPECT_TRUE(at::equal(forward(network, {}, images), expected));
+    EXPECT_TRUE(at::equal(images, before));
+  }
 }
 
 TEST(NetworkTest, ForwardWantsExactlyTheNetworksTensors) {

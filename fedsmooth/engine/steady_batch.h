@@ -1,0 +1,16 @@
+// Libraries choose their kernels by the size of the batch, and some kernels treat rows differently
+// by their position: no certificate can be about them. Smaller batches get other kernels.
+#pragma once
+
+#include <functional>
+
+#include "fedsmooth/smoothing/sampler.h"
+
+namespace fedsmooth {
+
+/// The classifier at the largest of a few batches, 4096 to 256, that check_is_function() accepts
+/// for images of `shape`. An Error, the one at the smallest, if it accepts none.
+BaseClassifier largest_steady_batch(const std::function<BaseClassifier(int64_t batch)>& make,
+                                    at::IntArrayRef shape);
+
+}  // namespace fedsmooth

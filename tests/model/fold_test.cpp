@@ -1,0 +1,118 @@
+#include "fedsmooth/model/fold.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/engine/networks.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
+  Layer made{Kind::kResidual};
+  made.body = std::move(body);
+  made.shortcut = std::move(shortcut);
+  return made;
+}
+
+/// Scales, shifts and statistics that leave no channel as it is.
+Model model_of(const Network& network) {
+  Model model{network, initial_weights(network, Key{1})};
+  const std::vector<Parameter> described = parameters(network);
+  for (size_t i = 0; i < described.size(); ++i) {
+    if (described[i].fan_in > 0) continue;
+    Tensor& w = model.weights[i];
+    w = uniform(described[i].shape, i);
+    const bool positive = described[i].initial > 0;  // scales and variances
+    w = positive ? w + 0.5 : w - 0.5;
+  }
+  return model;
+}
+
+std::map<std::string, Tensor> tensors_of(const Model& model) {
+  std::map<std::string, Tensor> tensors;
+  size_t i = 0;
+  for (const Parameter& p : parameters(model.network)) tensors[p.name] = model.weights[i++];
+  return tensors;
+}
+
+bool has_foldable(const std::vector<Layer>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool follows = i > 0 && layers[i - 1].kind == Kind::kConv;
+    if (layers[i].kind == Kind::kBatchNorm && follows) return true;
+    if (has_foldable(layers[i].body) || has_foldable(layers[i].shortcut)) return true;
+  }
+  return false;
+}
+
+Tensor logits(const Model& model, const Tensor& images) {
+  Weights weights;
+  for (const Tensor& w : model.weights) weights.push_back(w.to(images.scalar_type()));
+  return forward(model.network, weights, images);
+}
+
+// In double only the folded weights are rounded, each by a relative 2^-24 at most, once for the
+// scaling and shifting that a layer does. Maps then differ by 2^-24 of the sums of their terms'
+// sizes, which a layer of random signs makes at most sqrt(fan_in) < 24 times as large as the maps
+// themselves; errors of `depth` layers add up.
+void expect_same_function(const Model& model, int64_t depth) {
+  const Model folded = fold_batch_norm(model);
+  EXPECT_FALSE(has_foldable(folded.network.layers));
+  EXPECT_EQ(parameters(folded.network).size(), folded.weights.size());
+  const Shape& in = model.network.input;
+  const Tensor images = uniform({8, in[0], in[1], in[2]}, 99).to(at::kDouble);
+  const Tensor expected = logits(model, images), found = logits(folded, images);
+  const double error = (found - expected).norm().item<double>() / expected.norm().item<double>();
+  EXPECT_LT(error, static_cast<double>(24 * depth) * 0x1p-24);
+  EXPECT_GT(error, 0);
+  // In float32 the maps are rounded too, about as often as weights.
+  const double rounded = (logits(folded, images.to(at::kFloat)) - expected).norm().item<double>() /
+                         expected.norm().item<double>();
+  EXPECT_LT(rounded, static_cast<double>(2 * 24 * depth) * 0x1p-24);
+}
+
+TEST(FoldTest, ResNetsGiveTheSameLogits) {
+  const Model model = model_of(named_network("resnet20"));
+  expect_same_function(model, 20);
+  for (const Parameter& p : parameters(fold_batch_norm(model).network)) EXPECT_TRUE(p.trained);
+}
+
+// A convolution with a bias and two batch norms, a batch norm after no convolution, and a block
+// with both branches.
+Model mixed_model() {
+  const auto bn = [](const char* name) { return layer(Kind::kBatchNorm, name); };
+  return model_of({"mixed",
+                   {2, 8, 8},
+                   {two_channel_normalization(), bn("bn0"), layer(Kind::kConv, "conv1", 8, 3, 1, 1),
+                    bn("bn1"), bn("bn2"), layer(Kind::kRelu, ""), bn("bn3"),
+                    residual({bn("bn4"), layer(Kind::kConv, "conv2", 9, 3, 2, 1), bn("bn5"),
+                              layer(Kind::kRelu, "")},
+                             {layer(Kind::kConv, "conv3", 9, 1, 2), bn("bn6")}),
+                    layer(Kind::kLinear, "linear", 4), bn("bn7")}});
+}
+
+TEST(FoldTest, ListsGiveTheSameLogits) { expect_same_function(mixed_model(), 4); }
+
+TEST(FoldTest, OtherTensorsStayAsTheyAre) {
+  const Model model = mixed_model(), folded = fold_batch_norm(model);
+  const auto before = tensors_of(model), after = tensors_of(folded);
+  EXPECT_EQ(after.size(), 3 * 2 + 4 * 4 + 2U);  // convolutions, batch norms, the linear layer
+  for (const auto& [name, tensor] : after) {
+    const bool conv = name.rfind("conv", 0) == 0;
+    EXPECT_TRUE(conv || tensor.is_same(before.at(name))) << name;
+    EXPECT_EQ(tensor.scalar_type(), at::kFloat) << name;
+  }
+}
+
+TEST(FoldTest, WantsTheNetworksTensors) {
+  Model model = mixed_model();
+  model.weights.pop_back();
+  EXPECT_THROW(fold_batch_norm(model), c10::Error);
+}
+
+}  // namespace
+}  // namespace fedsmooth
