@@ -7,6 +7,7 @@
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/batched_votes.h"
 #include "fedsmooth/engine/device_memory.h"
+#include "fedsmooth/engine/fused_forward.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/steady_batch.h"
 #include "fedsmooth/model/fold.h"
@@ -81,9 +82,6 @@ BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const cha
   // Algorithms that are chosen by their speed may change from run to run.
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setDeterministicCuDNN(true);
-  // What is called float32 is not to be rounded to TF32.
-  at::globalContext().setAllowTF32CuDNN(false);
-  at::globalContext().setAllowTF32CuBLAS(false);
   const auto make = [&](int64_t batch) {
     return classifier_for(on_gpu, classes, batch, precision);
   };
@@ -108,12 +106,15 @@ BaseClassifier torch_gpu_classifier(const Model& trained) {
   }
   const Classifier on_gpu = [network = model.network, weights](const Tensor& images) {
     const Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
-    return forward(network, weights, rounded).to(at::kFloat);
+    return fused_forward(network, weights, rounded).to(at::kFloat);
   };
   return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
 }
 
 BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input) {
+  // What is called float32 is not to be rounded to TF32.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
   return choose_batch(on_gpu, classes, "fp32", input);
 }
 
