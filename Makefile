@@ -19,7 +19,7 @@ else ifneq ($(TORCH),)
   PREFIX = -DCMAKE_PREFIX_PATH=$(TORCH)
 endif
 
-.PHONY: FORCE all build setup run test slow check bench format fuzz install clean
+.PHONY: FORCE all build setup run paper test slow check bench format fuzz install clean
 all: build
 
 setup:
@@ -46,6 +46,11 @@ run: build
 	  then echo "a GPU is here; with nvcc installed, 'make TORCH=auto run' builds for it"; fi
 	@rm -rf runs/quickstart
 	@$(BUILD)/fedsmooth sweep experiments/quickstart --out runs/quickstart
+
+# The paper's grid and ablations, for a GPU: trains, certifies, draws the figures. Goes on where it was
+# stopped. CIFAR-10's binary files belong into data/.
+paper: build
+	@$(BUILD)/fedsmooth sweep experiments/paper --out runs/paper
 
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure -j2 -LE slow

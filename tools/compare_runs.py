@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""compare_runs.py RESULTS CONTRASTS: differences in certified accuracy between runs of a sweep.
+
+CONTRASTS is a TSV of three columns: what is compared, A and B. Prints a Markdown table of A - B in
+points at radii 0, 0.25, ..., with 95% intervals over the choice of test images. The same images were
+certified for both, so the interval is that of the mean of paired differences. A and B are names of
+runs; several, with spaces between them, are runs with different seeds, of which the mean is taken.
+"""
+import csv
+import math
+import pathlib
+import statistics
+import sys
+
+RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+
+
+def certified(table, radius):
+    """Of each image, whether it is right and certified at the radius."""
+    with open(table, newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return {int(r["idx"]): r["correct"] == "1" and float(r["radius_exact"]) >= radius for r in rows}
+
+
+def find_tables(results, names):
+    return [results / name / "certificates.tsv" for name in names.split()]
+
+
+def mean_by_image(tables, radius):
+    runs = [certified(table, radius) for table in tables]
+    images = set.intersection(*(set(run) for run in runs))
+    return {i: statistics.fmean(run[i] for run in runs) for i in images}
+
+
+def contrast(a, b, radius):
+    """Mean paired difference and half of its 95% interval, in points."""
+    left, right = mean_by_image(a, radius), mean_by_image(b, radius)
+    differences = [left[i] - right[i] for i in left.keys() & right.keys()]
+    spread = statistics.stdev(differences) / math.sqrt(len(differences))
+    return 100 * statistics.fmean(differences), 196 * spread
+
+
+def largest_radius(tables):
+    return max(r for r in RADII if any(any(certified(t, r).values()) for t in tables))
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    results = pathlib.Path(sys.argv[1])
+    print("| A - B, in points | " + " | ".join(f"{r:.2f}" for r in RADII) + " |")
+    print("|---" * (len(RADII) + 1) + "|")
+    with open(sys.argv[2], newline="") as file:
+        for what, a, b in csv.reader(file, delimiter="\t"):
+            left, right = find_tables(results, a), find_tables(results, b)
+            largest = largest_radius(left + right)
+            cells = []
+            for radius in RADII:
+                if radius > largest:
+                    cells.append("")
+                    continue
+                difference, half = contrast(left, right, radius)
+                cells.append(f"{difference:+.1f} ± {half:.1f}")
+            print(f"| {what} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
