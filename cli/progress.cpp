@@ -26,6 +26,10 @@ std::string duration(double s) {
 
 }  // namespace
 
+void say(const std::string& line) {
+  fmt::print(stderr, "{}{}\n", isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", line);
+}
+
 Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
     : what_(std::move(what)),
       first_(done),

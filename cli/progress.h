@@ -7,6 +7,9 @@
 
 namespace fedsmooth::cli {
 
+/// A line on stderr, in the place of a bar that may be there.
+void say(const std::string& line);
+
 class Progress {
  public:
   /// `done` of `total` steps were done by an earlier run and do not count for the rate.

@@ -103,16 +103,18 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) 
 
 nlohmann::json describe_subject(const Subject& subject, const Dataset& data) {
   const Experiment& e = subject.experiment;
-  return {{"model_sha256", subject.sha256},
-          {"data", e.data.name},
-          {"data_sha256", digest(data)},
-          {"sigma", subject.sigma},
-          {"seed", e.seed},
-          {"every", e.certify.every},
-          {"limit", e.certify.limit},
-          {"images", choose_images(data.size(), e.certify).size()},
-          {"fingerprint", subject.fingerprint},
-          {"base", subject.f.description}};
+  nlohmann::json described = {{"model_sha256", subject.sha256},
+                              {"data", e.data.name},
+                              {"data_sha256", digest(data)},
+                              {"sigma", subject.sigma},
+                              {"seed", e.seed},
+                              {"every", e.certify.every},
+                              {"limit", e.certify.limit},
+                              {"images", choose_images(data.size(), e.certify).size()},
+                              {"fingerprint", subject.fingerprint},
+                              {"base", subject.f.description}};
+  if (e.data.held_out > 0) described["held_out"] = e.data.held_out;
+  return described;
 }
 
 fs::path table_path(const fs::path& path, const std::string& table) {

@@ -11,6 +11,7 @@
 #include "cli/sweep_runs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/distributed/deal.h"
 
@@ -19,11 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFigures = "figures.toml";  // of a folder: no experiment, but how to draw
-
 struct Arguments {
   std::string path, out;
-  int64_t groups = 1;  // of ranks
+  int64_t groups = 1;   // of ranks
+  int64_t at_once = 0;  // groups of experiments; 0: as many as keep the machine busy
 };
 
 std::vector<fs::path> find_files(const fs::path& path) {
@@ -32,7 +32,7 @@ std::vector<fs::path> find_files(const fs::path& path) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path)) {
     const fs::path& file = entry.path();
-    if (file.extension() == ".toml" && file.filename() != kFigures) files.push_back(file);
+    if (file.extension() == ".toml" && file.filename() != kFiguresFile) files.push_back(file);
   }
   if (files.empty()) throw Error("{}: no .toml files here", path.string());
   std::sort(files.begin(), files.end());
@@ -91,10 +91,11 @@ std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const 
 }
 
 SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
-                       const fs::path& out, const Common& common) {
+                       const fs::path& out, int64_t at_once, const Common& common) {
   std::vector<NamedExperiment> own;
   for (const size_t i : places) own.push_back(all[i]);
-  SweepOutcome outcome = run_experiments(own, out, common);
+  SweepOutcome outcome =
+      run_experiments(own, out, at_once > 0 ? at_once : groups_at_once(common), common);
   for (size_t& i : outcome.done) i = places[i];
   return outcome;
 }
@@ -126,17 +127,17 @@ void report_on(const std::vector<std::string>& done, size_t failed, const fs::pa
 
 // Each group does its share as if it were alone, led by the first of its ranks.
 SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out,
-                           int64_t groups, const Common& common) {
+                           const Arguments& a, const Common& common) {
   Ranks& ranks = *common.ranks;
-  const std::vector<size_t> places = choose_share(all, out, groups, ranks);
-  Ranks group = ranks.group(static_cast<int>(groups));
+  const std::vector<size_t> places = choose_share(all, out, a.groups, ranks);
+  Ranks group = ranks.group(static_cast<int>(a.groups));
   Common own = common;
   own.ranks = &group;
   own.quiet = common.quiet || !ranks.leads();
   SweepOutcome share;
   try {
     lead_group(own, [&] {
-      share = run_share(all, places, out, own);
+      share = run_share(all, places, out, a.at_once, own);
       return 0;
     });
   } catch (...) {
@@ -146,24 +147,43 @@ SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::pa
   return join_shares(share, ranks);
 }
 
+void check_arguments(const Arguments& a, const Common& common) {
+  thread_count(common);
+  const int ranks = common.ranks->size();
+  if (a.groups < 1 || a.groups > ranks) {
+    throw Error("--groups={}: must be between 1 and the number of ranks, {}", a.groups, ranks);
+  }
+  if (a.at_once < 0 || (a.at_once > 1 && a.groups < ranks)) {
+    throw Error("--at-once={}: must be positive, and 1 where several ranks do an experiment",
+                a.at_once);
+  }
+}
+
+// The text that says how to draw a folder's figures; empty: none.
+std::string read_figures(const fs::path& folder) {
+  const fs::path file = folder / kFiguresFile;
+  if (!fs::exists(file)) return {};
+  std::string text = read_file(file);
+  parse_figures(text, file.string());
+  return text;
+}
+
 int run_sweep(const Arguments& a, const Overrides& overrides, const Common& common) {
   std::vector<NamedExperiment> all;
+  std::string figures;
+  // Refuses what it can before the first experiment.
   meet(common, [&] {
-    thread_count(common);  // refuses before the first experiment
-    if (a.groups < 1 || a.groups > common.ranks->size()) {
-      throw Error("--groups={}: must be between 1 and the number of ranks, {}", a.groups,
-                  common.ranks->size());
-    }
+    check_arguments(a, common);
+    figures = read_figures(a.path);
     all = list_experiments(a.path, overrides);
     nlohmann::json described;
     for (const auto& [name, experiment] : all) described[name] = describe_experiment(experiment);
     return described;
   });
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
-  const SweepOutcome share = run_in_groups(all, out, a.groups, common);
+  const SweepOutcome share = run_in_groups(all, out, a, common);
   if (!common.ranks->leads()) return 0;
-  const fs::path figures = fs::path(a.path) / kFigures;
-  if (fs::exists(figures)) write_file(out / kFigures, read_file(figures));
+  if (!figures.empty()) write_file(out / kFiguresFile, figures);
   if (!share.interrupted.empty()) throw Interrupted{share.interrupted};
   std::vector<std::string> done;
   for (const size_t i : share.done) done.push_back((out / all[i].name).string());
@@ -185,6 +205,8 @@ void add_sweep(CLI::App& app, Common& common) {
   c.argument("folder_or_file", a->path, "folder of experiment files, or one file");
   c.option("out", a->out, "where the run folders go; runs/NAME if left out");
   c.option("groups", a->groups, "groups of ranks, each of which does a share of the experiments");
+  c.option("at-once", a->at_once,
+           "trainings of different kinds at the same time; 0: three on a GPU, one on the CPU");
   c.take_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_sweep(*a, overrides, common); });
 }

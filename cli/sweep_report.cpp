@@ -1,6 +1,8 @@
 #include "cli/sweep_report.h"
 
+#include "cli/progress.h"
 #include "cli/tables.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/report/html.h"
@@ -15,6 +17,20 @@ struct LoadedRuns {
   std::vector<std::string> folders;
   std::vector<ReportRun> runs;
 };
+
+// What cannot be read is told and left out: the others are worth a report.
+LoadedRuns load_readable(const fs::path& folder) {
+  LoadedRuns loaded;
+  for (const std::string& run : find_runs(folder)) {
+    try {
+      loaded.runs.push_back(load_run(run));
+      loaded.folders.push_back(run);
+    } catch (const Error& error) {
+      say(fmt::format("{}; left out of the report", error.what()));
+    }
+  }
+  return loaded;
+}
 
 // A run's name begins with its folder's and goes on if images are still missing, which the label
 // must not hide.
@@ -50,9 +66,8 @@ std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sw
 }  // namespace
 
 std::vector<ReportRun> write_sweep_report(const fs::path& folder, const fs::path& page) {
-  const std::vector<std::string> folders = find_runs(folder);
-  LoadedRuns sweep{folders, load_runs(folders)};
-  const std::vector<NamedFigure> figures = make_figures(folder / "figures.toml", sweep);
+  LoadedRuns sweep = load_readable(folder);
+  const std::vector<NamedFigure> figures = make_figures(folder / kFiguresFile, sweep);
   for (const NamedFigure& named : figures) {
     if (!named.figure) continue;
     for (const char* ending : {".svg", ".png"}) {

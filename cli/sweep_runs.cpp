@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
-#include <mutex>
 #include <numeric>
 
 #include "cli/certification.h"
@@ -13,6 +11,7 @@
 #include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/gpu.h"
 
@@ -20,8 +19,6 @@ namespace fedsmooth::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kTrainingsAtOnce = 3;  // on a GPU
 
 using Places = std::vector<size_t>;
 
@@ -41,17 +38,16 @@ class SweepRuns {
     try {
       const bool done = is_done(i);
       if (!common_.quiet) {
-        fmt::print(stderr, "{} ({} of {}){}\n", name, i + 1, all_.size(),
-                   done ? ": done already" : "");
+        say(fmt::format("{} ({} of {}){}", name, i + 1, all_.size(), done ? ": done already" : ""));
       }
       if (!done) run(i);
       return true;
     } catch (const Error& error) {
       if (!common_.ranks->in_step()) throw;
-      fmt::print(stderr, "{}: {}\n", name, error.what());
+      say(fmt::format("{}: {}", name, error.what()));
     } catch (const fs::filesystem_error& error) {
       if (!common_.ranks->in_step()) throw;
-      fmt::print(stderr, "{}: {}: {}\n", name, error.path1().string(), error.code().message());
+      say(fmt::format("{}: {}: {}", name, error.path1().string(), error.code().message()));
     } catch (const Interrupted&) {
       throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};
     }
@@ -78,12 +74,17 @@ class SweepRuns {
   bool take_over(size_t i) const {
     const Experiment& experiment = all_[i].experiment;
     for (size_t j = 0; j < all_.size(); ++j) {
-      if (j == i || !same_training(all_[j].experiment, experiment) || !is_trained(j)) continue;
-      start_run(folder(j), all_[j].experiment, /*resume=*/true);  // refuses another experiment
+      if (j == i || !same_training(all_[j].experiment, experiment) || !holds_training(j)) continue;
       copy_training(folder(j), start_run(folder(i), experiment, /*resume=*/true));
       return true;
     }
     return false;
+  }
+
+  // A folder may also be that of another experiment, which is its own failure alone.
+  bool holds_training(size_t i) const {
+    return is_trained(i) && format_experiment(open_run(folder(i)).experiment) ==
+                                format_experiment(all_[i].experiment);
   }
 
   // Trains one, and later ones that can go side by side with it.
@@ -92,8 +93,9 @@ class SweepRuns {
     Places places;
     for (size_t j = i; j < all_.size(); ++j) {
       const Experiment& experiment = all_[j].experiment;
-      const bool joins = j == i || (!is_trained(j) && !thrown_[j] &&
-                                    go_side_by_side(all_[i].experiment, experiment));
+      // In this order: what is not of this group may be of another thread.
+      const bool joins = j == i || (go_side_by_side(all_[i].experiment, experiment) &&
+                                    !is_trained(j) && !thrown_[j]);
       const bool again = std::any_of(places.begin(), places.end(), [&](size_t k) {
         return same_training(all_[k].experiment, experiment);
       });
@@ -110,10 +112,6 @@ class SweepRuns {
   Common common_;
   std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
 };
-
-bool trains_several(const Common& common) {
-  return common.ranks->size() == 1 && use_gpu(common.device, missing_gpu);
-}
 
 // Experiments that may go side by side, or be one training, are in one list. Those with the most
 // steps one after another come first: they take longest, however large the GPU.
@@ -138,8 +136,7 @@ std::vector<Places> group_experiments(const std::vector<NamedExperiment>& all) {
   return groups;
 }
 
-template <typename OnEnd>
-SweepOutcome attempt_each(SweepRuns& runs, const Places& places, const OnEnd& on_end) {
+SweepOutcome attempt_each(SweepRuns& runs, const Places& places) {
   SweepOutcome outcome;
   try {
     for (const size_t i : places) {
@@ -148,7 +145,6 @@ SweepOutcome attempt_each(SweepRuns& runs, const Places& places, const OnEnd& on
       } else {
         ++outcome.failed;
       }
-      on_end(i);
     }
   } catch (const Interrupted& stop) {
     outcome.interrupted = stop.message;
@@ -156,32 +152,25 @@ SweepOutcome attempt_each(SweepRuns& runs, const Places& places, const OnEnd& on
   return outcome;
 }
 
-SweepOutcome run_groups_at_once(const std::vector<NamedExperiment>& all, const fs::path& out,
-                                const Common& common) {
-  const std::vector<Places> groups = group_experiments(all);
-  Common silent = common;
-  silent.quiet = true;  // one bar for all
-  SweepRuns runs(all, out, silent);
-  Progress progress("sweep", 0, static_cast<int64_t>(all.size()), common.quiet);
-  std::mutex mutex;
-  const auto on_end = [&](size_t i) {
-    const std::lock_guard lock(mutex);
-    progress.step(all[i].name);
-  };
+// Each thread takes the next group until none is left, the user interrupts, or one hits a bug.
+SweepOutcome attempt_groups(SweepRuns& runs, const std::vector<Places>& groups, int threads) {
   std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    SweepOutcome outcome;
-    for (size_t g = next++; g < groups.size() && outcome.interrupted.empty(); g = next++) {
-      outcome.add(attempt_each(runs, groups[g], on_end));
+  std::atomic<bool> stop = false;
+  std::vector<SweepOutcome> outcomes(threads);
+  Workers workers(threads);
+  workers.run([&](int thread) {
+    try {
+      for (size_t g = next++; g < groups.size() && !stop; g = next++) {
+        outcomes[thread].add(attempt_each(runs, groups[g]));
+        if (!outcomes[thread].interrupted.empty()) stop = true;
+      }
+    } catch (...) {
+      stop = true;
+      throw;
     }
-    return outcome;
-  };
-  std::vector<std::future<SweepOutcome>> workers;
-  for (size_t w = 0; w < std::min(kTrainingsAtOnce, groups.size()); ++w) {
-    workers.push_back(std::async(std::launch::async, work));
-  }
+  });
   SweepOutcome outcome;
-  for (auto& worker : workers) outcome.add(worker.get());
+  for (const SweepOutcome& one : outcomes) outcome.add(one);
   return outcome;
 }
 
@@ -194,13 +183,21 @@ void SweepOutcome::add(const SweepOutcome& other) {
   if (interrupted.empty()) interrupted = other.interrupted;
 }
 
+int64_t groups_at_once(const Common& common) {
+  return common.ranks->size() == 1 && use_gpu(common.device, missing_gpu) ? 3 : 1;
+}
+
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all, const fs::path& out,
-                             const Common& common) {
-  if (trains_several(common)) return run_groups_at_once(all, out, common);
+                             int64_t at_once, const Common& common) {
   SweepRuns runs(all, out, common);
+  if (at_once > 1) {
+    const std::vector<Places> groups = group_experiments(all);
+    const auto threads = std::min(at_once, static_cast<int64_t>(groups.size()));
+    return attempt_groups(runs, groups, static_cast<int>(threads));
+  }
   Places places(all.size());
   std::iota(places.begin(), places.end(), size_t{0});
-  return attempt_each(runs, places, [](size_t) {});
+  return attempt_each(runs, places);
 }
 
 }  // namespace fedsmooth::cli

@@ -19,12 +19,15 @@ struct SweepOutcome {
   void add(const SweepOutcome& other);
 };
 
+/// How many groups of experiments keep the machine busy: three on a GPU, so that the server's part
+/// of a round, a short kernel or the start of a certification leaves no gap; one elsewhere.
+int64_t groups_at_once(const Common& common);
+
 /// Run folders go to `out`, called after the experiments. Experiments that differ in nothing but
 /// how they are certified are trained once. One that fails is told and does not stop the others.
-///
-/// A GPU is given several trainings at the same time if they are too different to share a wave: the
-/// server's part of a round, a short kernel and a certification then leave no gaps.
+/// `at_once` groups of experiments that cannot be trained side by side are done at the same time.
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all,
-                             const std::filesystem::path& out, const Common& common);
+                             const std::filesystem::path& out, int64_t at_once,
+                             const Common& common);
 
 }  // namespace fedsmooth::cli

@@ -26,22 +26,25 @@ def find_tables(results, names):
     return [results / name / "certificates.tsv" for name in names.split()]
 
 
-def mean_by_image(tables, radius):
+def certified_runs(tables, radius):
     runs = [certified(table, radius) for table in tables]
-    images = set.intersection(*(set(run) for run in runs))
-    return {i: statistics.fmean(run[i] for run in runs) for i in images}
+    if any(run.keys() != runs[0].keys() for run in runs):
+        sys.exit(f"{tables[0]}: the tables that it is compared with have other images")
+    return runs
 
 
 def contrast(a, b, radius):
     """Mean paired difference and half of its 95% interval, in points."""
-    left, right = mean_by_image(a, radius), mean_by_image(b, radius)
-    differences = [left[i] - right[i] for i in left.keys() & right.keys()]
+    runs = certified_runs(a + b, radius)
+    left, right = runs[: len(a)], runs[len(a):]
+    differences = [statistics.fmean(run[i] for run in left) - statistics.fmean(run[i] for run in right)
+                   for i in runs[0]]
     spread = statistics.stdev(differences) / math.sqrt(len(differences))
     return 100 * statistics.fmean(differences), 196 * spread
 
 
 def largest_radius(tables):
-    return max(r for r in RADII if any(any(certified(t, r).values()) for t in tables))
+    return max((r for r in RADII if any(any(certified(t, r).values()) for t in tables)), default=0)
 
 
 def main():

@@ -1,8 +1,9 @@
 #!/bin/sh
-# keep_results.sh RUNS RESULTS: the texts of a sweep's runs, without models, checkpoints and clients.
+# keep_results.sh RUNS RESULTS: the texts of a sweep's finished runs, without models, checkpoints and
+# clients.
 set -eu
 for run in "$1"/*/; do
-  [ -f "$run/certificates.tsv" ] || continue
+  [ -f "$run/DONE" ] && [ -f "$run/certificates.tsv" ] || continue
   kept=$2/$(basename "$run")
   mkdir -p "$kept"
   for file in experiment.toml provenance.json rounds.tsv certificates.tsv certificates.json; do

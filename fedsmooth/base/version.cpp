@@ -1,5 +1,6 @@
 #include "fedsmooth/base/version.h"
 
+#include <commit.h>  // made by cmake/commit.cmake
 #include <fmt/chrono.h>
 #include <torch/version.h>
 

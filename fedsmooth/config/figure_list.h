@@ -14,6 +14,8 @@
 
 namespace fedsmooth {
 
+inline constexpr const char* kFiguresFile = "figures.toml";
+
 struct PanelChoice {
   std::string title;
   std::string runs;  // a name with one *

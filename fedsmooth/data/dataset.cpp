@@ -25,8 +25,12 @@ Dataset read_dataset(const DataOptions& options, Split split) {
               options.name);
 }
 
-Dataset slice(const Dataset& all, int64_t first, int64_t count) {
-  return {all.images.narrow(0, first, count), all.labels.narrow(0, first, count), all.class_names};
+// Whether each of `size` images is among the `held_out`.
+Tensor choose_held_out(int64_t size, int64_t held_out) {
+  const Tensor held = at::zeros({size}, at::kBool);
+  auto* chosen = held.data_ptr<bool>();
+  for (int64_t i = 0; i < held_out; ++i) chosen[i * size / held_out] = true;
+  return held;
 }
 
 }  // namespace
@@ -34,11 +38,12 @@ Dataset slice(const Dataset& all, int64_t first, int64_t count) {
 Dataset load_dataset(const DataOptions& options, Split split) {
   if (options.held_out == 0) return read_dataset(options, split);
   const Dataset all = read_dataset(options, Split::kTrain);
-  const int64_t left = all.size() - options.held_out;
-  if (left <= 0) {
+  if (options.held_out >= all.size()) {
     throw Error("data.held_out={}: there are {} training images", options.held_out, all.size());
   }
-  return split == Split::kTrain ? slice(all, 0, left) : slice(all, left, options.held_out);
+  const Tensor held = choose_held_out(all.size(), options.held_out);
+  const Tensor taken = (split == Split::kTest ? held : held.logical_not()).nonzero().squeeze(1);
+  return {all.images.index_select(0, taken), all.labels.index_select(0, taken), all.class_names};
 }
 
 std::string digest(const Dataset& dataset) {

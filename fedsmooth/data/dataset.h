@@ -13,7 +13,7 @@ struct DataOptions {
   std::string name = "cifar10";  // cifar10 | image-folder | shapes
   std::string root = "data";     // where its files are; `shapes` needs none
   bool augment = true;           // training: random crop with padding 4 and horizontal flip
-  int64_t held_out = 0;          // so many of the last training images take the test images' place
+  int64_t held_out = 0;          // so many training images take the test images' place
 };
 
 enum class Split { kTrain, kTest };
@@ -30,8 +30,9 @@ struct Dataset {
   int64_t label(int64_t index) const;
 };
 
-/// Reads and checks one half of a data set; an Error names the file that is missing or wrong. With
-/// images held out, the test half is never looked at, so that a recipe can be chosen without it.
+/// Reads and checks one half of a data set; an Error names the file that is missing or wrong.
+/// Images that are held out lie at equal distances in the training half: a folder is read class by
+/// class.
 Dataset load_dataset(const DataOptions& options, Split split);
 
 /// SHA-256 of the pixels and labels: what provenance records.

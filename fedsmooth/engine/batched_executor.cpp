@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/wave.h"
@@ -74,6 +75,8 @@ struct BatchedExecutor::State {
     }
     if (wave && wave->fits(task) && wave->clients() <= cohort) return;
     wave.reset();
+    static std::mutex one_at_a_time;  // another training must not count on the same memory
+    const std::lock_guard lock(one_at_a_time);
     for (int64_t clients = wave_size(task, cohort);; clients = (clients + 1) / 2) {
       try {
         wave = std::make_unique<Wave>(task, *plan, *data, precision, static_cast<int>(clients));
@@ -117,12 +120,8 @@ BatchedExecutor::~BatchedExecutor() = default;
 std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());
   for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
-  try {
-    for (const std::vector<size_t>& together : group_rounds(rounds)) {
-      state_->run(rounds, together, results);
-    }
-  } catch (const OutOfDeviceMemory&) {
-    throw Error("the GPU has too little free memory for the data and one client; use --device=cpu");
+  for (const std::vector<size_t>& together : group_rounds(rounds)) {
+    state_->run(rounds, together, results);
   }
   return results;
 }

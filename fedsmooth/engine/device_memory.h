@@ -6,10 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "fedsmooth/base/error.h"
+
 namespace fedsmooth {
 
 /// Thrown when the GPU has no room; everything else that goes wrong is a bug.
-struct OutOfDeviceMemory {};
+struct OutOfDeviceMemory : Error {
+  OutOfDeviceMemory() : Error("the GPU has too little free memory; use --device=cpu") {}
+};
 
 void check_cuda(cudaError_t status, const char* what);
 

@@ -1,7 +1,5 @@
 #include "fedsmooth/engine/steady_batch.h"
 
-#include "fedsmooth/base/error.h"
-
 namespace fedsmooth {
 
 BaseClassifier largest_steady_batch(const std::function<BaseClassifier(int64_t batch)>& make,
@@ -12,7 +10,7 @@ BaseClassifier largest_steady_batch(const std::function<BaseClassifier(int64_t b
     try {
       check_is_function(f, shape);
       return f;
-    } catch (const Error&) {
+    } catch (const DependsOnPosition&) {
       if (batch == kSmallest) throw;
     }
   }

@@ -87,7 +87,7 @@ void check_positions(const Classifier& classifier, const Tensor& inputs, const T
   // An odd shift moves every row to another position; the second half gets other neighbours too.
   for (const int64_t shift : {int64_t{1}, inputs.size(0) / 2 + 1}) {
     if (!same(logits.roll(shift, 0), classifier(inputs.roll(shift, 0)))) {
-      throw Error(
+      throw DependsOnPosition(
           "model: an image's logits depend on its position in the batch ({}); it cannot be "
           "certified with this build",
           description);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fedsmooth/base/classifier.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/random.h"
 
 namespace fedsmooth {
@@ -73,6 +74,11 @@ class SerialSampler : public Sampler {
 /// W]. All samplers on the CPU are loops over this.
 void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream, int64_t first,
                int64_t count, Tensor& noisy, Votes& votes);
+
+/// The Error of check_is_function() that another batch may cure.
+struct DependsOnPosition : Error {
+  using Error::Error;
+};
 
 /// Throws an Error unless f gives the same bits for the same input again, at another position and
 /// among other neighbours. `shape` is [C, H, W]. No certificate is issued without it. Returns a

@@ -30,18 +30,18 @@ class SweepCommandTest : public ProgramTest {
     return "sweep " + path("e.toml") + " --out " + path("all") + " " + more;
   }
 
-  // All that a sweep gives, without the times.
-  std::string results(const std::string& out) const {
-    std::string found;
-    for (const std::string seed : {"1", "2", "3"}) {
-      const std::string run = path(out + "/e-seed" + seed);
-      found += sha256(read_file(run + "/model.safetensors"));
-      for (CertificateRow row : read_certificates(run + "/certificates.tsv")) {
-        row.seconds = 0;
-        found += format_row(row);
-      }
+  // What a run gives, without the times.
+  std::string result(const std::string& run) const {
+    std::string found = sha256(read_file(path(run + "/model.safetensors")));
+    for (CertificateRow row : read_certificates(path(run + "/certificates.tsv"))) {
+      row.seconds = 0;
+      found += format_row(row);
     }
     return found;
+  }
+
+  std::string results(const std::string& out) const {
+    return result(out + "/e-seed1") + result(out + "/e-seed2") + result(out + "/e-seed3");
   }
 
   std::string tiny_data_;
@@ -77,6 +77,78 @@ TEST_F(SweepCommandTest, TrainsOnceWhatIsOnlyCertifiedDifferently) {
             sha256(read_file(path("all/e-seed1/model.safetensors"))));
   EXPECT_EQ(read_certificates(first + "/certificates.tsv")[0].sigma, 0.25);
   EXPECT_EQ(read_certificates(second + "/certificates.tsv")[0].sigma, 0.5);
+}
+
+TEST_F(SweepCommandTest, TakesNoTrainingFromAnotherExperimentsFolder) {
+  ASSERT_EQ(run(sweep("--quiet --seed=1")).status, 0);
+  fs::rename(path("all/e-seed1"), path("all/e-sigma0.25"));
+  std::string text = read_file(path("e.toml"));
+  text.replace(text.find("[sweep]"), std::string::npos, "[sweep]\n'certify.sigma' = [0.25, 0.5]\n");
+  write_file(path("e.toml"), text);
+  const Outcome done = run(sweep("--quiet --seed=2"));
+  EXPECT_EQ(done.status, 2);
+  EXPECT_NE(done.err.find("e-sigma0.25: is another experiment: \"seed = 1\" there"),
+            std::string::npos)
+      << done.err;
+  EXPECT_NE(done.err.find("sweep: 1 of 2 experiments failed"), std::string::npos) << done.err;
+  EXPECT_EQ(read_certificates(path("all/e-sigma0.5/certificates.tsv")).size(), 10U);
+}
+
+// Three groups, which differ in their local steps, and a training that two experiments share.
+TEST_F(SweepCommandTest, DoesSeveralGroupsAtTheSameTime) {
+  std::string text = read_file(path("e.toml"));
+  text.replace(text.find("[sweep]"), std::string::npos,
+               "[[sweep]]\n'train.local.steps' = [1, 2, 3]\nseed = [1, 2]\n"
+               "[[sweep]]\nseed = [1]\n'certify.sigma' = [0.5]\n");
+  write_file(path("e.toml"), text);
+  const Outcome together = run(sweep("--at-once 3"));
+  ASSERT_EQ(together.status, 0) << together.err;
+  ASSERT_EQ(run("sweep " + path("e.toml") + " --quiet --out " + path("alone")).status, 0);
+  int64_t runs = 0;
+  for (const auto& entry : fs::directory_iterator(path("alone"))) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename();
+    EXPECT_NE(together.err.find(name + " ("), std::string::npos) << together.err;
+    EXPECT_EQ(result("all/" + name), result("alone/" + name)) << name;
+    ++runs;
+  }
+  EXPECT_EQ(runs, 7);
+  EXPECT_EQ(read_file(path("all/e-seed1-sigma0.5/rounds.tsv")),
+            read_file(path("all/e-steps2-seed1/rounds.tsv")));
+}
+
+TEST_F(SweepCommandTest, SeveralGroupsAtTheSameTimeGoOnAfterKill9) {
+  ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
+  std::string text = read_file(path("e.toml"));
+  write_file(path("e.toml"), text + "'train.local.steps' = [2, 3]\n");
+  for (const auto& [table, rows] : {std::pair("all/e-seed1-steps3/rounds.tsv", int64_t{3}),
+                                    std::pair("all/e-seed2-steps2/certificates.tsv", int64_t{2})}) {
+    const pid_t child = start(sweep("--at-once 2"));
+    wait_for_rows(path(table), rows);
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(finish(child).status, -SIGKILL);
+  }
+  ASSERT_EQ(run(sweep("--at-once 2")).status, 0);
+  for (const std::string seed : {"1", "2", "3"}) {
+    EXPECT_EQ(result("all/e-seed" + seed + "-steps2"), result("whole/e-seed" + seed));
+  }
+}
+
+TEST_F(SweepCommandTest, RefusesFiguresThatCannotBeReadBeforeItTrains) {
+  write_file(path("f/e.toml"), read_file(path("e.toml")));
+  write_file(path("f/figures.toml"), "[[figure]]\nname = 3\n");
+  const Outcome refused = run("sweep " + path("f") + " --out " + path("all"));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("figures.toml:1: "), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(path("all")));
+}
+
+TEST_F(SweepCommandTest, ReportsOnTheOthersIfAFolderCannotBeRead) {
+  write_file(path("all/other/certificates.tsv"), "not\tours\n1\t2\n");
+  const Outcome done = run(sweep());
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_NE(done.err.find("other/certificates.tsv"), std::string::npos) << done.err;
+  EXPECT_NE(read_file(path("all/report.html")).find("e-seed3"), std::string::npos);
 }
 
 TEST_F(SweepCommandTest, SkipsWhatIsDone) {
@@ -198,7 +270,7 @@ TEST_F(SweepCommandTest, OurExperimentsRun) {
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";
   const std::vector<std::pair<std::string, int64_t>> folders = {
-      {"quickstart", 2}, {"paper", 88}, {"readings", 10}, {"recipe", 9}};
+      {"quickstart", 2}, {"paper", 88}, {"readings", 11}, {"recipe", 9}};
   for (const auto& [folder, count] : folders) {
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
                              " --out " + path(folder) + tiny);
