@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace fedsmooth::cli {
 namespace {
@@ -14,6 +15,7 @@ using std::chrono::steady_clock;
 constexpr auto kBarInterval = std::chrono::milliseconds(100);
 constexpr auto kLineInterval = std::chrono::seconds(20);
 constexpr int kBarWidth = 24;
+constexpr const char* kClearLine = "\r\033[K";
 
 double seconds(steady_clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -27,7 +29,7 @@ std::string duration(double s) {
 }  // namespace
 
 void say(const std::string& line) {
-  fmt::print(stderr, "{}{}\n", isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", line);
+  fmt::print(stderr, "{}{}\n", isatty(STDERR_FILENO) != 0 ? kClearLine : "", line);
 }
 
 Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
@@ -41,7 +43,7 @@ Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
       shown_(start_) {}
 
 Progress::~Progress() {
-  if (!quiet_ && terminal_) fmt::print(stderr, "\r\033[K");
+  if (!quiet_ && terminal_) std::fputs(kClearLine, stderr);
 }
 
 void Progress::step(const std::string& note) {
@@ -62,7 +64,7 @@ void Progress::show(const std::string& note) {
       fmt::format("{}/{}  {:.3g}/s  {} left  {}", done_, total_, rate, left, note);
   if (terminal_) {
     const auto filled = static_cast<int>(kBarWidth * done_ / std::max<int64_t>(1, total_));
-    fmt::print(stderr, "\r\033[K{} [{}{}] {}", what_, std::string(filled, '#'),
+    fmt::print(stderr, "{}{} [{}{}] {}", kClearLine, what_, std::string(filled, '#'),
                std::string(kBarWidth - filled, '.'), line);
   } else {
     fmt::print(stderr, "{} {}\n", what_, line);
