@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <optional>
 
 #include "cli/certification.h"
 #include "cli/progress.h"
 #include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/group.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/gpu.h"
@@ -19,8 +21,6 @@ namespace fedsmooth::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Places = std::vector<size_t>;
 
 bool same_training(Experiment a, Experiment b) {
   a.certify = b.certify = {};
@@ -70,15 +70,21 @@ class SweepRuns {
     certify_images({folder(i).string(), "", "", /*resume=*/true}, {}, common_);
   }
 
-  // Whether the same training was done for another experiment.
-  bool take_over(size_t i) const {
-    const Experiment& experiment = all_[i].experiment;
+  // Another experiment for which the same training was done.
+  std::optional<size_t> find_trained(size_t i) const {
     for (size_t j = 0; j < all_.size(); ++j) {
-      if (j == i || !same_training(all_[j].experiment, experiment) || !holds_training(j)) continue;
-      copy_training(folder(j), start_run(folder(i), experiment, /*resume=*/true));
-      return true;
+      if (j != i && same_training(all_[j].experiment, all_[i].experiment) && holds_training(j)) {
+        return j;
+      }
     }
-    return false;
+    return std::nullopt;
+  }
+
+  bool take_over(size_t i) const {
+    const std::optional<size_t> trained = find_trained(i);
+    if (!trained) return false;
+    copy_training(folder(*trained), start_run(folder(i), all_[i].experiment, /*resume=*/true));
+    return true;
   }
 
   // A folder may also be that of another experiment, which is its own failure alone.
@@ -99,7 +105,7 @@ class SweepRuns {
       const bool again = std::any_of(places.begin(), places.end(), [&](size_t k) {
         return same_training(all_[k].experiment, experiment);
       });
-      if (!joins || again) continue;
+      if (!joins || again || find_trained(j)) continue;
       runs.push_back({experiment, folder(j), /*resume=*/true});
       places.push_back(j);
     }
@@ -116,17 +122,9 @@ class SweepRuns {
 // Experiments that may go side by side, or be one training, are in one list. Those with the most
 // steps one after another come first: they take longest, however large the GPU.
 std::vector<Places> group_experiments(const std::vector<NamedExperiment>& all) {
-  std::vector<Places> groups;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Places& group) {
-      return go_side_by_side(all[group.front()].experiment, all[i].experiment);
-    });
-    if (found == groups.end()) {
-      groups.push_back({i});
-    } else {
-      found->push_back(i);
-    }
-  }
+  std::vector<Places> groups = group_places(all.size(), [&](size_t a, size_t b) {
+    return go_side_by_side(all[a].experiment, all[b].experiment);
+  });
   const auto steps = [&](const Places& group) {
     const TrainOptions& train = all[group.front()].experiment.train;
     return train.rounds * train.local.steps;

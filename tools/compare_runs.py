@@ -7,6 +7,7 @@ certified for both, so the interval is that of the mean of paired differences. A
 runs; several, with spaces between them, are runs with different seeds, of which the mean is taken.
 """
 import csv
+import functools
 import math
 import pathlib
 import statistics
@@ -15,11 +16,16 @@ import sys
 RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 
 
-def certified(table, radius):
-    """Of each image, whether it is right and certified at the radius."""
+@functools.cache
+def read_radii(table):
+    """Of each image, the radius at which it is right and certified; -1 if at none."""
     with open(table, newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return {int(r["idx"]): r["correct"] == "1" and float(r["radius_exact"]) >= radius for r in rows}
+        return {int(row["idx"]): float(row["radius_exact"]) if row["correct"] == "1" else -1.0
+                for row in csv.DictReader(file, delimiter="\t")}
+
+
+def certified(table, radius):
+    return {image: found >= radius for image, found in read_radii(table).items()}
 
 
 def find_tables(results, names):
@@ -44,7 +50,7 @@ def contrast(a, b, radius):
 
 
 def largest_radius(tables):
-    return max((r for r in RADII if any(any(certified(t, r).values()) for t in tables)), default=0)
+    return max(radius for table in tables for radius in read_radii(table).values())
 
 
 def main():
@@ -59,7 +65,7 @@ def main():
             largest = largest_radius(left + right)
             cells = []
             for radius in RADII:
-                if radius > largest:
+                if radius > max(largest, 0):
                     cells.append("")
                     continue
                 difference, half = contrast(left, right, radius)

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/group.h"
 #include "fedsmooth/engine/wave.h"
 
 namespace fedsmooth {
@@ -13,22 +13,6 @@ namespace {
 
 bool share_waves(const LocalTask& a, const LocalTask& b) {
   return &a.network == &b.network && a.data.images.is_same(b.data.images) && same_step(a, b);
-}
-
-// The rounds that share waves, as lists of their places.
-std::vector<std::vector<size_t>> group_rounds(const std::vector<Round>& rounds) {
-  std::vector<std::vector<size_t>> groups;
-  for (size_t i = 0; i < rounds.size(); ++i) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-      return share_waves(rounds[group.front()].task, rounds[i].task);
-    });
-    if (found == groups.end()) {
-      groups.push_back({i});
-    } else {
-      found->push_back(i);
-    }
-  }
-  return groups;
 }
 
 // On the CPU: a comparison that is asked for to understand a run, not to make one.
@@ -88,7 +72,7 @@ struct BatchedExecutor::State {
   }
 
   // Clients follow each other through the waves, whichever rounds they are of.
-  void run(const std::vector<Round>& rounds, const std::vector<size_t>& together,
+  void run(const std::vector<Round>& rounds, const Places& together,
            std::vector<RoundResult>& results) {
     size_t clients = 0;
     for (const size_t i : together) clients += rounds[i].cohort.clients.size();
@@ -120,7 +104,8 @@ BatchedExecutor::~BatchedExecutor() = default;
 std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());
   for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
-  for (const std::vector<size_t>& together : group_rounds(rounds)) {
+  const auto same = [&](size_t a, size_t b) { return share_waves(rounds[a].task, rounds[b].task); };
+  for (const Places& together : group_places(rounds.size(), same)) {
     state_->run(rounds, together, results);
   }
   return results;

@@ -150,5 +150,22 @@ TEST_F(CentralizedSweepCommandTest, OnlyWhatSharesItsStepGoesSideBySide) {
   EXPECT_EQ(federated.err.find("side by side"), std::string::npos) << federated.err;
 }
 
+// Side by side with one that is new, too.
+TEST_F(CentralizedSweepCommandTest, TrainsOnceWhatAnEarlierSweepTrained) {
+  const std::string one = read_file(path("one.toml"));
+  write_file(path("e.toml"), one + "[sweep]\n'train.rounds' = [3]\n");
+  ASSERT_EQ(run(sweep("--quiet")).status, 0);
+  write_file(path("e.toml"), one +
+                                 "[[sweep]]\n'train.rounds' = [2, 3]\n"
+                                 "[[sweep]]\n'train.rounds' = [3]\n'certify.sigma' = [0.5]\n");
+  const Outcome done = run(sweep());
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(done.err.find("side by side"), std::string::npos) << done.err;
+  // The times are the same, which no second training would repeat.
+  EXPECT_EQ(read_file(path("all/e-rounds3-sigma0.5/rounds.tsv")),
+            read_file(path("all/e-rounds3/rounds.tsv")));
+  EXPECT_EQ(read_rounds(path("all/e-rounds2/rounds.tsv")).size(), 2U);
+}
+
 }  // namespace
 }  // namespace fedsmooth

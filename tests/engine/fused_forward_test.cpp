@@ -14,13 +14,6 @@ namespace {
 
 using Kind = Layer::Kind;
 
-Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
-  Layer made{Kind::kResidual};
-  made.body = std::move(body);
-  made.shortcut = std::move(shortcut);
-  return made;
-}
-
 Model folded_resnet() {
   const Network network = named_network("resnet20");
   Model model{network, initial_weights(network, Key{1})};

@@ -24,6 +24,13 @@ inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 
   return made;
 }
 
+inline Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
+  Layer made{Layer::Kind::kResidual};
+  made.body = std::move(body);
+  made.shortcut = std::move(shortcut);
+  return made;
+}
+
 inline Layer two_channel_normalization() {
   Layer normalize{Layer::Kind::kNormalize};
   normalize.mean = {0.5, 0.1};

@@ -12,13 +12,6 @@ namespace {
 
 using Kind = Layer::Kind;
 
-Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
-  Layer made{Kind::kResidual};
-  made.body = std::move(body);
-  made.shortcut = std::move(shortcut);
-  return made;
-}
-
 /// Scales, shifts and statistics that leave no channel as it is.
 Model model_of(const Network& network) {
   Model model{network, initial_weights(network, Key{1})};
