@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kStep = 0.25;
 constexpr size_t kMaxRadii = 8;
-constexpr size_t kNameWidth = 48;
 constexpr std::string_view kNotCertified = "not certified yet";
 
 // From 0 to the largest at which any run is certified.
@@ -71,13 +70,12 @@ std::string render_comparison(const std::vector<ReportRun>& runs) {
   const std::vector<double> radii = choose_radii(runs);
   const std::string corner = "certified % at radius";
   size_t width = corner.size();
-  for (const ReportRun& run : runs) width = std::max(width, shorten(run.name, kNameWidth).size());
+  for (const ReportRun& run : runs) width = std::max(width, one_line(run.name).size());
   std::string text = fmt::format("{:<{}}", corner, width);
   for (const double radius : radii) text += fmt::format("{:>6.2f}", radius);
   text += fmt::format("{:>7}{:>9}{:>9}\n", "ACR", "abstain", "classes");
   for (const ReportRun& run : runs) {
-    text += fmt::format("{:<{}}{}\n", shorten(run.name, kNameWidth), width,
-                        comparison_line(run, radii));
+    text += fmt::format("{:<{}}{}\n", one_line(run.name), width, comparison_line(run, radii));
   }
   return text +
          "ACR: average certified radius. classes: answered at least once, of those that occur.\n";
