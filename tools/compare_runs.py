@@ -4,7 +4,8 @@
 CONTRASTS is a TSV of three columns: what is compared, A and B. Prints a Markdown table of A - B in
 points at radii 0, 0.25, ..., with 95% intervals over the choice of test images. The same images were
 certified for both, so the interval is that of the mean of paired differences. A and B are names of
-runs; several, with spaces between them, are runs with different seeds, of which the mean is taken.
+runs; several, with spaces between them, are runs with different seeds, of which the mean is taken, and
+the interval is over the seeds too.
 """
 import csv
 import functools
@@ -39,14 +40,22 @@ def certified_runs(tables, radius):
     return runs
 
 
+def over_seeds(runs):
+    """Variance of the mean accuracy of runs with different seeds; one run tells nothing about it."""
+    if len(runs) == 1:
+        return 0.0
+    return statistics.variance(statistics.fmean(run.values()) for run in runs) / len(runs)
+
+
 def contrast(a, b, radius):
     """Mean paired difference and half of its 95% interval, in points."""
     runs = certified_runs(a + b, radius)
     left, right = runs[: len(a)], runs[len(a):]
     differences = [statistics.fmean(run[i] for run in left) - statistics.fmean(run[i] for run in right)
                    for i in runs[0]]
-    spread = statistics.stdev(differences) / math.sqrt(len(differences))
-    return 100 * statistics.fmean(differences), 196 * spread
+    over_images = statistics.variance(differences) / len(differences)
+    return (100 * statistics.fmean(differences),
+            196 * math.sqrt(over_images + over_seeds(left) + over_seeds(right)))
 
 
 def largest_radius(tables):
