@@ -14,7 +14,6 @@
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
-#include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/report/table_file.h"
 
 namespace fedsmooth::cli {
@@ -33,7 +32,8 @@ const Overrides kDefaults = {{"attack.estimator", "stochastic"},
                              {"attack.steps", "10"},
                              {"attack.step_size", "auto"},
                              {"attack.normalize", "true"},
-                             {"smoothing.m", "32"}};
+                             {"smoothing.m", "32"},
+                             {"certify.noise", "float"}};  // what it moves is no more made of bytes
 
 // Rising, with 0 for the image itself.
 std::vector<double> parse_epsilons(const std::string& text) {
@@ -93,20 +93,23 @@ void attack_images(const AttackPlan& plan, size_t first, int threads, bool quiet
   std::mutex mutex;
   std::map<size_t, std::vector<AttackRow>> waiting;
   size_t written = first;
-  bool failed = false;  // a row that could not be written ends it for all
+  const auto take = [&](size_t i, std::vector<AttackRow> rows) {
+    const std::lock_guard lock(mutex);
+    waiting[i] = std::move(rows);
+    for (; waiting.contains(written); waiting.erase(written++)) {
+      file.append(format_rows(waiting[written]));
+      progress.step("");
+    }
+  };
   workers.run([&](int) {
-    Attacker attacker(plan);
-    for (size_t i; (i = next.fetch_add(1)) < plan.images.size();) {
-      std::vector<AttackRow> rows = attacker.attack(plan.images[i]);
-      const std::lock_guard lock(mutex);
-      if (failed) return;
-      failed = true;
-      waiting[i] = std::move(rows);
-      for (; waiting.contains(written); waiting.erase(written++)) {
-        file.append(format_rows(waiting[written]));
-        progress.step("");
+    try {
+      Attacker attacker(plan);
+      for (size_t i; (i = next.fetch_add(1)) < plan.images.size();) {
+        take(i, attacker.attack(plan.images[i]));
       }
-      failed = false;
+    } catch (...) {
+      next = plan.images.size();  // ends it for all
+      throw;
     }
   });
 }

@@ -39,8 +39,7 @@ int64_t Attacker::predict(const Tensor& x, int64_t image) {
        subject.sigma,
        plan_.n,
        {make_key(subject.experiment.seed, Purpose::kPrediction), static_cast<uint32_t>(image)}});
-  const auto top = std::max_element(votes.begin(), votes.end());
-  return *top > 0 ? top - votes.begin() : kAbstain;
+  return majority(votes);
 }
 
 std::vector<AttackRow> Attacker::attack(int64_t image) {

@@ -1,5 +1,6 @@
 #include "cli/certification.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,8 @@
 #include "cli/rank_jobs.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/report/certificate_file.h"
@@ -45,6 +48,7 @@ nlohmann::json describe_options(const Experiment& e) {
           {"n", e.certify.n},
           {"alpha", e.certify.alpha},
           {"radius", one_sided ? "one-sided" : "multiclass"},
+          {"noise", e.certify.noise == NoiseKind::kExact ? "exact" : "float"},
           {"only_correct", e.certify.only_correct},
           {"noise_bank", e.certify.noise_bank}};
 }
@@ -192,8 +196,10 @@ nlohmann::json describe_job(const CertifyArguments& a, const Overrides& override
 
 }  // namespace
 
-fs::path certify_images(const CertifyArguments& a, const Overrides& overrides,
-                        const Common& common) {
+fs::path certify_images(const CertifyArguments& a, Overrides overrides, const Common& common) {
+  for (auto& [key, value] : overrides) {
+    if (key == "seed" && value == "random") value = std::to_string(random_seed());
+  }
   thread_count(common);  // refuses before anything is loaded
   Ranks& ranks = *common.ranks;
   announce_job(ranks, describe_job(a, overrides));
@@ -221,7 +227,8 @@ bool is_certified(const fs::path& run, const Experiment& e) {
   const fs::path table = table_path(run, "certificates");
   if (!fs::exists(table)) return false;
   nlohmann::json wanted = describe_options(e);
-  wanted.update({{"sigma", e.certify.sigma > 0 ? e.certify.sigma : e.smoothing.sigma},
+  wanted.update({{"model_sha256", sha256(read_file(run / "model.safetensors"))},
+                 {"sigma", certified_sigma(e)},
                  {"seed", e.seed},
                  {"every", e.certify.every},
                  {"limit", e.certify.limit},

@@ -22,6 +22,7 @@ void add_certify(CLI::App& app, Common& common) {
   c.alias("n0", "certify.n0", "votes that choose the class");
   c.alias("n", "certify.n", "votes that bound its probability");
   c.alias("alpha", "certify.alpha", "failure probability per image");
+  c.alias("noise", "certify.noise", "float, or exact: without rounding errors, on CPU cores");
   c.alias("every", "certify.every", "certify every so many-th image");
   c.alias("limit", "certify.limit", "at most so many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");

@@ -7,9 +7,9 @@
 
 namespace fedsmooth::cli {
 
-Checkpoints::Checkpoints(const Run& run, const Network& network, const std::string& device,
+Checkpoints::Checkpoints(const Run& run, const Network& network, std::function<Origin()> origin,
                          bool among_ranks)
-    : run_(run), network_(network), device_(device) {
+    : run_(run), network_(network), origin_(std::move(origin)) {
   if (among_ranks) watcher_ = std::thread([this] { watch(); });
 }
 
@@ -27,7 +27,7 @@ void Checkpoints::add(const ServerState& state, bool due) {
   last_ = state;
   saved_ = false;
   if (!due) return;
-  write_checkpoint(run_, network_, last_, device_);
+  write_checkpoint(run_, network_, last_, origin_());
   saved_ = true;
 }
 
@@ -38,7 +38,7 @@ void Checkpoints::watch() {
   }
   if (saved_) return;
   try {
-    write_checkpoint(run_, network_, last_, device_);
+    write_checkpoint(run_, network_, last_, origin_());
   } catch (const std::exception&) {  // the end of the round tells, if it comes to that
   }
 }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "fedsmooth/config/run.h"
@@ -15,7 +15,8 @@ namespace fedsmooth::cli {
 class Checkpoints {
  public:
   /// What is referred to outlives it.
-  Checkpoints(const Run& run, const Network& network, const std::string& device, bool among_ranks);
+  Checkpoints(const Run& run, const Network& network, std::function<Origin()> origin,
+              bool among_ranks);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -28,7 +29,7 @@ class Checkpoints {
 
   const Run& run_;
   const Network& network_;
-  const std::string& device_;
+  std::function<Origin()> origin_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/summary.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -30,6 +30,10 @@ std::vector<double> choose_radii(const std::vector<ReportRun>& runs) {
   return radii;
 }
 
+std::string percent_abstained(const Summary& s) {
+  return s.abstained ? percent(s.abstained->value) : "";
+}
+
 std::string comparison_line(const ReportRun& run, const std::vector<double>& radii) {
   if (!run.certified()) return fmt::format("  {}", kNotCertified);
   const Summary s = summarize(run.rows);
@@ -37,8 +41,7 @@ std::string comparison_line(const ReportRun& run, const std::vector<double>& rad
   for (const double radius : radii) {
     line += fmt::format("{:>6}", percent(certified_accuracy(run.rows, radius)));
   }
-  return line + fmt::format("{:>7.3f}{:>9}{:>9}", s.average_certified_radius,
-                            percent(s.abstained.value),
+  return line + fmt::format("{:>7.3f}{:>9}{:>9}", s.average_certified_radius, percent_abstained(s),
                             fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
 }
 
@@ -51,8 +54,7 @@ std::string markdown_cells(const ReportRun& run, const std::vector<double>& radi
     cells +=
         fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));
   }
-  return cells +
-         fmt::format(" {:.3f} | {} |", s.average_certified_radius, percent(s.abstained.value));
+  return cells + fmt::format(" {:.3f} | {} |", s.average_certified_radius, percent_abstained(s));
 }
 
 std::string escape_markdown(const std::string& text) {

@@ -9,7 +9,7 @@
 namespace fedsmooth::cli {
 
 /// Accuracy at up to eight radii, average certified radius, abstentions, and how many classes are
-/// ever answered. Names are cut to 48 characters, which those of the paper's runs do not reach.
+/// ever answered.
 std::string render_comparison(const std::vector<ReportRun>& runs);
 
 /// The same radii as a table in Markdown, with 95% intervals.

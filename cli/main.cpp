@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
@@ -31,6 +32,12 @@ std::string name_of(const Ranks* ranks) {
   return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
 }
 
+// LibTorch has no type of its own for it on the CPU.
+bool is_out_of_memory(const c10::Error& error) {
+  return std::string_view(error.what_without_backtrace()).find("can't allocate memory") !=
+         std::string_view::npos;
+}
+
 // `ranks` is set as soon as they have met.
 int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   try {
@@ -50,7 +57,14 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   } catch (const Interrupted& stop) {
     fmt::print(stderr, "{}{}\n", name_of(ranks.get()), stop.message);
     return 130;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks.get()));
+    return 2;
   } catch (const c10::Error& bug) {
+    if (is_out_of_memory(bug)) {
+      fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks.get()));
+      return 2;
+    }
     fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {

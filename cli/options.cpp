@@ -1,8 +1,12 @@
 #include "cli/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <string_view>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
@@ -12,12 +16,14 @@
 namespace fedsmooth::cli {
 namespace {
 
-volatile std::sig_atomic_t stop_requests = 0;
+std::atomic<int> stop_requests = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // as a signal handler needs it
 int exit_status = 0;  // of the command that ran: CLI11 calls it from inside parse()
 
 void request_stop(int) {
-  stop_requests = stop_requests + 1;
-  if (stop_requests > 1) std::_Exit(130);
+  if (++stop_requests > 1) std::_Exit(130);
+  constexpr std::string_view kWord = "\nstopping; once more to stop without saving\n";
+  if (isatty(STDERR_FILENO) != 0 && write(STDERR_FILENO, kWord.data(), kWord.size()) < 0) return;
 }
 
 // Collects each value as it is parsed, so that overrides keep the order of the command line.
@@ -44,6 +50,14 @@ void check_ranks(const Common& common, bool taken, const std::string& command) {
   if (common.ranks->size() > 1 && !taken) {
     throw Error("{}: runs in one process; start it without mpirun", command);
   }
+}
+
+// Before the command or after it.
+void add_common(CLI::App& app, Common& common) {
+  app.add_option("--device", common.device, "auto, cpu or cuda")->default_str("auto");
+  app.add_option("--threads", common.threads, "threads to use; 0: one per core")->default_str("0");
+  app.add_flag("--quiet", common.quiet, "no progress");
+  app.add_flag("--json", common.json, "a machine-readable summary last on stdout");
 }
 
 // CLI11 would only say that a sub-command is required.
@@ -78,11 +92,7 @@ Command::Command(CLI::App& app, Common& common, const std::string& name, const s
     : app_(app.add_subcommand(name, what)), common_(&common), examples_(examples) {
   app_->allow_extras();  // refuse_extras() knows more about them than CLI11
   app_->option_defaults()->take_last();
-  app_->add_option("--device", common.device, "auto, cpu or cuda")->default_str("auto");
-  app_->add_option("--threads", common.threads, "threads to use; 0: one per core")
-      ->default_str("0");
-  app_->add_flag("--quiet", common.quiet, "no progress");
-  app_->add_flag("--json", common.json, "a machine-readable summary last on stdout");
+  add_common(*app_, common);
 }
 
 void Command::argument(const std::string& name, std::string& value, const std::string& what,
@@ -135,7 +145,8 @@ void Command::refuse_extras() const {
   for (const CLI::Option* one : app_->get_options()) {
     for (const std::string& name : one->get_lnames()) known.push_back(name);
   }
-  const std::string near = nearest(option, known);
+  std::string near = nearest(option, known);
+  if (near.empty()) near = key_ending_in(option);
   throw Error("--{}: unknown option{}", option,
               near.empty() ? "" : fmt::format("; did you mean --{}?", near));
 }
@@ -187,6 +198,8 @@ void watch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGUSR1, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);  // a write beyond the limit then fails as on a full disk
 }
 
 int run_command_line(int argc, char** argv, Ranks& ranks) {
@@ -203,6 +216,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   Common common;
   common.ranks = &ranks;
   take_gpu(ranks.local_rank());
+  add_common(app, common);
   add_train(app, common);
   add_certify(app, common);
   add_predict(app, common);

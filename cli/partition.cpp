@@ -8,8 +8,8 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_figure.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -35,9 +35,9 @@ void add_plot(CLI::App& app, Common& common) {
   };
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "plot", "draw certified accuracy against radius, or the training history",
-            "  fedsmooth plot runs/a runs/b --out figure.svg\n"
+            "  fedsmooth plot runs/a 'with noise=runs/b' --out figure.svg\n"
             "  fedsmooth plot runs/a runs/b --what training --out training.pdf");
-  c.arguments("runs", a->runs, "run folders or certificate tables");
+  c.arguments("runs", a->runs, "run folders or certificate tables; NAME=PATH gives a name");
   c.option("out", a->out, "figure to write: .svg, .pdf or .png");
   c.option("what", a->what,
            "certified (default), training (loss, noisy accuracy, time) or attack (in training)");

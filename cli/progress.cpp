@@ -40,7 +40,9 @@ Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) != 0),
       start_(steady_clock::now()),
-      shown_(start_) {}
+      shown_(start_) {
+  if (!quiet_ && terminal_) show("");
+}
 
 Progress::~Progress() {
   if (!quiet_ && terminal_) std::fputs(kClearLine, stderr);

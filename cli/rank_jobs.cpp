@@ -129,6 +129,7 @@ void announce_job(Ranks& ranks, const json& job) {
 json describe_experiment(const Experiment& experiment) {
   json described;
   for (const std::string& key : experiment_keys()) described[key] = show_key(experiment, key);
+  if (experiment.seed_is_random) described["seed"] = "random";  // rank 0's will be taken
   return described;
 }
 

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path default_page(const std::vector<std::string>& runs) {
-  if (runs.size() > 1) throw Error("report: several runs need --out");
+  const bool named = !fs::exists(runs[0]) && runs[0].find('=') != std::string::npos;
+  if (runs.size() > 1 || named) throw Error("report: several runs, or NAME=PATH, need --out");
   return fs::is_directory(runs[0]) ? fs::path(runs[0]) / "report.html"
                                    : fs::path(runs[0]).replace_extension(".html");
 }
@@ -45,11 +46,16 @@ void add_report(CLI::App& app, Common& common) {
             "  fedsmooth report runs/quickstart/smoothadv\n"
             "  fedsmooth report runs/a runs/b --out compare.html\n"
             "  fedsmooth report runs/paper --out paper.md");
-  c.arguments("runs", a->runs, "run folders or certificate tables, or a sweep's folder");
+  c.arguments(
+      "runs", a->runs,
+      "run folders or certificate tables, by NAME=PATH under another name; or a sweep's folder");
   c.option("out", a->out,
            "page to write; report.html in the run if left out; F.md: a table in Markdown instead");
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
+    if (out.extension() != ".html" && out.extension() != ".md") {
+      throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
+    }
     const std::vector<ReportRun> runs = write_report(*a, out);
     if (common.json) {
       fmt::print("{}\n", nlohmann::json{{"report", out.string()}, {"runs", runs.size()}}.dump());

@@ -12,6 +12,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/ranks.h"
+#include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {
@@ -40,7 +41,7 @@ double noisy_accuracy(const Model& model, const std::string& device, const Datas
   const std::vector<Votes> votes = sampler->count_all(requests);
   int64_t right = 0;
   for (int64_t i = 0; i < count; ++i) {
-    right += std::max_element(votes[i].begin(), votes[i].end()) - votes[i].begin() == labels[i];
+    right += majority(votes[i]) == labels[i];
   }
   return static_cast<double>(right) / static_cast<double>(count);
 }
@@ -54,11 +55,6 @@ Network network_for(const Experiment& e, const Dataset& train) {
 Run open_folder(const TrainArguments& a, const TrainOptions& options, const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   return start_run(a.folder, a.experiment, a.resume);
-}
-
-ServerState starting_state(const Run& run, const Network& network, const std::string& device) {
-  if (std::optional<ServerState> saved = read_checkpoint(run, network, device)) return *saved;
-  return {0, initial_weights(network, make_key(run.experiment.seed, Purpose::kWeights)), {}};
 }
 
 // Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
@@ -120,11 +116,30 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       number_(number),
       partition_(make_partition(a.experiment, setting.train)),
       options_(train_options(a.experiment)),
+      lock_(fs::is_directory(a.folder) ? std::make_unique<FolderLock>(a.folder) : nullptr),
       run_(open_folder(a, options_, partition_)),
-      checkpoints_(run_, setting.network, setting.chosen.device, setting.ranks > 1) {
+      checkpoints_(
+          run_, setting.network, [this] { return origin(); }, setting.ranks > 1) {
+  if (!lock_) lock_ = std::make_unique<FolderLock>(a.folder);
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
-  state_ = starting_state(run_, setting.network, setting.chosen.device);
+  if (has_checkpoint(run_)) {
+    state_ = read_checkpoint(run_, setting.network, origin());
+  } else {
+    state_.global =
+        initial_weights(setting.network, make_key(a.experiment.seed, Purpose::kWeights));
+  }
   rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
+}
+
+Origin RunTraining::origin() const {
+  Origin origin = {{"device", setting_.chosen.device},
+                   {"data_sha256", setting_.train_digest.get()}};
+  if (setting_.chosen.device == "cpu") origin["arithmetic"] = cpu_arithmetic();
+  const PartitionOptions& partition = experiment_.partition;
+  if (partition.kind == PartitionKind::kFile) {
+    origin["partition_sha256"] = sha256(read_file(partition.file));
+  }
+  return origin;
 }
 
 Model RunTraining::model() const {

@@ -9,6 +9,7 @@
 #include "cli/checkpoints.h"
 #include "cli/options.h"
 #include "cli/training.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/executors.h"
@@ -58,12 +59,14 @@ class RunTraining {
  private:
   bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
   Model model() const;
+  Origin origin() const;
 
   const TrainSetting& setting_;
   const Experiment& experiment_;
   int64_t number_;
   Partition partition_;
   TrainOptions options_;
+  std::unique_ptr<FolderLock> lock_;
   Run run_;
   ServerState state_;
   Checkpoints checkpoints_;

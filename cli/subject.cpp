@@ -7,6 +7,7 @@
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/torch_script.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -32,6 +33,23 @@ double settle_sigma(const Subject& subject, double trained, bool smoothing_given
               subject.model_path.string());
 }
 
+// Exact noise is drawn on CPU cores.
+std::string settle_device(const std::string& device, NoiseKind noise) {
+  if (noise == NoiseKind::kFloat) return device;
+  if (device == "cuda") throw Error("--device=cuda: exact noise is drawn on CPU cores only");
+  return "cpu";
+}
+
+void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
+  const fs::path file = run / "provenance.json";
+  if (!fs::exists(file)) return;
+  const auto provenance = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (provenance.is_object() && provenance.value("model_sha256", model_sha256) != model_sha256) {
+    throw Error("{}: is not the model that this run trained; provenance.json has another SHA-256",
+                (run / "model.safetensors").string());
+  }
+}
+
 }  // namespace
 
 Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
@@ -47,14 +65,16 @@ Experiment subject_experiment(const fs::path& path, const Overrides& overrides) 
 }
 
 Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
-                     const Shape& input, const std::string& device) {
+                     const Shape& input, const std::string& wanted_device) {
   Subject subject;
   subject.model_path = find_model(path);
   subject.experiment = subject_experiment(path, overrides);
   Experiment& e = subject.experiment;
+  const std::string device = settle_device(wanted_device, e.certify.noise);
   set_default_normalization(e.model, e.data.name, input[0]);
   const std::string bytes = read_file(subject.model_path);
   subject.sha256 = sha256(bytes);
+  if (fs::is_directory(path)) check_is_of_run(path, subject.sha256);
   if (data != nullptr) subject.class_names = data->class_names;
 
   double trained = 0.0;
@@ -80,10 +100,13 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
   }
-  // Certificates say so: it is about what may be said of several of them together.
-  if (e.certify.noise_bank) subject.f.description += "/noise-bank";
   const bool smoothing_given = given(overrides, "smoothing.sigma");
   subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
+  if (e.certify.noise == NoiseKind::kExact) {
+    subject.f = with_exact_noise(std::move(subject.f), subject.sigma);
+  }
+  // Certificates say so: it is about what may be said of several of them together.
+  if (e.certify.noise_bank) subject.f.description += "/noise-bank";
   subject.fingerprint = check_is_function(subject.f, input);
   return subject;
 }

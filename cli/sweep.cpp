@@ -12,6 +12,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
+#include "fedsmooth/config/run.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/distributed/deal.h"
 
@@ -93,7 +94,10 @@ std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const 
 SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
                        const fs::path& out, int64_t at_once, const Common& common) {
   std::vector<NamedExperiment> own;
-  for (const size_t i : places) own.push_back(all[i]);
+  for (const size_t i : places) {
+    own.push_back(all[i]);
+    keep_drawn_seed(own.back().experiment, out / all[i].name);
+  }
   SweepOutcome outcome =
       run_experiments(own, out, at_once > 0 ? at_once : groups_at_once(common), common);
   for (size_t& i : outcome.done) i = places[i];
@@ -177,7 +181,10 @@ int run_sweep(const Arguments& a, const Overrides& overrides, const Common& comm
     figures = read_figures(a.path);
     all = list_experiments(a.path, overrides);
     nlohmann::json described;
-    for (const auto& [name, experiment] : all) described[name] = describe_experiment(experiment);
+    for (const auto& [name, experiment] : all) {
+      check_certification(experiment);
+      described[name] = describe_experiment(experiment);
+    }
     return described;
   });
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);

@@ -46,6 +46,8 @@ bool about_the_same(const fs::path& table, const fs::path& other) {
 }
 
 void load_history(const fs::path& folder, ReportRun& run) {
+  if (fs::exists(folder / "experiment.toml"))
+    run.experiment = read_file(folder / "experiment.toml");
   if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
   if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
   const fs::path attacks = folder / "attack.tsv";
@@ -101,11 +103,14 @@ json summary_json(const fs::path& table, const Summary& summary) {
                      {"high", at.accuracy.high},
                      {"high_probability", at.high_probability}});
   }
+  const auto value = [](const std::optional<Share>& share) {
+    return share ? json(share->value) : json();
+  };
   return {{"certificates", table.string()},
           {"images", summary.images},
           {"certified_accuracy", radii},
-          {"abstained", summary.abstained.value},
-          {"wrong_but_certified", summary.wrong_but_certified.value},
+          {"abstained", value(summary.abstained)},
+          {"wrong_but_certified", value(summary.wrong_but_certified)},
           {"average_certified_radius", summary.average_certified_radius},
           {"distinct_predictions", summary.distinct_predictions},
           {"median_seconds", summary.median_seconds}};
@@ -138,9 +143,17 @@ ReportRun load_run(const fs::path& path) {
   return run;
 }
 
-std::vector<ReportRun> load_runs(const std::vector<std::string>& paths) {
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments) {
   std::vector<ReportRun> runs;
-  for (const std::string& path : paths) runs.push_back(load_run(path));
+  for (const std::string& argument : arguments) {
+    const size_t equals = fs::exists(argument) ? std::string::npos : argument.rfind('=');
+    if (equals == std::string::npos) {
+      runs.push_back(load_run(argument));
+    } else {
+      runs.push_back(load_run(argument.substr(equals + 1)));
+      runs.back().name = argument.substr(0, equals);
+    }
+  }
   return runs;
 }
 

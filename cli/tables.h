@@ -16,7 +16,8 @@ std::filesystem::path find_table(const std::filesystem::path& path);
 /// What a run folder or a table holds, named after it. A folder may lack certificates if it has
 /// rounds; a certificates.tsv stands for its folder.
 ReportRun load_run(const std::filesystem::path& path);
-std::vector<ReportRun> load_runs(const std::vector<std::string>& paths);
+/// Of each PATH, or NAME=PATH for another name.
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments);
 
 /// Whether a folder is none of a run but of runs, such as a sweep leaves.
 bool holds_runs(const std::filesystem::path& folder);

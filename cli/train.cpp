@@ -6,6 +6,7 @@
 #include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/config/run.h"
 #include "fedsmooth/report/rounds.h"
 
 namespace fedsmooth::cli {
@@ -26,9 +27,10 @@ nlohmann::json summary_json(const fs::path& folder) {
           {"model_sha256", sha256(read_file(folder / "model.safetensors"))}};
 }
 
-int train_and_tell(const Arguments& a, const Experiment& experiment, const Common& common) {
+int train_and_tell(const Arguments& a, Experiment& experiment, const Common& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
+  keep_drawn_seed(experiment, out);
   const bool trained = train_run({experiment, out, a.resume}, common);
   if (common.json) {
     fmt::print("{}\n", summary_json(out).dump());
@@ -43,6 +45,7 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
   const auto read = [&] {
     experiment = read_experiment(a.experiment);
     apply_overrides(experiment, overrides);
+    check_certification(experiment);
     return describe_experiment(experiment);
   };
   return run_on_ranks(common, read, [&] { return train_and_tell(a, experiment, common); });

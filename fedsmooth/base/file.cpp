@@ -1,6 +1,7 @@
 #include "fedsmooth/base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +52,8 @@ void write_all(int descriptor, std::string_view bytes, const std::filesystem::pa
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::error_code status;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  const std::filesystem::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
+  // Always the same name, so that what a kill leaves is overwritten.
+  const std::filesystem::path temporary = path.string() + ".tmp";
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
@@ -70,6 +72,19 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
     std::filesystem::remove(temporary, ignored);
     throw Error("{}: cannot be written: {}", path.string(), status.message());
   }
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  // File systems without locks go without.
+  if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    throw Error("{}: another process is at work there", folder.string());
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 namespace {

@@ -16,6 +16,19 @@ std::string read_file(const std::filesystem::path& path);
 /// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// Keeps other processes that ask for it out of a folder, until it or the process ends.
+class FolderLock {
+ public:
+  /// An Error if another process has it.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 /// Incremental SHA-256 (FIPS 180-4).
 class Sha256 {
  public:

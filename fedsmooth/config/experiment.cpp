@@ -31,7 +31,7 @@ std::vector<std::string> model_names() {
 std::vector<Field> fields(Experiment& e) {
   LocalOptions& local = e.train.local;
   return {
-      seed("seed", e.seed),
+      seed("seed", e.seed, e.seed_is_random),
       name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
       text("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
@@ -93,6 +93,8 @@ std::vector<Field> fields(Experiment& e) {
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
+      choice<NoiseKind>("certify.noise", e.certify.noise,
+                        {{"float", NoiseKind::kFloat}, {"exact", NoiseKind::kExact}}),
       boolean("certify.only_correct", e.certify.only_correct),
       boolean("certify.noise_bank", e.certify.noise_bank),
       count("certify.every", e.certify.every, 1),
@@ -122,7 +124,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 std::string suggestion(const std::string& key, const std::vector<std::string>& candidates) {
-  const std::string near = nearest(key, candidates);
+  std::string near = nearest(key, candidates);
+  if (near.empty()) near = key_ending_in(key);
   return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
 }
 
@@ -179,6 +182,21 @@ void set_from_toml(Experiment& experiment, const std::string& key, const toml::n
   } catch (const Error& error) {
     throw Error("{}: {}", key, error.what());
   }
+}
+
+std::string key_ending_in(const std::string& word) {
+  for (const std::string& key : experiment_keys()) {
+    if (key.ends_with("." + word)) return key;
+  }
+  return {};
+}
+
+double certified_sigma(const Experiment& e) {
+  return e.certify.sigma > 0 ? e.certify.sigma : e.smoothing.sigma;
+}
+
+void check_certification(const Experiment& e) {
+  check_certify_options(e.certify, certified_sigma(e));
 }
 
 Experiment experiment_from_toml(const toml::table& table, const std::string& name,

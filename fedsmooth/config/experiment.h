@@ -17,12 +17,14 @@ namespace fedsmooth {
 
 struct CertificationOptions : CertifyOptions {
   double sigma = 0.0;  // 0 ("auto"): smoothing.sigma
+  NoiseKind noise = NoiseKind::kFloat;
   int64_t every = 20;  // certify every so many-th test image
   int64_t limit = 0;   // at most so many images; 0: all
 };
 
 struct Experiment {
   uint64_t seed = 0;
+  bool seed_is_random = false;  // it was drawn: a run that goes on has drawn another one
   DataOptions data;
   PartitionOptions partition;
   ModelOptions model;
@@ -31,6 +33,12 @@ struct Experiment {
   TrainOptions train;
   CertificationOptions certify;
 };
+
+/// What a model of this experiment is certified with: certify.sigma, or what it is trained with.
+double certified_sigma(const Experiment& experiment);
+
+/// Refuses an experiment that could be trained but never certified.
+void check_certification(const Experiment& experiment);
 
 /// Reads TOML text; keys that are left out keep their values in `base`. An unknown key, a wrong
 /// type and a value out of range are Errors with `name` and the line.
@@ -51,5 +59,8 @@ std::vector<std::string> experiment_keys();
 
 /// The candidate with the fewest edits to `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// The first key whose last part is `word`: train.rounds for rounds. Empty if there is none.
+std::string key_ending_in(const std::string& word);
 
 }  // namespace fedsmooth

@@ -1,6 +1,5 @@
 #include "fedsmooth/config/fields.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -108,6 +107,7 @@ Field count(std::string key, int64_t& value, int64_t low) {
           [&value, low](const toml::node& node) {
             const int64_t read = to_integer(node);
             require(read >= low, low == 0 ? "must not be negative" : "must be positive");
+            require(read <= INT32_MAX, "must be at most 2147483647");
             value = read;
           },
           [&value] { return fmt::format("{}", value); }};
@@ -164,10 +164,11 @@ Field numbers(std::string key, std::vector<double>& values, bool positive) {
           }};
 }
 
-Field seed(std::string key, uint64_t& value) {
+Field seed(std::string key, uint64_t& value, bool& is_random) {
   return {std::move(key),
-          [&value](const toml::node& node) {
-            if (node.is_string() && to_string(node) == "random") {
+          [&value, &is_random](const toml::node& node) {
+            is_random = node.is_string() && to_string(node) == "random";
+            if (is_random) {
               value = random_seed();
               return;
             }

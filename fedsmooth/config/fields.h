@@ -31,8 +31,8 @@ Field boolean(std::string key, bool& value);
 /// A positive number, or "auto" for 0.
 Field automatic(std::string key, double& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
-/// A whole number >= 0, or "random".
-Field seed(std::string key, uint64_t& value);
+/// A whole number >= 0, or "random", which is drawn.
+Field seed(std::string key, uint64_t& value, bool& is_random);
 /// A list of layers with the keys that they have in a model file.
 Field layers(std::string key, std::vector<Layer>& value);
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names);

@@ -12,6 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kChecksum = "checksum";  // of the file without it
+
 fs::path checkpoint_path(const Run& run) { return run.folder / "checkpoint" / "state.safetensors"; }
 
 std::string first_difference(const std::string& there, const std::string& here) {
@@ -38,6 +40,8 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
 
 }  // namespace
 
+bool has_checkpoint(const Run& run) { return fs::exists(checkpoint_path(run)); }
+
 Run start_run(const fs::path& folder, const Experiment& experiment, bool resume) {
   const fs::path file = folder / "experiment.toml";
   const std::string text = format_experiment(experiment);
@@ -48,6 +52,11 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
     write_file(file, text);
     return {folder, experiment};
   }
+  const Run begun = {folder, experiment};
+  if (!has_checkpoint(begun) && !begun.done()) {  // nothing is lost
+    write_file(file, text);
+    return begun;
+  }
   const std::string old = format_experiment(read_experiment(file));
   if (old != text) {
     throw Error("{}: is another experiment: {}", folder.string(), first_difference(old, text));
@@ -55,7 +64,12 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
   if (!resume) {
     throw Error("{}: exists; go on with it by --resume or choose another --out", folder.string());
   }
-  return {folder, experiment};
+  return begun;
+}
+
+void keep_drawn_seed(Experiment& experiment, const fs::path& folder) {
+  const fs::path file = folder / "experiment.toml";
+  if (experiment.seed_is_random && fs::exists(file)) experiment.seed = read_experiment(file).seed;
 }
 
 Run open_run(const fs::path& folder) {
@@ -78,23 +92,26 @@ void copy_training(const fs::path& from, const Run& to) {
 }
 
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
-                      const std::string& device) {
+                      const Origin& origin) {
   Safetensors content;
-  content.metadata["device"] = device;
+  content.metadata = origin;
   content.metadata["round"] = std::to_string(state.round);
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
     content.tensors["global." + names[i].name] = state.global[i];
     if (!state.velocity.empty()) content.tensors["velocity." + names[i].name] = state.velocity[i];
   }
+  content.metadata[kChecksum] = sha256(format_safetensors(content));
   write_file(checkpoint_path(run), format_safetensors(content));
 }
 
-std::optional<ServerState> read_checkpoint(const Run& run, const Network& network,
-                                           const std::string& device) {
+ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin) {
   const fs::path path = checkpoint_path(run);
-  if (!fs::exists(path)) return std::nullopt;
-  const Safetensors content = parse_safetensors(read_file(path), path.string());
+  Safetensors content = parse_safetensors(read_file(path), path.string());
+  const auto checksum = content.metadata.extract(kChecksum);
+  if (checksum.empty() || checksum.mapped() != sha256(format_safetensors(content))) {
+    throw Error("{}: is damaged; begin anew in another --out", path.string());
+  }
   ServerState state;
   const auto round = content.metadata.find("round");
   const std::string text = round == content.metadata.end() ? "" : round->second;
@@ -103,10 +120,12 @@ std::optional<ServerState> read_checkpoint(const Run& run, const Network& networ
       state.round > run.experiment.train.rounds) {
     throw Error("{}: does not say which round it is of", path.string());
   }
-  const auto made_on = content.metadata.find("device");
-  if (made_on != content.metadata.end() && made_on->second != device) {
-    throw Error("{}: was made on {}, this is {}; go on there, or begin anew in another --out",
-                path.string(), made_on->second, device);
+  for (const auto& [what, here] : origin) {
+    const auto there = content.metadata.find(what);
+    if (there != content.metadata.end() && there->second != here) {
+      throw Error("{}: was made with the {} {}, here it is {}; begin anew in another --out",
+                  path.string(), what, there->second, here);
+    }
   }
   state.global = take_weights(content, "global.", network, path.string());
   if (content.tensors.size() > state.global.size()) {

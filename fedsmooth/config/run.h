@@ -5,7 +5,7 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <map>
 #include <string>
 
 #include "fedsmooth/config/experiment.h"
@@ -20,9 +20,12 @@ struct Run {
 };
 
 /// Makes the folder and writes its experiment, or opens it again if `resume` is set. A folder that
-/// exists is an Error otherwise; one of another experiment always, with the first line that
-/// differs.
+/// has a checkpoint or is done is an Error otherwise; one of another experiment always, with the
+/// first line that differs.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
+
+/// Gives an experiment whose seed was drawn the one that the folder's run drew, if there is one.
+void keep_drawn_seed(Experiment& experiment, const std::filesystem::path& folder);
 
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
@@ -31,12 +34,13 @@ Run open_run(const std::filesystem::path& folder);
 /// options.
 void copy_training(const std::filesystem::path& from, const Run& to);
 
-/// `device` says what computed it, as different devices round differently.
+/// What a run's bits depend on besides its experiment: what computes it, which data. By name.
+using Origin = std::map<std::string, std::string>;
+
+bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
-                      const std::string& device);
-/// Nothing if there is none yet. One that another device made is an Error: the run would be neither
-/// one's.
-std::optional<ServerState> read_checkpoint(const Run& run, const Network& network,
-                                           const std::string& device);
+                      const Origin& origin);
+/// One of another origin is an Error: the run would be neither one's.
+ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin);
 
 }  // namespace fedsmooth

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/data/sources.h"
 
 namespace fedsmooth {
@@ -99,7 +100,9 @@ Dataset read_image_folder(const fs::path& root, Split split) {
     paths.insert(paths.end(), images.begin(), images.end());
     labels.insert(labels.end(), images.size(), label);
   }
-  return {read_images(paths), at::tensor(labels, at::kLong), classes};
+  std::vector<std::string> names;  // valid UTF-8, which file names need not be
+  for (const std::string& name : classes) names.push_back(one_line(name));
+  return {read_images(paths), at::tensor(labels, at::kLong), names};
 }
 
 }  // namespace fedsmooth

@@ -2,8 +2,6 @@
 // once for the samples of a stream and serves every image, as long as all draw from that stream.
 #pragma once
 
-#include <optional>
-
 #include "fedsmooth/engine/device_model.h"
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -18,8 +16,8 @@ class FirstLayer {
   /// How many stages it takes the place of.
   size_t stages() const { return pooled_ ? 2 : 1; }
 
-  /// What it gives of images [count, image] (normalised) or, if they are null, of the noises:
-  /// floats [pixel, rows, channel], with rows a multiple of 64. With its bias for images.
+  /// What it gives of images [count, image] (normalised), with its bias, or of noises: floats
+  /// [pixel, rows, channel], with rows a multiple of 64.
   DeviceArray<float> of_images(const float* images, int count, Launches& launches) const;
   void of_noises(const NoisyRows& noises, float* out, Launches& launches) const;
   int64_t row_size() const { return stage().out.row_size(); }

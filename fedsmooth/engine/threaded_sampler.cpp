@@ -12,6 +12,7 @@ namespace fedsmooth {
 ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
                                  std::function<bool()> cancelled)
     : noisy_(threads),
+      noise_(f.noise),
       classes_(f.classes),
       batch_(f.batch),
       cancelled_(std::move(cancelled)),
@@ -25,6 +26,7 @@ Votes ThreadedSampler::count(const VoteRequest& request) {
   Votes total(classes_, 0);
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
+  std::atomic<bool> valid = true;
   workers_.run([&](int worker) {
     c10::NoGradGuard no_grad;
     Tensor& noisy = noisy_[worker];
@@ -33,13 +35,15 @@ Votes ThreadedSampler::count(const VoteRequest& request) {
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch_)) < n;) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
-      add_votes(classifiers_[worker], x, request.sigma, request.stream, first,
-                std::min(batch_, n - first), noisy, votes);
+      const int64_t count = std::min(batch_, n - first);
+      if (!add_votes(classifiers_[worker], noise_, request, first, count, noisy, votes)) {
+        valid = false;
+      }
     }
     const std::lock_guard lock(mutex);
     for (int64_t c = 0; c < classes_; ++c) total[c] += votes[c];
   });
-  return total;
+  return valid ? total : Votes(classes_, 0);
 }
 
 }  // namespace fedsmooth

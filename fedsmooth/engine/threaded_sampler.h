@@ -15,6 +15,7 @@ class ThreadedSampler : public Sampler {
  private:
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Tensor> noisy_;
+  NoiseSource noise_;
   int64_t classes_;
   int64_t batch_;
   std::function<bool()> cancelled_;

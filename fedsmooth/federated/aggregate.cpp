@@ -67,7 +67,7 @@ Weights FixedPointSum::average(const Weights& like) const {
   const long long* sum = sums_.data();
   const auto share = static_cast<double>(share_);
   for (const Tensor& shape : like) {
-    Tensor w = at::empty_like(shape);
+    Tensor w = at::empty(shape.sizes());
     divide(sum, share, w.data_ptr<float>(), w.numel());
     sum += w.numel();
     out.push_back(w);

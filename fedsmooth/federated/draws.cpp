@@ -28,7 +28,8 @@ int64_t Draws::below(int64_t n) {
 double Draws::uniform() { return (word() + 0.5) * 0x1p-32; }
 
 double Draws::normal() {
-  return std::sqrt(-2 * std::log(uniform())) * std::cos(2 * M_PI * uniform());
+  const double length = std::sqrt(-2 * std::log(uniform()));
+  return length * std::cos(2 * M_PI * uniform());
 }
 
 // Marsaglia and Tsang, ACM TOMS 2000; shapes below one by Gamma(a) = Gamma(a + 1) U^(1/a).

@@ -71,6 +71,10 @@ std::vector<std::vector<int64_t>> read_partition_file(const std::string& path, i
   }
   for (size_t k = 0; k < clients.size(); ++k) {
     if (clients[k].empty()) throw Error("{}: client {} has no images", path, k);
+    std::vector<int64_t> sorted = clients[k];
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) throw Error("{}: client {} has image {} twice", path, k, *twice);
   }
   return clients;
 }
@@ -86,6 +90,7 @@ Partition::Partition(const PartitionOptions& options, const Tensor& labels, int6
 
   const int64_t wanted = options_.samples_per_client, held = labels.size(0);
   if (options_.kind == PartitionKind::kFile) {
+    if (options_.file.empty()) throw Error("partition.file: is missing, and partition.kind=file");
     from_file_ = read_partition_file(options_.file, held);
     options_.clients = static_cast<int64_t>(from_file_.size());
   } else if (options_.kind == PartitionKind::kShards) {

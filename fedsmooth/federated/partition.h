@@ -47,7 +47,7 @@ class Partition {
   PartitionOptions options_;
   uint64_t seed_;
   std::vector<std::vector<int64_t>> by_class_;
-  std::vector<int64_t> all_;                     // sorted by class for kShards
+  std::vector<int64_t> all_;                     // sorted by class
   std::vector<int64_t> shard_order_;             // kShards
   std::vector<std::vector<int64_t>> from_file_;  // kFile
 };

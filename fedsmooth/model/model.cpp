@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,14 +20,10 @@ constexpr const char* kNetworkKey = "fedsmooth.network";
 constexpr const char* kSigmaKey = "fedsmooth.sigma";
 constexpr const char* kClassesKey = "fedsmooth.classes";
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 Tensors without_counters(const Tensors& tensors) {
   Tensors kept;
   for (const auto& [key, tensor] : tensors) {
-    if (!ends_with(key, ".num_batches_tracked")) kept[key] = tensor;
+    if (!key.ends_with(".num_batches_tracked")) kept[key] = tensor;
   }
   return kept;
 }
@@ -152,7 +149,7 @@ std::string format_model(const Model& model) {
   Safetensors content;
   for (size_t i = 0; i < wanted.size(); ++i) content.tensors[wanted[i].name] = model.weights[i];
   TORCH_CHECK(content.tensors.size() == wanted.size(), "format_model: two layers share a name");
-  const json class_names = model.class_names;  // folder names, which need not be UTF-8
+  const json class_names = model.class_names;  // which need not be UTF-8
   const auto replace = json::error_handler_t::replace;
   content.metadata = {{"format", "pt"},
                       {kNetworkKey, to_json(model.network).dump()},

@@ -1,7 +1,6 @@
 // A trained network with all that certification needs to know about it, and its file.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 

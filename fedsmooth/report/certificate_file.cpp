@@ -1,5 +1,6 @@
 #include "fedsmooth/report/certificate_file.h"
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 
 namespace fedsmooth {
@@ -16,7 +17,12 @@ std::string format_table(const std::vector<CertificateRow>& rows) {
 void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,
                         const nlohmann::json& sidecar) {
   write_file(sidecar_path(table), sidecar.dump(2) + "\n");
-  write_file(table, format_table(rows));
+  try {
+    write_file(table, format_table(rows));
+  } catch (const Error&) {
+    std::filesystem::remove(sidecar_path(table));
+    throw;
+  }
 }
 
 CertificateFile::CertificateFile(const std::filesystem::path& table, const nlohmann::json& sidecar,

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/canvas.h"
 #include "fedsmooth/report/gnuplot.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

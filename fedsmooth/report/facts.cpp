@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_accuracy.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {
@@ -27,10 +27,12 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts) {
   using Row = const CertificateRow&;
   const Summary summary = summarize(rows);
-  facts = {
-      {"images", fmt::format("{}", summary.images)},
-      {"abstained", format_share(summary.abstained)},
-      {"wrong but certified", format_share(summary.wrong_but_certified)},
+  facts.emplace_back("images", fmt::format("{}", summary.images));
+  if (summary.abstained) {
+    facts.emplace_back("abstained", format_share(*summary.abstained));
+    facts.emplace_back("wrong but certified", format_share(*summary.wrong_but_certified));
+  }
+  const Facts more = {
       {"average certified radius", fmt::format("{:.3f}", summary.average_certified_radius)},
       {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
                                         summary.distinct_labels)},
@@ -43,6 +45,7 @@ void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts
                                             : "fresh for each image"},
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
+  facts.insert(facts.end(), more.begin(), more.end());
 }
 
 // Images without votes, if some were left out.
@@ -71,17 +74,16 @@ void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {
                                                  percent(hardest.accuracy), hardest.radius));
 }
 
-double median_seconds(const std::vector<RoundRow>& rounds) {
-  std::vector<double> seconds;
-  for (const RoundRow& row : rounds) seconds.push_back(row.seconds);
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+double mean_seconds(const std::vector<RoundRow>& rounds) {
+  double sum = 0;
+  for (const RoundRow& row : rounds) sum += row.seconds;
+  return sum / static_cast<double>(rounds.size());
 }
 
 void add_training_facts(const std::vector<RoundRow>& rounds, Facts& facts) {
   if (rounds.empty()) return;
   facts.emplace_back("rounds",
-                     fmt::format("{}, {:.3g} s each", rounds.back().round, median_seconds(rounds)));
+                     fmt::format("{}, {:.3g} s each", rounds.back().round, mean_seconds(rounds)));
   facts.emplace_back("loss", fmt::format("{:.4g} in the last round", rounds.back().loss));
   const auto evaluated = std::find_if(rounds.rbegin(), rounds.rend(),
                                       [](const RoundRow& row) { return row.noisy_accuracy; });

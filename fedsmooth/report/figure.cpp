@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/gnuplot.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/report/text.h"
+#include "fedsmooth/base/text.h"
 
 namespace fedsmooth {
 namespace {

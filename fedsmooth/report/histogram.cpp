@@ -76,6 +76,7 @@ std::string draw(const Histogram& histogram) {
 std::string p_lower_histogram(const std::vector<CertificateRow>& rows) {
   Histogram histogram("distribution of p_lower", {"correct", "wrong", "abstained"});
   for (const CertificateRow& row : rows) {
+    if (!row.estimated()) continue;
     histogram.add(row.certificate.p_lower, row.abstained() ? 2 : row.correct() ? 0 : 1);
   }
   return draw(histogram);

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/gnuplot.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figure.h"
 #include "fedsmooth/report/history_figure.h"
 #include "fedsmooth/report/run_section.h"
 #include "fedsmooth/report/style.h"
 #include "fedsmooth/report/summary.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

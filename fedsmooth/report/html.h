@@ -1,6 +1,5 @@
-// One self-contained HTML page about one or several runs: curves, tables, training
-// history, provenance; and the short
-// form of it for the terminal.
+// One self-contained HTML page about one or several runs: curves, tables, training history,
+// provenance; and the short form of it for the terminal.
 #pragma once
 
 #include <optional>

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/gnuplot.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

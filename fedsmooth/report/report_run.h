@@ -20,6 +20,7 @@ struct ReportRun {
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
   std::vector<AttackRow> attacks;
+  std::string experiment;  // TOML; empty if it is not known
 
   bool certified() const { return !rows.empty(); }
 };

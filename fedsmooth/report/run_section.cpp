@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/histogram.h"
 #include "fedsmooth/report/summary.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {
@@ -40,7 +42,8 @@ std::string class_name(const ReportRun& run, size_t label) {
 }
 
 std::string class_table(const ReportRun& run) {
-  const std::vector<ClassSummary> classes = summarize(run.rows).classes;
+  const Summary summary = summarize(run.rows);
+  const std::vector<ClassSummary>& classes = summary.classes;
   std::string table =
       "<h3>By class</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>class</th><th>images</th>"
       "<th>predicted</th><th>correct %</th><th>abstained %</th><th>mean radius</th></tr></thead>\n"
@@ -51,7 +54,7 @@ std::string class_table(const ReportRun& run) {
     table += fmt::format(
         "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td></tr>\n",
         escape_html(class_name(run, label)), c.images, c.predicted, percent(c.correct),
-        percent(c.abstained), c.mean_radius);
+        summary.abstained ? percent(c.abstained) : "", c.mean_radius);
   }
   return table + "</tbody>\n</table></div>\n";
 }
@@ -106,6 +109,17 @@ std::string confidence_histogram(const ReportRun& run) {
       legend, p_lower_histogram(run.rows));
 }
 
+std::string experiment_text(const ReportRun& run) {
+  if (run.experiment.empty()) return {};
+  std::string lines;  // escape_html() makes one line of what it gets
+  for (size_t begin = 0; begin < run.experiment.size();) {
+    const size_t end = std::min(run.experiment.find('\n', begin), run.experiment.size());
+    lines += escape_html(run.experiment.substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  return "<details><summary>Experiment</summary>\n<pre>" + lines + "</pre></details>\n";
+}
+
 std::string provenance_table(const ReportRun& run) {
   if (run.provenance.empty()) return {};
   std::string table = "<h3>Provenance</h3>\n<table class=\"provenance\"><tbody>\n";
@@ -123,7 +137,7 @@ std::string render_run_section(const ReportRun& run) {
   if (run.certified()) {
     body += class_table(run) + client_table(run) + confidence_histogram(run);
   }
-  return body + provenance_table(run);
+  return body + experiment_text(run) + provenance_table(run);
 }
 
 }  // namespace fedsmooth

@@ -53,6 +53,7 @@ figure { margin: 0 0 2rem; }
 figcaption { max-width: 44rem; font-size: 0.9375rem; }
 details { padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; overflow-wrap: anywhere; }
+pre { overflow-x: auto; font-size: 0.8125rem; line-height: 1.4; }
 details[open] > summary { font-weight: 600; }
 .histogram { display: block; width: 100%; max-width: 34rem; height: auto; }
 .histogram text { fill: var(--muted); font-size: 11px; font-variant-numeric: tabular-nums; }

@@ -43,7 +43,7 @@ double high_probability(const std::vector<CertificateRow>& rows, double accuracy
   }
   const auto images = static_cast<double>(rows.size());
   const double log_rho = std::log(1 / kRho);
-  return std::max(0.0, accuracy - alpha - std::sqrt(alpha * (1 - alpha) * log_rho / images) -
+  return std::max(0.0, accuracy - alpha - std::sqrt(2 * alpha * (1 - alpha) * log_rho / images) -
                            log_rho / (3 * images));
 }
 
@@ -110,13 +110,15 @@ AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
 
 Summary summarize(const std::vector<CertificateRow>& rows) {
   const int64_t abstained = count(rows, [](const auto& row) { return row.abstained(); });
-  const int64_t wrong = count(
-      rows, [](const auto& row) { return row.estimated() && !row.abstained() && !row.correct(); });
+  const int64_t wrong =
+      count(rows, [](const auto& row) { return !row.abstained() && !row.correct(); });
   Summary summary;
   summary.images = static_cast<int64_t>(rows.size());
   summary.table = tabulate(rows);
-  summary.abstained = share(abstained, rows.size());
-  summary.wrong_but_certified = share(wrong, rows.size());
+  if (std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.estimated(); })) {
+    summary.abstained = share(abstained, rows.size());
+    summary.wrong_but_certified = share(wrong, rows.size());
+  }
   summary.average_certified_radius = average_certified_radius(rows);
   summary.classes = summarize_classes(rows);
   for (const ClassSummary& c : summary.classes) {

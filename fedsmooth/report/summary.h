@@ -2,6 +2,7 @@
 // abstentions stay in the denominator. Every function refuses an empty set.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fedsmooth/report/certificates.h"
@@ -21,7 +22,8 @@ struct AtRadius {
   double radius = 0.0;
   Share accuracy;
   /// Holds with probability 1 - rho although each certificate fails with probability alpha
-  /// (Bernstein over independent images, rho = 0.001); never below 0.
+  /// (Bernstein over independent images, rho = 0.001; Cohen's analyze.py leaves out a factor of 2
+  /// under the root, without which it does not hold); never below 0.
   double high_probability = 0.0;
 };
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r);
@@ -30,20 +32,21 @@ struct ClassSummary {
   int64_t images = 0;
   int64_t predicted = 0;     // how often the class was the answer, whatever the label
   double correct = 0.0;      // share correct at radius 0
-  double abstained = 0.0;    // share
+  double abstained = 0.0;    // share, of those that were estimated
   double mean_radius = 0.0;  // of the correct ones, over all images of the class
 };
 
 struct Summary {
   int64_t images = 0;
   std::vector<AtRadius> table;  // at 0, 0.25, 0.5, ... up to the largest radius
-  Share abstained;
-  Share wrong_but_certified;            // predicted, certified at radius >= 0, and not the label
-  double average_certified_radius = 0;  // ACR: mean of correct * radius over all rows
-  int64_t distinct_labels = 0;          // classes that occur as labels
-  int64_t distinct_predictions = 0;     // classes predicted at least once; 1: a constant classifier
-  std::vector<ClassSummary> classes;    // by class number, up to the largest label or prediction
-  double median_seconds = 0.0;          // per certificate
+  // Not known if images were left out (--only-correct):
+  std::optional<Share> abstained;
+  std::optional<Share> wrong_but_certified;  // predicted, certified at radius >= 0, not the label
+  double average_certified_radius = 0;       // ACR: mean of correct * radius over all rows
+  int64_t distinct_labels = 0;               // classes that occur as labels
+  int64_t distinct_predictions = 0;   // classes predicted at least once; 1: a constant classifier
+  std::vector<ClassSummary> classes;  // by class number, up to the largest label or prediction
+  double median_seconds = 0.0;        // per certificate
 };
 
 /// The table's step doubles from 0.25 until at most 20 radii are left.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/html.h"
 #include "fedsmooth/report/summary.h"
-#include "fedsmooth/report/text.h"
 
 namespace fedsmooth {
 namespace {

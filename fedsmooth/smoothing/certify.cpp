@@ -36,7 +36,8 @@ void check_noise_and_level(double alpha, double sigma) {
 }
 
 void check_draws(const char* name, int64_t n) {
-  if (n < 1 || n > int64_t{1} << 32) throw Error("{}={}: must be between 1 and 2^32", name, n);
+  // GPUs count in 32 bits.
+  if (n < 1 || n > int64_t{1} << 30) throw Error("{}={}: must be between 1 and 2^30", name, n);
 }
 
 }  // namespace

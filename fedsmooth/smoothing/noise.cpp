@@ -4,15 +4,19 @@
 
 namespace fedsmooth {
 
-void add_noise(const Tensor& x, double sigma, Stream stream, int64_t first, int64_t count,
-               Tensor& noisy) {
-  const int64_t size = x.numel();
+void check_copies(const Tensor& x, int64_t first, int64_t count, const Tensor& noisy) {
   TORCH_CHECK(x.is_contiguous() && noisy.is_contiguous() && x.scalar_type() == at::kFloat &&
                   noisy.scalar_type() == at::kFloat && noisy.size(0) >= count &&
-                  noisy.numel() == noisy.size(0) * size,
-              "add_noise: x ", x.sizes(), ", noisy ", noisy.sizes(), ", count ", count);
-  TORCH_CHECK(first >= 0 && first + count <= int64_t{1} << 32, "add_noise: sample ", first + count,
+                  noisy.numel() == noisy.size(0) * x.numel(),
+              "noise: x ", x.sizes(), ", noisy ", noisy.sizes(), ", count ", count);
+  TORCH_CHECK(first >= 0 && first + count <= int64_t{1} << 32, "noise: sample ", first + count,
               " is beyond the 32-bit counter");
+}
+
+void add_noise(const Tensor& x, double sigma, Stream stream, int64_t first, int64_t count,
+               Tensor& noisy) {
+  check_copies(x, first, count, noisy);
+  const int64_t size = x.numel();
   const float* clean = x.data_ptr<float>();
   const auto scale = static_cast<float>(sigma);
   float* out = noisy.data_ptr<float>();

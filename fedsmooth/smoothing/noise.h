@@ -2,6 +2,8 @@
 // certification all draw it here.
 #pragma once
 
+#include <functional>
+
 #include "fedsmooth/base/random.h"
 #include "fedsmooth/base/tensor.h"
 
@@ -11,5 +13,18 @@ namespace fedsmooth {
 /// contiguous floats. Rows from `count` on stay as they are.
 void add_noise(const Tensor& x, double sigma, Stream stream, int64_t first, int64_t count,
                Tensor& noisy);
+
+enum class NoiseKind {
+  kFloat,  // add_noise(): the sum is rounded to fp32
+  kExact,  // see exact_noise.h
+};
+
+/// Another way to write such copies. False: of one of them it cannot be told what it is, so that no
+/// vote of the request may count.
+using NoiseSource = std::function<bool(const Tensor& x, double sigma, Stream stream, int64_t first,
+                                       int64_t count, Tensor& noisy)>;
+
+/// Are these arguments as add_noise() wants them?
+void check_copies(const Tensor& x, int64_t first, int64_t count, const Tensor& noisy);
 
 }  // namespace fedsmooth

@@ -8,7 +8,6 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -27,13 +26,18 @@ int64_t vote(const float* logits, int64_t classes) {
 
 }  // namespace
 
-void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream, int64_t first,
-               int64_t count, Tensor& noisy, Votes& votes) {
+bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
+               int64_t first, int64_t count, Tensor& noisy, Votes& votes) {
+  const auto& [x, sigma, n, stream] = request;
   const int64_t batch = noisy.size(0);
   const auto classes = static_cast<int64_t>(votes.size());
   for (int64_t done = 0; done < count; done += batch) {
     const int64_t used = std::min(batch, count - done);
-    add_noise(x, sigma, stream, first + done, used, noisy);
+    if (!noise) {
+      add_noise(x, sigma, stream, first + done, used, noisy);
+    } else if (!noise(x, sigma, stream, first + done, used, noisy)) {
+      return false;
+    }
     // A short batch keeps its shape; rows beyond `used` hold older copies and are not counted.
     const Tensor logits = f(noisy).contiguous();  // [batch, K]
     TORCH_CHECK(logits.dim() == 2 && logits.size(0) == batch && logits.size(1) == classes,
@@ -45,6 +49,12 @@ void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream
       if (c >= 0) ++votes[c];
     }
   }
+  return true;
+}
+
+int64_t majority(const Votes& votes) {
+  const auto top = std::max_element(votes.begin(), votes.end());
+  return *top > 0 ? top - votes.begin() : -1;
 }
 
 std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) {
@@ -54,15 +64,15 @@ std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) 
 }
 
 SerialSampler::SerialSampler(const BaseClassifier& f)
-    : classifier_(f.make()), classes_(f.classes), batch_(f.batch) {}
+    : classifier_(f.make()), noise_(f.noise), classes_(f.classes), batch_(f.batch) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
   c10::NoGradGuard no_grad;
-  const auto& [x, sigma, n, stream] = request;
+  const Tensor& x = request.x;
   if (!noisy_.defined()) noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
   Votes votes(classes_, 0);
-  add_votes(classifier_, x, sigma, stream, 0, n, noisy_, votes);
-  return votes;
+  const bool valid = add_votes(classifier_, noise_, request, 0, request.n, noisy_, votes);
+  return valid ? votes : Votes(classes_, 0);
 }
 
 namespace {

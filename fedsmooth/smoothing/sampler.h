@@ -10,18 +10,21 @@
 
 #include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/random.h"
+#include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
 
 /// How often each class won. A copy whose logits are not all finite votes for nobody.
 using Votes = std::vector<int64_t>;
 
+/// The class with the most votes, the lowest one on ties; -1 if nobody voted.
+int64_t majority(const Votes& votes);
+
+class Sampler;
+
 /// The base classifier f: a network at one fixed batch shape. Libraries round differently at
 /// different batch sizes, so f is a function only if every call has the same shape; short batches
 /// are padded.
-class Sampler;
-
 struct BaseClassifier {
   /// Makes a classifier for one thread (it may own scratch memory).
   std::function<Classifier()> make;
@@ -33,12 +36,14 @@ struct BaseClassifier {
   /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
   /// batch.
   std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+  /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
+  NoiseSource noise;
 };
 
 /// Thrown by a sampler that was told to stop.
 struct Cancelled {};
 
-/// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W]. The sum is formed in fp32.
+/// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W].
 struct VoteRequest {
   Tensor x;
   double sigma = 0;
@@ -65,15 +70,17 @@ class SerialSampler : public Sampler {
 
  private:
   Classifier classifier_;
+  NoiseSource noise_;
   int64_t classes_;
   int64_t batch_;
   Tensor noisy_;
 };
 
-/// Adds the votes of samples [first, first + count) to `votes`; `noisy` is scratch, [batch, C, H,
-/// W]. All samplers on the CPU are loops over this.
-void add_votes(const Classifier& f, const Tensor& x, double sigma, Stream stream, int64_t first,
-               int64_t count, Tensor& noisy, Votes& votes);
+/// Adds the votes of samples [first, first + count) of the request to `votes`; `noisy` is scratch,
+/// [batch, C, H, W]. False: no vote of the request may count, see NoiseSource. All samplers on the
+/// CPU are loops over this.
+bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
+               int64_t first, int64_t count, Tensor& noisy, Votes& votes);
 
 /// The Error of check_is_function() that another batch may cure.
 struct DependsOnPosition : Error {

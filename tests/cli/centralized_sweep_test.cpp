@@ -113,6 +113,7 @@ TEST_F(CentralizedSweepCommandTest, ARunThatFailsDoesNotStopThoseBesideIt) {
                                  "[0.05, 1e30, 0.01]\nseed = [1, 2]\n");
   const std::string name = "e-rounds4-learning_rate";
   write_file(path("all/" + name + "0.01-seed1/experiment.toml"), read_file(path("one.toml")));
+  write_file(path("all/" + name + "0.01-seed1/checkpoint/state.safetensors"), "");
   const Outcome done = run(sweep("--quiet"));
   EXPECT_EQ(done.status, 2);
   for (const std::string seed : {"1", "2"}) {

@@ -50,7 +50,7 @@ TEST_F(CertifyRanksTest, AnyNumberWritesTheSameRows) {
 }
 
 TEST_F(CertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
-  const std::string longer = "--n 30000 --resume";
+  const std::string longer = "--n 60000 --resume";
   ASSERT_EQ(run(certify("whole.tsv", longer)).status, 0);
   for (const int victim : {1, 0}) {
     const pid_t job = start_ranks(2 + victim, certify("killed.tsv", longer));

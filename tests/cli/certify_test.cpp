@@ -51,6 +51,34 @@ TEST_F(CertifyCommandTest, SaysTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(rows(path("a.tsv")), rows(path("b.tsv")));
 }
 
+TEST_F(CertifyCommandTest, TakesCommonOptionsBeforeTheCommand) {
+  const Outcome done = run("--json --threads 1 " + certify("--limit 2 --out " + path("a.tsv")));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(nlohmann::json::parse(done.out)["images"], 2);
+}
+
+TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
+  const std::string exact = certify("--noise exact --noise-bank --out " + path("exact.tsv"));
+  ASSERT_EQ(run(exact + " --threads 1").status, 0);
+  ASSERT_EQ(run(certify("--out " + path("float.tsv"))).status, 0);
+  const auto by_exact = read_certificates(path("exact.tsv"));
+  const auto by_float = read_certificates(path("float.tsv"));
+  ASSERT_EQ(by_exact.size(), by_float.size());
+  EXPECT_TRUE(by_exact[0].base.ends_with("/exact-noise/noise-bank")) << by_exact[0].base;
+  EXPECT_NE(by_exact[0].certificate.counts.top, by_float[0].certificate.counts.top);
+  // Other votes for the same probabilities: at most 1000 / 4 in variance each.
+  for (size_t i = 0; i < by_exact.size(); ++i) {
+    if (by_exact[i].certificate.counts.selected != by_float[i].certificate.counts.selected)
+      continue;
+    EXPECT_NEAR(static_cast<double>(by_exact[i].certificate.counts.top),
+                static_cast<double>(by_float[i].certificate.counts.top), 5 * std::sqrt(500.0));
+  }
+  expect_refused(run(certify("--noise exact --device cuda")), "CPU cores only");
+  expect_refused(run(certify("--noise exact --sigma 20")), "at most 16");
+  expect_refused(run(certify("--resume --out " + path("exact.tsv"))), "differs in");
+  EXPECT_EQ(run("predict " + model() + " 0 --data.name=shapes --noise exact").status, 0);
+}
+
 TEST_F(CertifyCommandTest, GoesOnAfterKill9) {
   ASSERT_EQ(run(certify("--n 20000 --out " + path("whole.tsv"))).status, 0);
   const std::string killed = certify("--n 20000 --out " + path("killed.tsv"));

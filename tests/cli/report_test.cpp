@@ -141,6 +141,8 @@ TEST_F(ReportCommandTest, MarkdownHasARowPerRun) {
   EXPECT_TRUE(contains(table, "| half | 4 | 50.0 (6.8–93.2) | 0.0 (0.0–60.2) | 0.038 | 0.0 |\n"))
       << table;
   EXPECT_TRUE(contains(table, "| trained | not certified yet |\n"));
+  ASSERT_EQ(run("report 'n = 4=" + path("all/half") + "' --out " + path("named.md")).status, 0);
+  EXPECT_TRUE(contains(read_file(path("named.md")), "| n = 4 | 4 | 50.0"));
   ASSERT_EQ(run("report " + path("all/half") + " --out " + path("one.md")).status, 0);
   EXPECT_TRUE(contains(read_file(path("one.md")), "| half | 4 | 50.0 (6.8–93.2) | 0.0"));
 }

@@ -101,6 +101,55 @@ TEST_F(TrainCommandTest, InterruptedSavesAndGoesOn) {
   EXPECT_EQ(model_of("stopped"), model_of("whole"));
 }
 
+// As if it was killed after its last round.
+TEST_F(TrainCommandTest, DoesNotGoOnWithOtherClientsOrOtherArithmetic) {
+  write_file(path("clients.tsv"), "0\t1\n0\t2\n1\t3\n");
+  const std::string tiny = train("run",
+                                 "--train.rounds=2 --train.clients_per_round=1 --resume"
+                                 " --partition.kind=file --partition.file=" +
+                                     path("clients.tsv") + write_tiny_data());
+  ASSERT_EQ(run(tiny).status, 0);
+  fs::remove(path("run/DONE"));
+  ASSERT_EQ(run(tiny).status, 0);
+  fs::remove(path("run/DONE"));
+  const std::string program = std::string(FEDSMOOTH_PROGRAM) + " ";
+  expect_refused(finish(start_command("env ATEN_CPU_CAPABILITY=default " + program + tiny)),
+                 "arithmetic");
+  write_file(path("clients.tsv"), "0\t1\n0\t2\n1\t4\n");
+  expect_refused(run(tiny), "partition_sha256");
+}
+
+TEST_F(TrainCommandTest, RefusesADamagedCheckpointAndASecondProcess) {
+  const std::string two = train("run", "--train.rounds=2 --resume");
+  ASSERT_EQ(run(two).status, 0);
+  expect_refused(run(train("run", "--train.rounds=2 --certify.n=5 --resume")), "too few votes");
+  fs::remove(path("run/DONE"));
+  {
+    const FolderLock lock(path("run"));
+    expect_refused(run(two), "another process");
+  }
+  std::string bytes = read_file(path("run/checkpoint/state.safetensors"));
+  bytes.back() ^= 1;
+  write_file(path("run/checkpoint/state.safetensors"), bytes);
+  expect_refused(run(two), "damaged");
+}
+
+TEST_F(TrainCommandTest, BeginsAnewWhereNothingWasSaved) {
+  expect_refused(run(train("run", "--train.local.learning_rate=1e6 --train.method=standard")),
+                 "learning_rate");
+  EXPECT_EQ(run(train("run", "--train.rounds=1")).status, 0);
+}
+
+TEST_F(TrainCommandTest, GoesOnWithTheSeedThatItDrew) {
+  const std::string drawn = train("run", "--seed=random --train.rounds=1 --resume");
+  ASSERT_EQ(run(drawn).status, 0);
+  const std::string model = model_of("run");
+  fs::remove(path("run/DONE"));
+  const Outcome again = run(drawn);
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(model_of("run"), model);
+}
+
 TEST_F(TrainCommandTest, RefusesTheUsersMistakes) {
   ASSERT_EQ(run(train("run", "--train.rounds=1")).status, 0);
   expect_refused(run(train("run", "--train.rounds=1")), "exists");
@@ -110,6 +159,10 @@ TEST_F(TrainCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(train("x", "--train.local.learning_rate=0")), "must be positive");
   expect_refused(run(train("x", "--attack.estimator=three-point")), "must be stochastic");
   expect_refused(run(train("x", "--smoothing.sigma=-0.5")), "must be positive");
+  expect_refused(run(train("x", "--partition.clients=4611686018427387904")), "at most 2147483647");
+  write_file(path("twice.tsv"), "0\t1\n0\t2\n0\t1\n");
+  expect_refused(run(train("x", "--partition.kind=file --partition.file=" + path("twice.tsv"))),
+                 "has image 1 twice");
   expect_refused(run(train("x", "--partition.samples_per_client=20000")), "there are 10000");
   expect_refused(run(train("x", "--data.name=cifar10 --data.root=" + path("none"))), "none");
   EXPECT_FALSE(fs::exists(path("x")));

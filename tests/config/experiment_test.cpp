@@ -110,6 +110,7 @@ radius = "multiclass"
 every = 3
 limit = 500
 only_correct = true
+noise = "exact"
 noise_bank = true
 )";
 
@@ -143,6 +144,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.certify.every, 3);
   EXPECT_EQ(e.certify.limit, 500);
   EXPECT_TRUE(e.certify.only_correct);
+  EXPECT_EQ(e.certify.noise, NoiseKind::kExact);
   EXPECT_TRUE(e.certify.noise_bank);
 }
 

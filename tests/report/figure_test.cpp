@@ -9,8 +9,8 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/gnuplot.h"
-#include "fedsmooth/report/text.h"
 #include "tests/report/drawing.h"
 
 namespace fedsmooth {

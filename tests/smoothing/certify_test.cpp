@@ -71,16 +71,17 @@ TEST(CertifyTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
   }
 }
 
-// Moving x towards the boundary by less than the radius never changes g; by more than the distance
-// it always does. For a half-space g is the side on which x lies.
+// Moving x towards the boundary by less than the radius does not change g; by more than the
+// distance it does.
 TEST(CertifyTest, NothingWithinTheRadiusChangesTheAnswer) {
   const Certificate c = certify_at(0.3, {.n = 10'000}, 1);
-  const Classifier f = half_space(4, kOrigin);
+  EXPECT_GT(c.radius, 0.27);
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
   const auto g = [&](double distance) {
-    return f(image_at(distance).unsqueeze(0)).argmax(1).item<int64_t>();
+    return predict(sampler, image_at(distance), kSigma, 100'000, 0.001, 2, 0).predict;
   };
   EXPECT_EQ(g(0.3 - c.radius * (1 - 1e-6)), c.predict);
-  EXPECT_NE(g(0.3 - 0.3 * 1.000001), c.predict);
+  EXPECT_EQ(g(-0.01), 0);
 }
 
 // Three half-spaces meeting at one point: class c wins where its direction points most. Along the
@@ -188,8 +189,8 @@ TEST(CertifyTest, TheCapIsKnown) {
   EXPECT_NEAR(cap(1.0), 3.8115, 5e-5);
 }
 
-TEST(CertifyTest, ExactlyHalfDoesNotAbstain) {
-  // No count gives p_lower = 0.5 exactly; the least one above certifies, the one below abstains.
+// No count gives p_lower = 0.5 exactly.
+TEST(CertifyTest, TheLeastBoundAboveOneHalfCertifies) {
   EXPECT_EQ(certificate_from_counts({0, 100, 66, 34}, 1, 0.001, RadiusKind::kOneSided).predict, 0);
   EXPECT_EQ(certificate_from_counts({0, 100, 65, 35}, 1, 0.001, RadiusKind::kOneSided).predict,
             kAbstain);

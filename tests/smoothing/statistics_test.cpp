@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/math/constants/constants.hpp>
 #include <boost/math/distributions/binomial.hpp>
+#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 #include <map>
@@ -113,12 +115,43 @@ TEST(StatisticsTest, BoundsGrowWithTheCount) {
 
 TEST(StatisticsTest, NoVoteProvesNothing) { EXPECT_EQ(binomial_lower_bound(0, 100, 0.001), 0.0); }
 
-TEST(StatisticsTest, HugeCountsAreHandled) {
-  const int64_t n = int64_t{1} << 32;
-  const double p = binomial_lower_bound(n, n, 0.001);
+using Real = boost::multiprecision::cpp_bin_float_50;
+
+// By Stirling's series, good to more than 40 digits from a million on.
+Real log_factorial(const Real& n) {
+  const Real two_pi = 2 * boost::math::constants::pi<Real>();
+  return n * log(n) - n + log(two_pi * n) / 2 + 1 / (12 * n) - 1 / (360 * pow(n, 3)) +
+         1 / (1260 * pow(n, 5));
+}
+
+// P[Bin(n, p) >= k] for k above the mean: the terms fall from the first one on.
+Real upper_tail(int64_t k, int64_t n, double p) {
+  const Real q = 1 - Real(p);
+  Real term = exp(log_factorial(n) - log_factorial(k) - log_factorial(n - k) + k * log(Real(p)) +
+                  (n - k) * log(q));
+  Real sum = term;
+  for (int64_t j = k; term > sum * Real(1e-25); ++j) {
+    term *= Real(n - j) / (j + 1) * p / q;
+    sum += term;
+  }
+  return sum;
+}
+
+TEST(StatisticsTest, HugeCountsAreBoundedFromTheSafeSide) {
+  const int64_t most = int64_t{1} << 30;
+  for (const int64_t n : {int64_t{10'000'000}, int64_t{100'000'000}, most}) {
+    for (const double share : {0.5, 0.55, 0.9}) {
+      const auto k = static_cast<int64_t>(share * static_cast<double>(n));
+      for (const double alpha : {0.05, 0.001}) {
+        const Real tail = upper_tail(k, n, binomial_lower_bound(k, n, alpha));
+        EXPECT_LE(tail, alpha) << n << " " << share;
+        EXPECT_GE(tail, alpha * (1 - 1e-6)) << n << " " << share;
+      }
+    }
+  }
+  const double p = binomial_lower_bound(most, most, 0.001);
   EXPECT_LT(p, 1.0);
-  EXPECT_NEAR((1 - p) * static_cast<double>(n), -std::log(0.001), 1e-3);
-  EXPECT_NEAR(binomial_lower_bound(n / 2, n, 0.001), 0.5, 1e-4);
+  EXPECT_NEAR((1 - p) * static_cast<double>(most), -std::log(0.001), 1e-3);
 }
 
 // The guarantee itself: counts drawn with probability p give a bound above p in at most a share

@@ -1,4 +1,4 @@
-#include "fedsmooth/report/text.h"
+#include "fedsmooth/base/text.h"
 
 #include <algorithm>
 

@@ -1,0 +1,190 @@
+#include "fedsmooth/smoothing/exact_noise.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/math/constants/constants.hpp>
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+#include <map>
+
+#include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/smoothing/certify.h"
+#include "tests/smoothing/classifiers.h"
+
+namespace fedsmooth {
+namespace {
+
+using Real = boost::multiprecision::cpp_bin_float_100;
+
+// Phi by its power series, good to far more than 64 bits for |z| < 7.
+Real phi(const Real& z) {
+  Real term = z, sum = z;
+  for (int n = 1; abs(term) > Real(1e-60); ++n) {
+    term *= -z * z / (2 * n);
+    sum += term / (2 * n + 1);
+  }
+  return Real(0.5) + sum / sqrt(2 * boost::math::constants::pi<Real>());
+}
+
+Real edge_above(int k, double sigma) { return phi(Real(2 * k + 1) / (510 * Real(sigma))); }
+
+Tensor image_of(const std::vector<int64_t>& bytes) {
+  return at::tensor(bytes)
+      .to(at::kFloat)
+      .div(255)
+      .reshape({1, 1, static_cast<int64_t>(bytes.size())});
+}
+
+const Stream kStream = {make_key(1, Purpose::kEstimation), 2};
+
+// The integers k of `count` copies of the image.
+Tensor draw(const ExactNoise& noise, const Tensor& x, int64_t count) {
+  Tensor noisy = at::zeros({count, x.size(0), x.size(1), x.size(2)});
+  EXPECT_TRUE(noise.add(x, kStream, 0, count, noisy));
+  const Tensor whole = noisy.to(at::kDouble).mul(255).round();
+  EXPECT_TRUE(whole.to(at::kFloat).div(255).equal(noisy)) << "not a whole number of 255ths";
+  return whole - x.to(at::kDouble).mul(255).round();
+}
+
+TEST(ExactNoiseTest, CellsMeetWhereTheGaussianSaysSo) {
+  for (const double sigma : {0.004, 0.12, 0.25, 1.0, 16.0}) {
+    const ExactNoise noise(sigma);
+    const int widest = static_cast<int>(5 * 255 * sigma);
+    for (int k = -widest; k <= widest; k += std::max(1, widest / 50)) {
+      const auto edge = static_cast<uint64_t>(ldexp(edge_above(k, sigma), 64));
+      const uint64_t beyond = 2 * ExactNoise::kMargin;
+      EXPECT_EQ(noise.cell(edge - beyond), k) << sigma;
+      EXPECT_EQ(noise.cell(edge + beyond), k + 1) << sigma;
+      // With room for an error of half the margin in the table.
+      for (const int off : {-8, 0, 8}) {
+        EXPECT_EQ(noise.cell(edge + off), ExactNoise::kUndecided) << sigma << " " << k;
+      }
+    }
+  }
+}
+
+TEST(ExactNoiseTest, EndsTakeWhatLiesBeyond) {
+  const ExactNoise noise(0.25);
+  EXPECT_EQ(noise.reach(), 2);
+  EXPECT_EQ(noise.cell(uint64_t{1} << 63), 0);
+  EXPECT_EQ(noise.cell(0), ExactNoise::kUndecided);
+  EXPECT_EQ(noise.cell(UINT64_MAX), ExactNoise::kUndecided);
+  EXPECT_LT(noise.cell(1000), -255 * 2);  // 8.1 standard deviations below
+}
+
+// Expected counts by the series above; the statistic of d cells has mean d and variance 2 d.
+TEST(ExactNoiseTest, DrawsFollowTheirLaw) {
+  for (const double sigma : {0.01, 0.25}) {
+    const Tensor x = image_of(std::vector<int64_t>(1000, 100));
+    const Tensor cells = draw(ExactNoise(sigma), x, 1000).flatten();
+    std::map<int, int64_t> counts;
+    for (int64_t i = 0; i < cells.numel(); ++i) {
+      ++counts[static_cast<int>(cells.data_ptr<double>()[i])];
+    }
+    double statistic = 0;
+    int freedom = 0;
+    const int widest = static_cast<int>(5 * 255 * sigma);
+    for (int k = -widest; k <= widest; ++k) {
+      const auto expected =
+          static_cast<double>((edge_above(k, sigma) - edge_above(k - 1, sigma)) * cells.numel());
+      if (expected < 20) continue;
+      statistic += std::pow(static_cast<double>(counts[k]) - expected, 2) / expected;
+      ++freedom;
+    }
+    EXPECT_GT(freedom, 10);
+    EXPECT_NEAR(statistic, freedom, 5 * std::sqrt(2.0 * freedom)) << sigma;
+  }
+}
+
+TEST(ExactNoiseTest, IsTheSameForEveryImage) {
+  const ExactNoise noise(0.25);
+  const Tensor black = draw(noise, image_of({0, 0, 0, 0, 0}), 500);
+  EXPECT_TRUE(black.equal(draw(noise, image_of({1, 7, 128, 254, 255}), 500)));
+}
+
+TEST(ExactNoiseTest, ClipsWhatIsFarOff) {
+  const ExactNoise noise(0.1);
+  Tensor noisy = at::zeros({20'000, 1, 1, 2});
+  ASSERT_TRUE(noise.add(image_of({0, 255}), kStream, 0, 20'000, noisy));
+  EXPECT_GE(noisy.min().item<float>(), -1);
+  EXPECT_LE(noisy.max().item<float>(), 2);
+}
+
+TEST(ExactNoiseTest, RefusesWhatIsNotMadeOfBytes) {
+  Tensor noisy = at::zeros({1, 1, 1, 1});
+  EXPECT_THROW(ExactNoise(0.25).add(at::full({1, 1, 1}, 0.3), kStream, 0, 1, noisy), Error);
+  EXPECT_THROW(ExactNoise(17), Error);
+  EXPECT_THROW(ExactNoise(NAN), Error);
+}
+
+// Answers 1 where the first pixel is at least (byte + 1/2) / 255. Rounded to 255ths that is still a
+// half-space.
+Classifier above(int byte) {
+  return [byte](const Tensor& images) {
+    const Tensor score = images.flatten(1).select(1, 0) * 255 - (byte + 0.5);
+    return at::stack({-score, score}, 1);
+  };
+}
+
+TEST(ExactNoiseTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
+  constexpr double kSigma = 0.25;
+  SerialSampler sampler(with_exact_noise(fixed_batch(above(99), 2), kSigma));
+  const Tensor x = image_of({125});
+  const double distance = 25.5 / 255;
+  int overstated = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const Certificate c = certify(sampler, x, kSigma, {.n0 = 20, .n = 200, .alpha = 0.1}, seed, 0);
+    overstated += c.predict == 0 || c.radius > distance;
+  }
+  EXPECT_LE(overstated, 100 + 4 * 9.5);
+  EXPECT_GE(overstated, 20);
+}
+
+// Answers 1 where all pixels are multiples of 2^-24. In floating point 1 + noise always is one, and
+// 0 + noise only every other time: from rounding alone it tells a white image from a black one.
+Tensor sees_rounding(const Tensor& images) {
+  const Tensor units = images.flatten(1).to(at::kDouble).mul(0x1p24);
+  const Tensor whole = units.eq(units.round()).all(1).to(at::kFloat);
+  return at::stack({1 - whole, whole}, 1);
+}
+
+TEST(ExactNoiseTest, IsNotFooledByRoundingAsFloatsAre) {
+  constexpr double kSigma = 0.5;
+  const Tensor white = image_of({255, 255}), black = image_of({0, 0});
+  const double distance = std::sqrt(2.0);
+  const auto answers = [&](Sampler& sampler) {
+    return std::pair(certify(sampler, white, kSigma, {.n = 20'000}, 1, 0),
+                     predict(sampler, black, kSigma, 20'000, 0.001, 1, 1).predict);
+  };
+  SerialSampler floats(fixed_batch(sees_rounding, 2));
+  const auto [false_certificate, elsewhere] = answers(floats);
+  EXPECT_EQ(false_certificate.predict, 1);
+  EXPECT_GT(false_certificate.radius, distance);
+  EXPECT_EQ(elsewhere, 0);
+
+  SerialSampler exact(with_exact_noise(fixed_batch(sees_rounding, 2), kSigma));
+  const auto [certificate, there] = answers(exact);
+  EXPECT_EQ(certificate.predict, 1);
+  EXPECT_EQ(there, 0);
+  EXPECT_LT(certificate.radius, distance);
+}
+
+TEST(ExactNoiseTest, ThreadsCountTheSameVotes) {
+  const BaseClassifier f = with_exact_noise(fixed_batch(above(99), 2, 16), 0.25);
+  EXPECT_EQ(f.description, "test/exact-noise");
+  const VoteRequest request = {image_of({110}), 0.25, 1001, kStream};
+  EXPECT_EQ(SerialSampler(f).count(request), ThreadedSampler(f, 3).count(request));
+}
+
+TEST(ExactNoiseTest, WhatCannotBeToldDoesNotCount) {
+  BaseClassifier f = fixed_batch(constant_class(1, 2), 2, 16);
+  f.noise = [](const Tensor&, double, Stream, int64_t first, int64_t, Tensor&) {
+    return first != 32;
+  };
+  const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
+  EXPECT_EQ(SerialSampler(f).count(request), Votes({0, 0}));
+  EXPECT_EQ(ThreadedSampler(f, 2).count(request), Votes({0, 0}));
+}
+
+}  // namespace
+}  // namespace fedsmooth
