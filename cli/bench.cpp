@@ -9,10 +9,12 @@
 #include <numeric>
 
 #include "cli/options.h"
+#include "cli/subject.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -27,7 +29,8 @@ double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
   for (uint32_t image = 0; votes > 0; ++image) {
     const int64_t n = std::min(votes, e.certify.n);
     const Stream stream = {make_key(0, Purpose::kProbe), e.certify.noise_bank ? 0 : image};
-    requests.push_back({at::full({3, 32, 32}, 0.5), e.smoothing.sigma, n, stream});
+    const Tensor grey = at::full({3, 32, 32}, 128.0F).div(255);
+    requests.push_back({grey, e.smoothing.sigma, n, stream});
     votes -= n;
   }
   const auto start = std::chrono::steady_clock::now();
@@ -41,9 +44,12 @@ int bench_certify(const Experiment& experiment, const Common& common) {
   ModelOptions options = experiment.model;
   set_default_normalization(options, experiment.data.name, 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
-  const BaseClassifier f = choose_classifier(
-      common.device, {network, initial_weights(network, make_key(0, Purpose::kWeights))},
-      experiment.certify.noise_bank);
+  const NoiseKind noise = experiment.certify.noise;
+  BaseClassifier f =
+      choose_classifier(certification_device(common.device, noise),
+                        {network, initial_weights(network, make_key(0, Purpose::kWeights))},
+                        experiment.certify.noise_bank);
+  if (noise == NoiseKind::kExact) f = with_exact_noise(std::move(f), experiment.smoothing.sigma);
   const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
 
   const int64_t warm_up = f.sampler ? experiment.certify.n : 4 * f.batch * threads;

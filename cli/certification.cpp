@@ -44,13 +44,14 @@ std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard)
 // What the certificates of an experiment depend on, but for model and data.
 nlohmann::json describe_options(const Experiment& e) {
   const bool one_sided = e.certify.radius == RadiusKind::kOneSided;
-  return {{"n0", e.certify.n0},
-          {"n", e.certify.n},
-          {"alpha", e.certify.alpha},
-          {"radius", one_sided ? "one-sided" : "multiclass"},
-          {"noise", e.certify.noise == NoiseKind::kExact ? "exact" : "float"},
-          {"only_correct", e.certify.only_correct},
-          {"noise_bank", e.certify.noise_bank}};
+  nlohmann::json described = {{"n0", e.certify.n0},
+                              {"n", e.certify.n},
+                              {"alpha", e.certify.alpha},
+                              {"radius", one_sided ? "one-sided" : "multiclass"},
+                              {"only_correct", e.certify.only_correct},
+                              {"noise_bank", e.certify.noise_bank}};
+  if (e.certify.noise == NoiseKind::kExact) described["noise"] = "exact";
+  return described;
 }
 
 // An earlier part of the same certification: its rows must be the first of the planned images.
@@ -237,6 +238,7 @@ bool is_certified(const fs::path& run, const Experiment& e) {
   for (const auto& [key, value] : wanted.items()) {
     if (identity.value(key, nlohmann::json()) != value) return false;
   }
+  if (identity.contains("noise") != wanted.contains("noise")) return false;
   return identity.value("images", nlohmann::json()) == read_certificates(table).size();
 }
 

@@ -22,8 +22,11 @@ int exit_status = 0;  // of the command that ran: CLI11 calls it from inside par
 
 void request_stop(int) {
   if (++stop_requests > 1) std::_Exit(130);
+  const int error = errno;
   constexpr std::string_view kWord = "\nstopping; once more to stop without saving\n";
-  if (isatty(STDERR_FILENO) != 0 && write(STDERR_FILENO, kWord.data(), kWord.size()) < 0) return;
+  if (isatty(STDERR_FILENO) == 0 || write(STDERR_FILENO, kWord.data(), kWord.size()) >= 0) {
+    errno = error;
+  }
 }
 
 // Collects each value as it is parsed, so that overrides keep the order of the command line.
@@ -64,11 +67,24 @@ void add_common(CLI::App& app, Common& common) {
 void check_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  if (word.empty() || std::find(names.begin(), names.end(), word) != names.end()) return;
   const std::string near = nearest(word, names);
   throw Error(
       "{}: no such command; {}", word,
       near.empty() ? "`fedsmooth --help` lists them" : fmt::format("did you mean \"{}\"?", near));
+}
+
+// The first word that is no option nor the value of a common one.
+std::string first_argument(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--device" || word == "--threads") {
+      ++i;
+    } else if (!word.starts_with('-')) {
+      return std::string(word);
+    }
+  }
+  return {};
 }
 
 // In CLI11's order: last word first. `--key=` becomes two words, because CLI11 would take the word
@@ -216,6 +232,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   Common common;
   common.ranks = &ranks;
   take_gpu(ranks.local_rank());
+  app.option_defaults()->take_last();
   add_common(app, common);
   add_train(app, common);
   add_certify(app, common);
@@ -229,7 +246,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_partition(app, common);
   add_show(app, common);
   add_bench(app, common);
-  if (argc > 1 && argv[1][0] != '-') check_command(app, argv[1]);
+  check_command(app, first_argument(argc, argv));
   try {
     app.parse(reversed_words(argc, argv));
   } catch (const CLI::Success& help) {

@@ -52,9 +52,21 @@ Network network_for(const Experiment& e, const Dataset& train) {
   return build_network(model, image_shape(train), train.classes());
 }
 
-Run open_folder(const TrainArguments& a, const TrainOptions& options, const Partition& partition) {
+std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
+                                        const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
-  return start_run(a.folder, a.experiment, a.resume);
+  fs::create_directories(a.folder);
+  return std::make_unique<FolderLock>(a.folder);
+}
+
+// What a kill left of files that were being written.
+void remove_unfinished(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().find(kUnfinished) != std::string::npos) {
+      fs::remove(entry.path());
+    }
+  }
 }
 
 // Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
@@ -116,11 +128,15 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       number_(number),
       partition_(make_partition(a.experiment, setting.train)),
       options_(train_options(a.experiment)),
-      lock_(fs::is_directory(a.folder) ? std::make_unique<FolderLock>(a.folder) : nullptr),
-      run_(open_folder(a, options_, partition_)),
+      partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
+                            ? sha256(read_file(a.experiment.partition.file))
+                            : ""),
+      lock_(take_folder(a, options_, partition_)),
+      run_(start_run(a.folder, a.experiment, a.resume)),
       checkpoints_(
           run_, setting.network, [this] { return origin(); }, setting.ranks > 1) {
-  if (!lock_) lock_ = std::make_unique<FolderLock>(a.folder);
+  remove_unfinished(a.folder);
+  remove_unfinished(a.folder / "checkpoint");
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
   if (has_checkpoint(run_)) {
     state_ = read_checkpoint(run_, setting.network, origin());
@@ -135,10 +151,7 @@ Origin RunTraining::origin() const {
   Origin origin = {{"device", setting_.chosen.device},
                    {"data_sha256", setting_.train_digest.get()}};
   if (setting_.chosen.device == "cpu") origin["arithmetic"] = cpu_arithmetic();
-  const PartitionOptions& partition = experiment_.partition;
-  if (partition.kind == PartitionKind::kFile) {
-    origin["partition_sha256"] = sha256(read_file(partition.file));
-  }
+  if (!partition_sha256_.empty()) origin["partition_sha256"] = partition_sha256_;
   return origin;
 }
 

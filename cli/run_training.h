@@ -66,6 +66,7 @@ class RunTraining {
   int64_t number_;
   Partition partition_;
   TrainOptions options_;
+  std::string partition_sha256_;  // of its file, as it was read
   std::unique_ptr<FolderLock> lock_;
   Run run_;
   ServerState state_;

@@ -33,13 +33,6 @@ double settle_sigma(const Subject& subject, double trained, bool smoothing_given
               subject.model_path.string());
 }
 
-// Exact noise is drawn on CPU cores.
-std::string settle_device(const std::string& device, NoiseKind noise) {
-  if (noise == NoiseKind::kFloat) return device;
-  if (device == "cuda") throw Error("--device=cuda: exact noise is drawn on CPU cores only");
-  return "cpu";
-}
-
 void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
   const fs::path file = run / "provenance.json";
   if (!fs::exists(file)) return;
@@ -51,6 +44,12 @@ void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
 }
 
 }  // namespace
+
+std::string certification_device(const std::string& device, NoiseKind noise) {
+  if (noise == NoiseKind::kFloat) return device;
+  if (device == "cuda") throw Error("--device=cuda: exact noise is drawn on CPU cores only");
+  return "cpu";
+}
 
 Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
   find_model(path);
@@ -70,7 +69,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
   subject.model_path = find_model(path);
   subject.experiment = subject_experiment(path, overrides);
   Experiment& e = subject.experiment;
-  const std::string device = settle_device(wanted_device, e.certify.noise);
+  const std::string device = certification_device(wanted_device, e.certify.noise);
   set_default_normalization(e.model, e.data.name, input[0]);
   const std::string bytes = read_file(subject.model_path);
   subject.sha256 = sha256(bytes);

@@ -31,6 +31,10 @@ Experiment subject_experiment(const std::filesystem::path& path, const Overrides
 Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
                      const Dataset* data, const Shape& input, const std::string& device);
 
+/// The device that counts votes under such noise, if `device` is asked for: exact noise is drawn on
+/// CPU cores, and --device=cuda is then an Error.
+std::string certification_device(const std::string& device, NoiseKind noise);
+
 Shape image_shape(const Dataset& data);
 
 /// Every so many-th test image up to the limit.

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/comparison.h"
 #include "cli/rank_jobs.h"
+#include "cli/subject.h"
 #include "cli/sweep_report.h"
 #include "cli/sweep_runs.h"
 #include "fedsmooth/base/error.h"
@@ -76,6 +78,27 @@ double cost_of(const Experiment& e, bool is_trained) {
          certify;
 }
 
+// A seed that was drawn for several experiments stays one, that of the first that has a folder, and
+// is rank 0's everywhere.
+void settle_drawn_seeds(std::vector<NamedExperiment>& all, const fs::path& out, Ranks& ranks) {
+  std::map<uint64_t, uint64_t> kept;
+  std::vector<uint64_t> seeds;
+  for (const auto& [name, experiment] : all) {
+    Experiment begun = experiment;
+    keep_drawn_seed(begun, out / name);
+    if (begun.seed != experiment.seed) kept.emplace(experiment.seed, begun.seed);
+  }
+  for (const auto& [name, experiment] : all) {
+    const auto found = kept.find(experiment.seed);
+    const bool settled = experiment.seed_is_random && found != kept.end();
+    seeds.push_back(settled ? found->second : experiment.seed);
+  }
+  std::string text = nlohmann::json(seeds).dump();
+  ranks.broadcast(text);
+  seeds = nlohmann::json::parse(text).get<std::vector<uint64_t>>();
+  for (size_t i = 0; i < all.size(); ++i) all[i].experiment.seed = seeds[i];
+}
+
 // The experiments of this rank's group. Rank 0 decides, as what is done already may change.
 std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const fs::path& out,
                                  int64_t groups, Ranks& ranks) {
@@ -94,10 +117,7 @@ std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const 
 SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
                        const fs::path& out, int64_t at_once, const Common& common) {
   std::vector<NamedExperiment> own;
-  for (const size_t i : places) {
-    own.push_back(all[i]);
-    keep_drawn_seed(own.back().experiment, out / all[i].name);
-  }
+  for (const size_t i : places) own.push_back(all[i]);
   SweepOutcome outcome =
       run_experiments(own, out, at_once > 0 ? at_once : groups_at_once(common), common);
   for (size_t& i : outcome.done) i = places[i];
@@ -183,11 +203,13 @@ int run_sweep(const Arguments& a, const Overrides& overrides, const Common& comm
     nlohmann::json described;
     for (const auto& [name, experiment] : all) {
       check_certification(experiment);
+      certification_device(common.device, experiment.certify.noise);
       described[name] = describe_experiment(experiment);
     }
     return described;
   });
   const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
+  settle_drawn_seeds(all, out, *common.ranks);
   const SweepOutcome share = run_in_groups(all, out, a, common);
   if (!common.ranks->leads()) return 0;
   if (!figures.empty()) write_file(out / kFiguresFile, figures);

@@ -12,6 +12,7 @@
 #include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/base/group.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/config/run.h"
@@ -83,6 +84,8 @@ class SweepRuns {
   bool take_over(size_t i) const {
     const std::optional<size_t> trained = find_trained(i);
     if (!trained) return false;
+    fs::create_directories(folder(i));
+    const FolderLock lock(folder(i));
     copy_training(folder(*trained), start_run(folder(i), all_[i].experiment, /*resume=*/true));
     return true;
   }

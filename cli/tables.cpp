@@ -94,6 +94,15 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
+/// Of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
+size_t name_length(const std::string& argument) {
+  if (fs::exists(argument)) return 0;
+  for (size_t i = 1; i < argument.size(); ++i) {
+    if (argument[i] == '=' && fs::exists(argument.substr(i + 1))) return i;
+  }
+  return 0;
+}
+
 json summary_json(const fs::path& table, const Summary& summary) {
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
@@ -126,10 +135,10 @@ fs::path find_table(const fs::path& path) {
   return table;
 }
 
-ReportRun load_run(const fs::path& path) {
+ReportRun load_run(const fs::path& path, const std::string& name) {
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
-  ReportRun run{run_name(table)};
+  ReportRun run{name.empty() ? run_name(table) : name};
   if (!folder.empty()) load_history(folder, run);
   if (fs::exists(table)) run.rows = read_certificates(table);
   if (run.certified()) {
@@ -146,13 +155,9 @@ ReportRun load_run(const fs::path& path) {
 std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments) {
   std::vector<ReportRun> runs;
   for (const std::string& argument : arguments) {
-    const size_t equals = fs::exists(argument) ? std::string::npos : argument.rfind('=');
-    if (equals == std::string::npos) {
-      runs.push_back(load_run(argument));
-    } else {
-      runs.push_back(load_run(argument.substr(equals + 1)));
-      runs.back().name = argument.substr(0, equals);
-    }
+    const size_t equals = name_length(argument);
+    runs.push_back(equals == 0 ? load_run(argument)
+                               : load_run(argument.substr(equals + 1), argument.substr(0, equals)));
   }
   return runs;
 }

@@ -13,9 +13,9 @@ namespace fedsmooth::cli {
 /// The table of a run folder, or the file itself; an Error if there is none.
 std::filesystem::path find_table(const std::filesystem::path& path);
 
-/// What a run folder or a table holds, named after it. A folder may lack certificates if it has
-/// rounds; a certificates.tsv stands for its folder.
-ReportRun load_run(const std::filesystem::path& path);
+/// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
+/// certificates if it has rounds; a certificates.tsv stands for its folder.
+ReportRun load_run(const std::filesystem::path& path, const std::string& name = "");
 /// Of each PATH, or NAME=PATH for another name.
 std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments);
 

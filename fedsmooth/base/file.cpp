@@ -52,8 +52,8 @@ void write_all(int descriptor, std::string_view bytes, const std::filesystem::pa
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::error_code status;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  // Always the same name, so that what a kill leaves is overwritten.
-  const std::filesystem::path temporary = path.string() + ".tmp";
+  const std::filesystem::path temporary =
+      fmt::format("{}{}{}", path.string(), kUnfinished, ::getpid());
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));

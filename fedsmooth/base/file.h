@@ -15,6 +15,8 @@ std::string read_file(const std::filesystem::path& path);
 /// Writes a temporary neighbour, flushes it to disk and renames it over `path`. Missing folders are
 /// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+/// Part of the names of files that it is writing; a kill may leave them.
+inline constexpr std::string_view kUnfinished = ".tmp";
 
 /// Keeps other processes that ask for it out of a folder, until it or the process ends.
 class FolderLock {

@@ -9,6 +9,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/config/sweep.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -197,6 +198,7 @@ double certified_sigma(const Experiment& e) {
 
 void check_certification(const Experiment& e) {
   check_certify_options(e.certify, certified_sigma(e));
+  if (e.certify.noise == NoiseKind::kExact) ExactNoise{certified_sigma(e)};
 }
 
 Experiment experiment_from_toml(const toml::table& table, const std::string& name,

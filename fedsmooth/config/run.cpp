@@ -38,6 +38,13 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
   return weights;
 }
 
+// Whether there is more than what a training begins with.
+bool has_results(const Run& run) {
+  const auto has = [&](const char* file) { return fs::exists(run.folder / file); };
+  return has_checkpoint(run) || run.done() || has("model.safetensors") || has("provenance.json") ||
+         has("certificates.tsv");
+}
+
 }  // namespace
 
 bool has_checkpoint(const Run& run) { return fs::exists(checkpoint_path(run)); }
@@ -53,11 +60,11 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
     return {folder, experiment};
   }
   const Run begun = {folder, experiment};
-  if (!has_checkpoint(begun) && !begun.done()) {  // nothing is lost
+  const std::string old = format_experiment(read_experiment(file));
+  if (read_file(file) == old && !has_results(begun)) {
     write_file(file, text);
     return begun;
   }
-  const std::string old = format_experiment(read_experiment(file));
   if (old != text) {
     throw Error("{}: is another experiment: {}", folder.string(), first_difference(old, text));
   }
@@ -109,7 +116,7 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Origin
   const fs::path path = checkpoint_path(run);
   Safetensors content = parse_safetensors(read_file(path), path.string());
   const auto checksum = content.metadata.extract(kChecksum);
-  if (checksum.empty() || checksum.mapped() != sha256(format_safetensors(content))) {
+  if (!checksum.empty() && checksum.mapped() != sha256(format_safetensors(content))) {
     throw Error("{}: is damaged; begin anew in another --out", path.string());
   }
   ServerState state;

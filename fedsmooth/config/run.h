@@ -20,8 +20,8 @@ struct Run {
 };
 
 /// Makes the folder and writes its experiment, or opens it again if `resume` is set. A folder that
-/// has a checkpoint or is done is an Error otherwise; one of another experiment always, with the
-/// first line that differs.
+/// has more than the beginning of a training is an Error otherwise; one of another experiment
+/// always, with the first line that differs.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
 
 /// Gives an experiment whose seed was drawn the one that the folder's run drew, if there is one.

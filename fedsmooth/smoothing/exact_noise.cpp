@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace fedsmooth {
 namespace {
 
 constexpr int kStartBits = 10;
+static_assert(std::numeric_limits<long double>::digits >= 64);  // or edges would be beyond kMargin
 
 // 2^64 Phi((k + 1/2) / (255 sigma)), at most 2^64 - 1. The smaller tail is computed, with at most a
 // few units of error, and kMargin is more than twice of what that comes to.
@@ -25,7 +27,8 @@ std::vector<int32_t> bytes_of(const Tensor& x) {
   const float* pixels = x.data_ptr<float>();
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<int32_t>(std::lround(255 * pixels[i]));
-    if (static_cast<float>(bytes[i]) / 255 != pixels[i]) {
+    const bool is_byte = 0 <= bytes[i] && bytes[i] <= 255;
+    if (!is_byte || static_cast<float>(bytes[i]) / 255 != pixels[i]) {
       throw Error("image: exact noise needs pixel values that are bytes over 255");
     }
   }

@@ -138,6 +138,12 @@ TEST_F(TrainCommandTest, BeginsAnewWhereNothingWasSaved) {
   expect_refused(run(train("run", "--train.local.learning_rate=1e6 --train.method=standard")),
                  "learning_rate");
   EXPECT_EQ(run(train("run", "--train.rounds=1")).status, 0);
+  for (const std::string file : {"DONE", "model.safetensors", "checkpoint/state.safetensors"}) {
+    fs::remove(path("run/" + file));  // what is kept of results
+  }
+  expect_refused(run(train("run", "--train.rounds=2")), "is another experiment");
+  write_file(path("own/experiment.toml"), "# mine\n" + read_file(path("e.toml")));
+  expect_refused(run("train " + path("own/experiment.toml") + " --out " + path("own")), "exists");
 }
 
 TEST_F(TrainCommandTest, GoesOnWithTheSeedThatItDrew) {
