@@ -39,7 +39,8 @@ std::string comparison_line(const ReportRun& run, const std::vector<double>& rad
   const Summary s = summarize(run.rows);
   std::string line;
   for (const double radius : radii) {
-    line += fmt::format("{:>6}", percent(certified_accuracy(run.rows, radius)));
+    const bool possible = can_certify(run.rows, radius);
+    line += fmt::format("{:>6}", possible ? percent(certified_accuracy(run.rows, radius)) : "");
   }
   return line + fmt::format("{:>7.3f}{:>9}{:>9}", s.average_certified_radius, percent_abstained(s),
                             fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
@@ -50,6 +51,10 @@ std::string markdown_cells(const ReportRun& run, const std::vector<double>& radi
   const Summary s = summarize(run.rows);
   std::string cells = fmt::format(" {} |", s.images);
   for (const double radius : radii) {
+    if (!can_certify(run.rows, radius)) {
+      cells += " |";
+      continue;
+    }
     const Share share = accuracy_at(run.rows, radius).accuracy;
     cells +=
         fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));

@@ -112,6 +112,10 @@ std::string attacked_row(const std::vector<AttackRow>& attacks, const std::set<d
 std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
   std::string values, intervals, bounds;
   for (const double radius : radii) {
+    if (!can_certify(run.rows, radius)) {
+      for (std::string* row : {&values, &intervals, &bounds}) *row += "<td></td>";
+      continue;
+    }
     const AtRadius at = accuracy_at(run.rows, radius);
     values += fmt::format("<td>{}</td>", percent(at.accuracy.value));
     intervals += fmt::format("<td>{}–{}</td>", percent(at.accuracy.low), percent(at.accuracy.high));

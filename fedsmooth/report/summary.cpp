@@ -103,6 +103,24 @@ double certified_accuracy(const std::vector<CertificateRow>& rows, double r) {
   return static_cast<double>(count_certified(rows, r)) / static_cast<double>(rows.size());
 }
 
+bool can_certify(const std::vector<CertificateRow>& rows, double radius) {
+  const CertificateRow* last = nullptr;  // that was asked: rows are mostly alike
+  for (const CertificateRow& row : rows) {
+    if (row.certificate.radius >= radius) return true;
+    const int64_t n = row.certificate.counts.n;
+    if (n == 0) continue;
+    if (last != nullptr && last->certificate.counts.n == n && last->sigma == row.sigma &&
+        last->alpha == row.alpha) {
+      continue;
+    }
+    last = &row;
+    const Certificate best =
+        certificate_from_counts({0, n, n, 0}, row.sigma, row.alpha, RadiusKind::kOneSided);
+    if (best.radius >= radius) return true;
+  }
+  return false;
+}
+
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
   const Share accuracy = share(count_certified(rows, r), rows.size());
   return {r, accuracy, high_probability(rows, accuracy.value)};

@@ -12,6 +12,10 @@ namespace fedsmooth {
 /// Share of images that are correct and certified at radius at least `r`.
 double certified_accuracy(const std::vector<CertificateRow>& rows, double r);
 
+/// Whether images like these could be certified at `radius`, if all votes went to one class. Beyond
+/// it an accuracy of 0 says nothing about the classifier.
+bool can_certify(const std::vector<CertificateRow>& rows, double radius);
+
 struct Share {
   double value = 0.0;
   double low = 0.0;  // exact (Clopper-Pearson) 95% interval over the choice of test images

@@ -93,6 +93,18 @@ TEST(SummaryTest, HighProbabilityBoundDoesNotCountOnIndependenceWithABank) {
   EXPECT_NEAR(accuracy_at(rows, 1).high_probability, 1 - 1e-4 / 1e-3, 1e-12);
 }
 
+// All of 100,000 votes at alpha = 0.001 and sigma = 0.25 certify 0.9529.
+TEST(SummaryTest, KnowsWhichRadiiAreBeyondAllVotes) {
+  std::vector<CertificateRow> rows(3, row(0, 0, 0.1));
+  for (CertificateRow& r : rows) r.sigma = 0.25;
+  rows[1].certificate.counts.n = 100'000;
+  EXPECT_TRUE(can_certify(rows, 0.95));
+  EXPECT_FALSE(can_certify(rows, 0.96));
+  rows[2].certificate.counts.n = 100'000;
+  rows[2].sigma = 0.5;
+  EXPECT_TRUE(can_certify(rows, 0.96));
+}
+
 TEST(SummaryTest, WhatWasNotEstimatedIsNotCertified) {
   std::vector<CertificateRow> rows = four_rows();
   rows[1].certificate.counts.n = 0;
