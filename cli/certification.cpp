@@ -191,16 +191,22 @@ std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Pla
   return file;
 }
 
+// Every rank must get the same one.
+Overrides draw_seed(Overrides overrides) {
+  for (auto& [key, value] : overrides) {
+    if (key == "seed" && value == "random") value = std::to_string(random_seed());
+  }
+  return overrides;
+}
+
 nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
   return {{"kind", "certify"}, {"path", a.path}, {"shard", a.shard}, {"overrides", overrides}};
 }
 
 }  // namespace
 
-fs::path certify_images(const CertifyArguments& a, Overrides overrides, const Common& common) {
-  for (auto& [key, value] : overrides) {
-    if (key == "seed" && value == "random") value = std::to_string(random_seed());
-  }
+fs::path certify_images(const CertifyArguments& a, const Overrides& given, const Common& common) {
+  const Overrides overrides = draw_seed(given);
   thread_count(common);  // refuses before anything is loaded
   Ranks& ranks = *common.ranks;
   announce_job(ranks, describe_job(a, overrides));

@@ -18,7 +18,7 @@ struct CertifyArguments {
 
 /// Writes the table and returns where it is. Throws Interrupted when told to stop; what is done
 /// stays. With several ranks, the others take part by take_certification().
-std::filesystem::path certify_images(const CertifyArguments& arguments, Overrides overrides,
+std::filesystem::path certify_images(const CertifyArguments& arguments, const Overrides& overrides,
                                      const Common& common);
 
 /// Another rank's part in the certification that rank 0 announced.
