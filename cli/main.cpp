@@ -32,6 +32,11 @@ std::string name_of(const Ranks* ranks) {
   return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
 }
 
+int tell_out_of_memory(const Ranks* ranks) {
+  fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks));
+  return 2;
+}
+
 // LibTorch has no type of its own for it on the CPU.
 bool is_out_of_memory(const c10::Error& error) {
   return std::string_view(error.what_without_backtrace()).find("can't allocate memory") !=
@@ -58,13 +63,9 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     fmt::print(stderr, "{}{}\n", name_of(ranks.get()), stop.message);
     return 130;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks.get()));
-    return 2;
+    return tell_out_of_memory(ranks.get());
   } catch (const c10::Error& bug) {
-    if (is_out_of_memory(bug)) {
-      fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks.get()));
-      return 2;
-    }
+    if (is_out_of_memory(bug)) return tell_out_of_memory(ranks.get());
     fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
 
@@ -18,15 +19,16 @@ namespace {
 
 std::atomic<int> stop_requests = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // as a signal handler needs it
+bool at_terminal = false;                              // set before signals are watched
 int exit_status = 0;  // of the command that ran: CLI11 calls it from inside parse()
 
 void request_stop(int) {
   if (++stop_requests > 1) std::_Exit(130);
-  const int error = errno;
+  if (!at_terminal) return;
   constexpr std::string_view kWord = "\nstopping; once more to stop without saving\n";
-  if (isatty(STDERR_FILENO) == 0 || write(STDERR_FILENO, kWord.data(), kWord.size()) >= 0) {
-    errno = error;
-  }
+  const int error = errno;  // of what the signal came in between
+  [[maybe_unused]] const ssize_t told = write(STDERR_FILENO, kWord.data(), kWord.size());
+  errno = error;
 }
 
 // Collects each value as it is parsed, so that overrides keep the order of the command line.
@@ -209,6 +211,7 @@ void refuse_gpu(const Common& common) {
 bool interrupted() { return stop_requests > 0; }
 
 void watch_signals() {
+  at_terminal = isatty(STDERR_FILENO) != 0;
   struct sigaction action = {};
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);

@@ -36,7 +36,7 @@ struct ClassSummary {
   int64_t images = 0;
   int64_t predicted = 0;     // how often the class was the answer, whatever the label
   double correct = 0.0;      // share correct at radius 0
-  double abstained = 0.0;    // share, of those that were estimated
+  double abstained = 0.0;    // share; not known if images were left out
   double mean_radius = 0.0;  // of the correct ones, over all images of the class
 };
 
