@@ -3,6 +3,7 @@
 #
 #   make TORCH=auto ...      build against the LibTorch of the installed PyTorch instead of Debian's
 #   make TORCH=/path ...     build against the LibTorch there
+#   make SETUP=no ...        install nothing: what is needed is there
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
 
@@ -23,7 +24,7 @@ endif
 all: build
 
 setup:
-	@TORCH="$(TORCH)" tools/setup.sh
+	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh
 
 # Says for which TORCH the build is configured. For another one the cache goes too: it holds the
 # paths of the old LibTorch, which would win over the new prefix.
@@ -40,11 +41,10 @@ build: setup $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
 # Trains clients in the ordinary way and by SmoothAdv on the built-in data, certifies both, writes the
-# report.
+# report. A second run resumes what is unfinished and removes nothing.
 run: build
 	@if ! grep -q '^NVCC:FILEPATH=.*nvcc$$' $(BUILD)/CMakeCache.txt && nvidia-smi > /dev/null 2>&1; \
 	  then echo "a GPU is here; with nvcc installed, 'make TORCH=auto run' builds for it"; fi
-	@rm -rf runs/quickstart
 	@$(BUILD)/fedsmooth sweep experiments/quickstart --out runs/quickstart
 
 # The paper's grid and ablations, for a GPU: trains, certifies, draws the figures. Goes on where it was
@@ -53,11 +53,11 @@ paper: build
 	@$(BUILD)/fedsmooth sweep experiments/paper --out runs/paper
 
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure -j2 -LE slow
+	@tools/test.py $(BUILD) -j2 -LE slow
 
 # The tests that train for minutes.
 slow: build
-	@ctest --test-dir $(BUILD) --output-on-failure -L slow
+	@tools/test.py $(BUILD) -L slow
 
 check: build
 	@python3 tools/check_layers.py

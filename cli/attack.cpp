@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <charconv>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -35,6 +34,8 @@ const Overrides kDefaults = {{"attack.estimator", "stochastic"},
                              {"smoothing.m", "32"},
                              {"certify.noise", "float"}};  // what it moves is no more made of bytes
 
+constexpr double kMaxEpsilon = 1e6;  // no two images are that far apart
+
 // Rising, with 0 for the image itself.
 std::vector<double> parse_epsilons(const std::string& text) {
   std::set<double> epsilons = {0.0};
@@ -42,9 +43,10 @@ std::vector<double> parse_epsilons(const std::string& text) {
   while (true) {
     double epsilon = 0.0;
     const auto [rest, status] = std::from_chars(next, end, epsilon);
-    if (status != std::errc() || !(epsilon >= 0) || !std::isfinite(epsilon) ||
+    if (status != std::errc() || !(epsilon >= 0 && epsilon <= kMaxEpsilon) ||
         (rest < end && *rest != ',')) {
-      throw Error("--epsilon={}: must be numbers >= 0 with commas between them", text);
+      throw Error("--epsilon={}: must be numbers from 0 to {} with commas between them", text,
+                  kMaxEpsilon);
     }
     epsilons.insert(epsilon);
     if (rest == end) return {epsilons.begin(), epsilons.end()};
@@ -125,7 +127,8 @@ int run_attack(const Arguments& a, const Overrides& overrides, const Common& com
   const std::vector<double> epsilons = parse_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(subject_experiment(a.path, all).data, Split::kTest);
-  const Subject subject = load_subject(a.path, all, &data, image_shape(data), "cpu");
+  Subject subject = load_subject(a.path, all, &data, image_shape(data), "cpu");
+  subject.fingerprint = check_is_function(subject.f, image_shape(data)).fingerprint;
   const AttackPlan plan{subject, data, choose_images(data.size(), subject.experiment.certify),
                         epsilons, a.n};
 
@@ -141,7 +144,7 @@ int run_attack(const Arguments& a, const Overrides& overrides, const Common& com
                    });
     attack_images(plan, kept.size() / epsilons.size(), threads, common.quiet, file);
   } catch (const Cancelled&) {
-    throw Interrupted{"interrupted; go on with --resume"};
+    throw Interrupted{"interrupted; continue with --resume"};
   }
   print_attacks(table, identity, table_path(a.path, "certificates"), common);
   return 0;
@@ -163,10 +166,10 @@ void add_attack(CLI::App& app, Common& common) {
   c.alias("estimator", "attack.estimator", "of the gradient; stochastic if left out");
   c.option("n", a->n, "votes on each adversarial example");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
-  c.alias("every", "certify.every", "attack every so many-th image");
-  c.alias("limit", "certify.limit", "at most so many images; 0: all");
+  c.alias("every", "certify.every", "attack every Nth image");
+  c.alias("limit", "certify.limit", "at most this many images; 0: all");
   c.option("out", a->out, "table to write; beside the model if left out");
-  c.flag("resume", a->resume, "go on after the last complete image");
+  c.flag("resume", a->resume, "continue after the last complete image");
   c.on_run([a, &common](const Overrides& overrides) { return run_attack(*a, overrides, common); });
 }
 

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <set>
 
+#include "cli/progress.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/attacks.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/facts.h"
-#include "fedsmooth/report/table_file.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::cli {
@@ -45,14 +47,23 @@ Share with_interval(double accuracy, int64_t images) {
           binomial_upper_bound(standing, images, kIntervalTail)};
 }
 
+// The attack computes in fp32 on CPU cores; certificates may be of another classifier.
+void warn_of_other_base(const json& identity, const std::vector<CertificateRow>& certificates) {
+  if (certificates.empty() || identity["base"] == certificates.front().base) return;
+  print_error(fmt::format(
+      "warning: the attack is on {}, the certificates are of {}: two classifiers, alike but for "
+      "rounding",
+      identity["base"].get<std::string>(), certificates.front().base));
+}
+
 void warn_of_broken(const std::vector<AttackRow>& attacks,
                     const std::vector<CertificateRow>& certificates) {
   const Contradictions found = find_contradictions(certificates, attacks);
   if (found.broken == 0) return;
-  fmt::print(stderr,
-             "warning: {} of {} images were misled within their certified radius; more votes "
-             "(--n) tell a broken certificate from a narrow majority\n",
-             found.broken, found.images);
+  print_error(fmt::format(
+      "warning: {} of {} images were misled within their certified radius; more votes (--n) tell a "
+      "broken certificate from a narrow majority",
+      found.broken, found.images));
 }
 
 json to_json(const fs::path& table, int64_t images, const std::vector<CurvePoint>& curve,
@@ -100,10 +111,11 @@ void print_attacks(const fs::path& table, const json& identity, const fs::path& 
   const std::vector<CurvePoint> curve = attacked_accuracy(rows);
   const std::vector<CertificateRow> shared = comparable(certificates, identity, attacked);
   if (common.json) {
-    fmt::print("{}\n", to_json(table, images, curve, shared).dump());
+    fmt::print("{}\n", dump_json(to_json(table, images, curve, shared)));
   } else if (!common.quiet) {
     fmt::print("{}{}\n", render(images, curve, shared), table.string());
   }
+  warn_of_other_base(identity, shared);
   warn_of_broken(rows, shared);
 }
 

@@ -17,7 +17,8 @@ Tensor Attacker::draw_noise(const Tensor& x, int64_t image) const {
   const int64_t m = e.smoothing.m;
   Tensor noise = at::empty({m, x.size(0), x.size(1), x.size(2)});
   add_noise(at::zeros_like(x), plan_.subject.sigma,
-            {make_key(e.seed, Purpose::kAttack), static_cast<uint32_t>(image)}, 0, m, noise);
+            {make_key(certified_seed(e), Purpose::kAttack), static_cast<uint32_t>(image)}, 0, m,
+            noise);
   return noise.unsqueeze(0);
 }
 
@@ -34,11 +35,12 @@ Tensor Attacker::perturb(const Tensor& x, int64_t label, const Tensor& noise,
 
 int64_t Attacker::predict(const Tensor& x, int64_t image) {
   const Subject& subject = plan_.subject;
-  const Votes votes = sampler_.count(
-      {x,
-       subject.sigma,
-       plan_.n,
-       {make_key(subject.experiment.seed, Purpose::kPrediction), static_cast<uint32_t>(image)}});
+  const Votes votes =
+      sampler_.count({x,
+                      subject.sigma,
+                      plan_.n,
+                      {make_key(certified_seed(subject.experiment), Purpose::kPrediction),
+                       static_cast<uint32_t>(image)}});
   return majority(votes);
 }
 

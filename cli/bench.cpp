@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/samplers.h"
@@ -74,7 +75,7 @@ int bench_certify(const Experiment& experiment, const Common& common) {
                                  {"seconds_per_certificate", static_cast<double>(votes) / median},
                                  {"version", version()},
                                  {"commit", commit()}};
-  fmt::print("{}\n", result.dump());
+  fmt::print("{}\n", dump_json(result));
   return 0;
 }
 
@@ -153,7 +154,7 @@ int bench_train(const Experiment& e, const Common& common) {
       {"phases", describe_phases(chosen.executor->measure_step({task, weights, cohort, 0}))},
       {"version", version()},
       {"commit", commit()}};
-  fmt::print("{}\n", result.dump());
+  fmt::print("{}\n", dump_json(result));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/engine/samplers.h"
@@ -19,22 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Shard {
-  int64_t number = 1, count = 1;
-};
-
-Shard parse_shard(const std::string& text) {
-  Shard shard;
-  if (text.empty()) return shard;
-  char end = 0;
-  if (std::sscanf(text.c_str(), "%ld/%ld%c", &shard.number, &shard.count, &end) != 2 ||
-      shard.number < 1 || shard.number > shard.count) {
-    throw Error("--shard={}: must be I/K with 1 <= I <= K", text);
-  }
-  return shard;
+Shard asked_shard(const std::string& text) {
+  if (text.empty()) return {};
+  const std::optional<Shard> shard = parse_shard(text);
+  if (!shard) throw Error("--shard={}: must be I/K with 1 <= I <= K", text);
+  return *shard;
 }
 
-// Of the chosen images, a shard takes each K-th.
+// A shard takes every Kth of the chosen images.
 std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard) {
   std::vector<int64_t> taken;
   for (size_t i = shard.number - 1; i < images.size(); i += shard.count) taken.push_back(images[i]);
@@ -43,11 +36,10 @@ std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard)
 
 // What the certificates of an experiment depend on, but for model and data.
 nlohmann::json describe_options(const Experiment& e) {
-  const bool one_sided = e.certify.radius == RadiusKind::kOneSided;
   nlohmann::json described = {{"n0", e.certify.n0},
                               {"n", e.certify.n},
                               {"alpha", e.certify.alpha},
-                              {"radius", one_sided ? "one-sided" : "multiclass"},
+                              {"radius", radius_name(e.certify.radius)},
                               {"only_correct", e.certify.only_correct},
                               {"noise_bank", e.certify.noise_bank}};
   if (e.certify.noise == NoiseKind::kExact) described["noise"] = "exact";
@@ -70,19 +62,23 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vect
 struct Plan {
   Dataset data;
   Subject subject;
+  std::unique_ptr<Sampler> sampler;
   std::vector<int64_t> images;
   nlohmann::json identity;
 };
 
-Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const std::string& device) {
-  const Shard shard = parse_shard(a.shard);
+Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const Common& common) {
+  const Shard shard = asked_shard(a.shard);
   Plan plan;
   plan.data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  plan.subject = load_subject(a.path, overrides, &plan.data, image_shape(plan.data), device);
+  const Shape shape = image_shape(plan.data);
+  plan.subject = load_subject(a.path, overrides, &plan.data, shape, common.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
   check_certify_options(options, plan.subject.sigma);
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
   if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
+  plan.sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
+  plan.subject.fingerprint = plan.sampler->check(shape);
   plan.identity = describe_subject(plan.subject, plan.data);
   plan.identity.update(describe_options(plan.subject.experiment));
   plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
@@ -91,16 +87,15 @@ Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const std:
 
 Plan load_together(const CertifyArguments& a, const Overrides& overrides, const Common& common) {
   Plan plan;
-  agree(*common.ranks, [&] { return (plan = load_plan(a, overrides, common.device)).identity; });
+  agree(*common.ranks, [&] { return (plan = load_plan(a, overrides, common)).identity; });
   return plan;
 }
 
-// Images that a sampler takes at once are an item of the work: number i has those from at_once i
-// on.
+// A wave of images is an item of the work: number i has those from at_once i on.
 struct Items {
-  Items(const Plan& plan, const Sampler& sampler)
+  explicit Items(const Plan& plan)
       : images(static_cast<int64_t>(plan.images.size())),
-        at_once(sampler.requests_at_once(plan.subject.experiment.certify.n)) {}
+        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify.n)) {}
 
   int64_t images, at_once;
 
@@ -109,56 +104,56 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-std::vector<CertificateRow> certify_item(Sampler& sampler, const Plan& plan, int64_t item) {
+std::vector<CertificateRow> certify_item(const Plan& plan, int64_t item) {
   const auto start = std::chrono::steady_clock::now();
   const Experiment& e = plan.subject.experiment;
   const double sigma = plan.subject.sigma;
-  const Items items(plan, sampler);
+  const Sampler& sampler = *plan.sampler;
+  const Items items(plan);
   std::vector<LabelledImage> some;
   for (int64_t i = items.begin(item); i < items.end(item); ++i) {
     const int64_t image = plan.images[i];
     some.push_back({plan.data.image(image), static_cast<uint32_t>(image), plan.data.label(image)});
   }
-  const std::vector<Certificate> found = certify_all(sampler, some, sigma, e.certify, e.seed);
+  const uint64_t seed = certified_seed(e);
+  const std::vector<Certificate> found = certify_all(*plan.sampler, some, sigma, e.certify, seed);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   const double each = spent.count() / static_cast<double>(some.size());
   std::vector<CertificateRow> rows;
   for (size_t i = 0; i < some.size(); ++i) {
-    rows.push_back({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, sigma,
-                    e.seed, plan.subject.f.description, found[i]});
+    rows.push_back({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, sigma, seed,
+                    sampler.description(), found[i], sampler.noise_kind(), e.certify.noise_bank});
   }
   return rows;
 }
 
-// Rows of the table, as text, which reads back bit for bit.
-Work make_rows(const Plan& plan, Sampler& sampler) {
+// Rows of the table, as text, which reads back bit for bit; or the line that makes it void.
+Work make_rows(const Plan& plan) {
   return [&](int64_t item) {
     try {
       std::string text;
-      for (const CertificateRow& row : certify_item(sampler, plan, item)) text += format_row(row);
+      for (const CertificateRow& row : certify_item(plan, item)) text += format_row(row);
       return text;
     } catch (const Cancelled&) {
       throw Stopped{};
+    } catch (const ClassifierChanged& changed) {
+      return format_void(changed.what());
     }
   };
 }
 
-void check_again(const Plan& plan) {
-  const Subject& subject = plan.subject;
-  if (check_is_function(subject.f, image_shape(plan.data)) != subject.fingerprint) {
-    throw Error("{}: the model's answers changed while it was certified; its table is void",
-                subject.model_path.string());
-  }
-}
-
 void certify_rest(const Plan& plan, const Common& common, CertificateFile& file) {
-  const auto sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
-  const Items items(plan, *sampler);
+  const Items items(plan);
   const auto done = static_cast<int64_t>(file.rows().size());
   Progress progress("certify", done, items.images, common.quiet);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
   const auto take = [&](int64_t item, const std::string& text) {
+    if (is_void(text)) {
+      file.append_void(text);
+      throw Error("{}: its answers changed while it was certified; the table is void",
+                  plan.subject.model_path.string());
+    }
     const auto rows = parse_certificates(certificate_header() + text, "rows");
     // An item that was cut off in the middle is made again, but its first rows are there.
     for (int64_t i = std::max(done, items.begin(item)); i < items.end(item); ++i) {
@@ -170,11 +165,10 @@ void certify_rest(const Plan& plan, const Common& common, CertificateFile& file)
   };
   try {
     const int64_t first = done == items.images ? items.count() : done / items.at_once;
-    hand_out(*common.ranks, first, items.count(), make_rows(plan, *sampler), take);
+    hand_out(*common.ranks, first, items.count(), make_rows(plan), take);
   } catch (const Stopped&) {
-    throw Interrupted{"interrupted; go on with --resume"};
+    throw Interrupted{"interrupted; continue with --resume"};
   }
-  check_again(plan);
 }
 
 std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Plan& plan,
@@ -191,10 +185,13 @@ std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Pla
   return file;
 }
 
-// Every rank must get the same one.
-Overrides draw_seed(Overrides overrides) {
-  for (auto& [key, value] : overrides) {
-    if (key == "seed" && value == "random") value = std::to_string(random_seed());
+// A seed on the command line is that of the certificates. Every rank must draw the same one.
+Overrides settle_seed(Overrides overrides) {
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    auto& [key, value] = overrides[i];
+    if (key != "seed") continue;
+    if (value == "random") value = std::to_string(random_seed());
+    overrides.emplace_back("certify.seed", std::string(value));
   }
   return overrides;
 }
@@ -205,8 +202,16 @@ nlohmann::json describe_job(const CertifyArguments& a, const Overrides& override
 
 }  // namespace
 
+std::optional<Shard> parse_shard(const std::string& text) {
+  Shard shard;
+  char end = 0;
+  const int read = std::sscanf(text.c_str(), "%ld/%ld%c", &shard.number, &shard.count, &end);
+  if (read != 2 || shard.number < 1 || shard.number > shard.count) return std::nullopt;
+  return shard;
+}
+
 fs::path certify_images(const CertifyArguments& a, const Overrides& given, const Common& common) {
-  const Overrides overrides = draw_seed(given);
+  const Overrides overrides = settle_seed(given);
   thread_count(common);  // refuses before anything is loaded
   Ranks& ranks = *common.ranks;
   announce_job(ranks, describe_job(a, overrides));
@@ -223,11 +228,7 @@ void take_certification(const nlohmann::json& job, const Common& common) {
   const Plan plan =
       load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), common);
   do_together(ranks, [] {});  // rank 0 opens its table
-  do_together(ranks, [&] {
-    const auto sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
-    work_on_items(ranks, make_rows(plan, *sampler));
-    check_again(plan);
-  });
+  do_together(ranks, [&] { work_on_items(ranks, make_rows(plan)); });
 }
 
 bool is_certified(const fs::path& run, const Experiment& e) {
@@ -236,16 +237,17 @@ bool is_certified(const fs::path& run, const Experiment& e) {
   nlohmann::json wanted = describe_options(e);
   wanted.update({{"model_sha256", sha256(read_file(run / "model.safetensors"))},
                  {"sigma", certified_sigma(e)},
-                 {"seed", e.seed},
+                 {"seed", certified_seed(e)},
                  {"every", e.certify.every},
                  {"limit", e.certify.limit},
                  {"shard", "1/1"}});
   const nlohmann::json identity = read_sidecar(table)["identity"];
   for (const auto& [key, value] : wanted.items()) {
-    if (identity.value(key, nlohmann::json()) != value) return false;
+    if (!identity.contains(key) || identity[key] != value) return false;
   }
   if (identity.contains("noise") != wanted.contains("noise")) return false;
-  return identity.value("images", nlohmann::json()) == read_certificates(table).size();
+  const auto images = find_count(identity, "images", sidecar_path(table).string());
+  return images == static_cast<int64_t>(read_certificates(table).size());
 }
 
 }  // namespace fedsmooth::cli

@@ -3,11 +3,20 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/options.h"
 
 namespace fedsmooth::cli {
+
+/// Part `number` of `count`.
+struct Shard {
+  int64_t number = 1, count = 1;
+};
+
+/// Reads I/K; nothing if it is not that.
+std::optional<Shard> parse_shard(const std::string& text);
 
 struct CertifyArguments {
   std::string path;   // run folder or model

@@ -23,14 +23,14 @@ void add_certify(CLI::App& app, Common& common) {
   c.alias("n", "certify.n", "votes that bound its probability");
   c.alias("alpha", "certify.alpha", "failure probability per image");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors, on CPU cores");
-  c.alias("every", "certify.every", "certify every so many-th image");
-  c.alias("limit", "certify.limit", "at most so many images; 0: all");
+  c.alias("every", "certify.every", "certify every Nth image");
+  c.alias("limit", "certify.limit", "at most this many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");
   c.flag("only-correct", flags->only_correct, "no radius where the answer is wrong anyway");
   c.flag("noise-bank", flags->noise_bank, "the same draws for all images: faster on a GPU");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
-  c.flag("resume", a->resume, "go on after the last complete row");
+  c.flag("resume", a->resume, "continue after the last complete row");
   c.take_ranks();
   c.on_run([a, flags, &common](Overrides overrides) {
     if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");

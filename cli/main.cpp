@@ -1,13 +1,14 @@
 // fedsmooth: one program, one sub-command per verb. Exit status: 0 done; 2 the user's mistake; 1 a
 // bug; 130 interrupted, with the state saved.
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
+#include <fcntl.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string_view>
 
+#include "cli/progress.h"
 #include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
@@ -33,7 +34,7 @@ std::string name_of(const Ranks* ranks) {
 }
 
 int tell_out_of_memory(const Ranks* ranks) {
-  fmt::print(stderr, "{}not enough memory for this\n", name_of(ranks));
+  print_error(name_of(ranks) + "not enough memory for this");
   return 2;
 }
 
@@ -51,28 +52,35 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
     return run_on(*ranks, argc, argv);
   } catch (const Error& error) {
-    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), error.what());
+    print_error(name_of(ranks.get()) + error.what());
     return 2;
   } catch (const Refused&) {
     return 0;  // rank 0 tells
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "{}{}: {}\n", name_of(ranks.get()), error.path1().string(),
-               error.code().message());
+    print_error(name_of(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
-    fmt::print(stderr, "{}{}\n", name_of(ranks.get()), stop.message);
+    print_error(name_of(ranks.get()) + stop.message);
     return 130;
   } catch (const std::bad_alloc&) {
     return tell_out_of_memory(ranks.get());
   } catch (const c10::Error& bug) {
     if (is_out_of_memory(bug)) return tell_out_of_memory(ranks.get());
-    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what_without_backtrace());
+    print_error(name_of(ranks.get()) + "bug: " + bug.what_without_backtrace());
     return 1;
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() tells.
     if (std::ferror(stdout) != 0) return 0;
-    fmt::print(stderr, "{}bug: {}\n", name_of(ranks.get()), bug.what());
+    print_error(name_of(ranks.get()) + "bug: " + bug.what());
     return 1;
+  }
+}
+
+// Where a standard stream is closed, the next file to be opened would get its number, and what is
+// printed would go into that file.
+void open_standard_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY);
   }
 }
 
@@ -84,6 +92,7 @@ bool output_is_lost() { return std::fflush(stdout) != 0 || std::ferror(stdout) !
 
 int main(int argc, char** argv) {
   using namespace fedsmooth;
+  cli::open_standard_streams();
   use_single_threaded_operators();
   cli::watch_signals();
   std::unique_ptr<Ranks> ranks;

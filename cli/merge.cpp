@@ -1,10 +1,12 @@
 // fedsmooth merge F.tsv... --out G.tsv: joins the shards of one certification.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "cli/certification.h"
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/certificate_file.h"
 
 namespace fedsmooth::cli {
@@ -14,34 +16,38 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // The identity without the shard, which is taken out into `shard`.
-json take_shard(json identity, std::string& shard, const fs::path& table) {
-  if (!identity.contains("shard") || !identity["shard"].is_string()) {
-    throw Error("{}: is not a shard", table.string());
-  }
-  shard = identity["shard"].get<std::string>();
+json take_shard(json identity, Shard& shard, const fs::path& table) {
+  const auto text = find_string(identity, "shard", sidecar_path(table).string());
+  if (!text) throw Error("{}: is not a shard", table.string());
+  const auto parsed = parse_shard(*text);
+  if (!parsed) throw Error("{}: its shard {:?} is not I/K", table.string(), text->substr(0, 40));
+  shard = *parsed;
   identity["shard"] = "1/1";
   return identity;
 }
 
-void check_all_shards(const std::set<std::string>& shards) {
-  const std::string of = shards.begin()->substr(shards.begin()->find('/'));
-  for (const std::string& shard : shards) {
-    if (shard.substr(shard.find('/')) != of) {
-      throw Error("merge: shards {} and {} are of different splits", *shards.begin(), shard);
+// Rows of an image under two names would be counted twice.
+void check_once(const std::vector<CertificateRow>& rows) {
+  const auto twice = std::adjacent_find(
+      rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.index == b.index; });
+  if (twice != rows.end()) throw Error("merge: image {} is in two shards", twice->index);
+}
+
+void check_all_shards(const std::map<int64_t, Shard>& shards) {
+  const int64_t count = shards.begin()->second.count;
+  for (const auto& [number, shard] : shards) {
+    if (shard.count != count) {
+      throw Error("merge: shards of {} and of {} do not go together", count, shard.count);
     }
   }
-  for (size_t i = 1; i <= shards.size(); ++i) {
-    const std::string wanted = fmt::format("{}{}", i, of);
-    if (shards.count(wanted) == 0) throw Error("merge: shard {} is missing", wanted);
-  }
-  if (of != fmt::format("/{}", shards.size())) {
-    throw Error("merge: shard {}{} is missing", shards.size() + 1, of);
+  for (int64_t i = 1; i <= count; ++i) {
+    if (!shards.contains(i)) throw Error("merge: shard {}/{} is missing", i, count);
   }
 }
 
 // Every planned image once: an interrupted shard has fewer rows.
 void check_complete(const std::vector<CertificateRow>& rows, const json& identity) {
-  const int64_t planned = identity.value("images", int64_t{0});
+  const int64_t planned = find_count(identity, "images", "merge").value_or(0);
   if (static_cast<int64_t>(rows.size()) != planned) {
     throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
                 planned);
@@ -51,20 +57,20 @@ void check_complete(const std::vector<CertificateRow>& rows, const json& identit
 int run_merge(const std::vector<std::string>& paths, const fs::path& out, const Common& common) {
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   std::vector<CertificateRow> rows;
-  std::set<std::string> shards;
+  std::map<int64_t, Shard> shards;
   json first;
   for (const std::string& path : paths) {
     const fs::path table = find_table(path);
     json sidecar = read_sidecar(table);
-    std::string shard;
+    Shard shard;
     sidecar["identity"] = take_shard(sidecar["identity"], shard, table);
     if (first.is_null()) first = sidecar;
     if (sidecar["identity"] != first["identity"]) {
       throw Error("{}: does not belong to {}: they differ in {}", table.string(), paths[0],
                   identity_difference(first["identity"], sidecar["identity"]));
     }
-    if (!shards.insert(shard).second) {
-      throw Error("{}: shard {} is there twice", table.string(), shard);
+    if (!shards.emplace(shard.number, shard).second) {
+      throw Error("{}: shard {}/{} is there twice", table.string(), shard.number, shard.count);
     }
     for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
   }
@@ -72,6 +78,7 @@ int run_merge(const std::vector<std::string>& paths, const fs::path& out, const 
   check_complete(rows, first["identity"]);
   std::sort(rows.begin(), rows.end(),
             [](const CertificateRow& a, const CertificateRow& b) { return a.index < b.index; });
+  check_once(rows);
   write_certificates(out, rows, first);
   print_summary(out, common);
   return 0;

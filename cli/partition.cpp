@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_figure.h"
 
@@ -107,7 +108,7 @@ int run_partition(const std::string& path, const fs::path& out, const Overrides&
     draw_clients(rows, data.class_names, out);
   }
   if (common.json) {
-    fmt::print("{}\n", to_json(rows, data, partition.clients()).dump());
+    fmt::print("{}\n", dump_json(to_json(rows, data, partition.clients())));
   } else if (!common.quiet) {
     fmt::print("{}", render(rows, data, partition.clients()));
     if (!out.empty()) fmt::print("{}\n", out.string());

@@ -5,6 +5,7 @@
 
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/figure.h"
 #include "fedsmooth/report/history_figure.h"
 
@@ -46,7 +47,7 @@ void add_plot(CLI::App& app, Common& common) {
     const std::vector<ReportRun> runs = load_runs(a->runs);
     write_figure(draw(a->what, runs), a->out);
     if (common.json) {
-      fmt::print("{}\n", nlohmann::json{{"figure", a->out}, {"curves", runs.size()}}.dump());
+      fmt::print("{}\n", dump_json({{"figure", a->out}, {"curves", runs.size()}}));
     } else if (!common.quiet) {
       fmt::print("{}\n", a->out);
     }

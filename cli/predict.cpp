@@ -6,11 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/progress.h"
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/report/certificate_file.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -84,6 +88,41 @@ std::string leading_votes(const Subject& subject, const Votes& votes) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
+std::optional<uint64_t> given_seed(const Overrides& overrides) {
+  Experiment any;
+  std::optional<uint64_t> seed;
+  for (const auto& [key, value] : overrides) {
+    if (key != "seed" && key != "certify.seed") continue;
+    set_key(any, key, value);
+    seed = key == "seed" ? any.seed : any.certify.seed;
+  }
+  return seed;
+}
+
+// Certificates are about one classifier: this arithmetic, this noise.
+void warn_of_other_classifier(const std::string& path, const Subject& subject,
+                              const std::string& fingerprint) {
+  const std::filesystem::path table = table_path(path, "certificates");
+  if (!std::filesystem::exists(table) || !std::filesystem::exists(sidecar_path(table))) return;
+  const std::string name = sidecar_path(table).string();
+  const nlohmann::json identity = read_sidecar(table)["identity"];
+  const auto certified = find_string(identity, "fingerprint", name);
+  const auto noise = find_string(identity, "noise", name).value_or("float");
+  std::vector<std::string> differences;
+  if (certified && *certified != fingerprint) {
+    differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
+                                      find_string(identity, "base", name).value_or("unknown")));
+  }
+  if (find_number(identity, "sigma", name).value_or(subject.sigma) != subject.sigma) {
+    differences.push_back(fmt::format("sigma (here {})", subject.sigma));
+  }
+  if (noise != noise_name(subject.f.noise_kind)) differences.push_back("the kind of noise");
+  if (differences.empty()) return;
+  say(fmt::format("warning: this is not the classifier that was certified in {}; it differs in {}",
+                  table.string(), fmt::join(differences, " and ")));
+}
+
 int run_predict(const Arguments& a, const Overrides& overrides, const Common& common) {
   const int threads = thread_count(common);
   std::optional<Dataset> data;
@@ -99,22 +138,26 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 
   const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, threads);
+  warn_of_other_classifier(a.path, subject, sampler->check({sizes[0], sizes[1], sizes[2]}));
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
   nlohmann::json summary = nlohmann::json::array();
   for (const Input& input : inputs) {
     if (interrupted()) throw Interrupted{"interrupted"};
     const Prediction found =
-        predict(*sampler, input.image, subject.sigma, a.n, e.certify.alpha, e.seed, input.index);
+        predict(*sampler, input.image, subject.sigma, a.n, e.certify.alpha, seed, input.index);
     if (common.json) {
       summary.push_back({{"image", input.name},
                          {"predict", found.predict},
                          {"class", class_name(subject, found.predict)},
-                         {"votes", found.votes}});
+                         {"votes", found.votes},
+                         {"seed", seed}});
     } else {
-      fmt::print("{}\t{}\t{} of {} votes\n", input.name, class_name(subject, found.predict),
-                 leading_votes(subject, found.votes), a.n);
+      fmt::print("{}\t{}\t{} of {} votes\tseed {}\n", input.name,
+                 class_name(subject, found.predict), leading_votes(subject, found.votes), a.n,
+                 seed);
     }
   }
-  if (common.json) fmt::print("{}\n", summary.dump());
+  if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }
 
@@ -122,9 +165,11 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
 
 void add_predict(CLI::App& app, Common& common) {
   auto a = std::make_shared<Arguments>();
-  Command c(app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
-            "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
-            "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000");
+  Command c(
+      app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
+      "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
+      "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000\n"
+      "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes of seed 7");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
   c.option("n", a->n, "votes per image");

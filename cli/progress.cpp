@@ -28,8 +28,10 @@ std::string duration(double s) {
 
 }  // namespace
 
+void print_error(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
 void say(const std::string& line) {
-  fmt::print(stderr, "{}{}\n", isatty(STDERR_FILENO) != 0 ? kClearLine : "", line);
+  print_error((isatty(STDERR_FILENO) != 0 ? kClearLine : "") + line);
 }
 
 Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
@@ -66,10 +68,12 @@ void Progress::show(const std::string& note) {
       fmt::format("{}/{}  {:.3g}/s  {} left  {}", done_, total_, rate, left, note);
   if (terminal_) {
     const auto filled = static_cast<int>(kBarWidth * done_ / std::max<int64_t>(1, total_));
-    fmt::print(stderr, "{}{} [{}{}] {}", kClearLine, what_, std::string(filled, '#'),
-               std::string(kBarWidth - filled, '.'), line);
+    const std::string bar =
+        fmt::format("{}{} [{}{}] {}", kClearLine, what_, std::string(filled, '#'),
+                    std::string(kBarWidth - filled, '.'), line);
+    std::fputs(bar.c_str(), stderr);
   } else {
-    fmt::print(stderr, "{} {}\n", what_, line);
+    print_error(what_ + " " + line);
   }
   std::fflush(stderr);
 }

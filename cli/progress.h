@@ -7,7 +7,10 @@
 
 namespace fedsmooth::cli {
 
-/// A line on stderr, in the place of a bar that may be there.
+/// A line on stderr. What cannot be written there is lost, never an exception.
+void print_error(const std::string& line);
+
+/// The same in the place of a bar that may be there.
 void say(const std::string& line);
 
 class Progress {

@@ -4,6 +4,7 @@
 #include "cli/training.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/report/table_file.h"
 
@@ -73,7 +74,7 @@ void agree(Ranks& ranks, const std::function<json()>& prepare) {
     word = {{"error", "stopped"}};
     thrown = std::current_exception();
   }
-  const std::vector<std::string> words = ranks.gather(word.dump());
+  const std::vector<std::string> words = ranks.gather(dump_json(word));
   std::string fault = ranks.leads() ? find_fault(words) : "";
   ranks.broadcast(fault);
   if (fault.empty()) return;
@@ -122,7 +123,7 @@ int run_on_ranks(const Common& common, const std::function<json()>& describe,
 
 void announce_job(Ranks& ranks, const json& job) {
   if (ranks.size() == 1) return;
-  std::string text = job.dump();
+  std::string text = dump_json(job);
   ranks.broadcast(text);
 }
 

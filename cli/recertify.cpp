@@ -20,16 +20,6 @@ struct Arguments {
 
 bool is_radius(const std::string& name) { return name == "one-sided" || name == "multiclass"; }
 
-// The kind that was asked for, else the table's own; tables that do not say are one-sided.
-std::string settle_radius(const std::string& asked, const nlohmann::json& identity,
-                          const fs::path& table) {
-  if (!asked.empty()) return asked;
-  if (!identity.contains("radius") || !identity["radius"].is_string()) return "one-sided";
-  const std::string own = identity["radius"].get<std::string>();
-  if (!is_radius(own)) throw Error("{}: has radius \"{}\"; give --radius", table.string(), own);
-  return own;
-}
-
 int run_recertify(const Arguments& a, const Common& common) {
   if (!a.radius.empty() && !is_radius(a.radius)) {
     throw Error("--radius={}: must be one-sided or multiclass", a.radius);
@@ -40,7 +30,9 @@ int run_recertify(const Arguments& a, const Common& common) {
   if (rows.empty()) throw Error("{}: has no rows yet", table.string());
   nlohmann::json sidecar = read_sidecar(table);
 
-  const std::string kind = settle_radius(a.radius, sidecar["identity"], table);
+  const std::string kind =
+      a.radius.empty() ? radius_name(radius_of(sidecar["identity"], sidecar_path(table).string()))
+                       : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   for (CertificateRow& row : rows) {
     const int64_t n = row.certificate.counts.n;

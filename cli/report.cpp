@@ -8,6 +8,7 @@
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/html.h"
 
 namespace fedsmooth::cli {
@@ -58,7 +59,7 @@ void add_report(CLI::App& app, Common& common) {
     }
     const std::vector<ReportRun> runs = write_report(*a, out);
     if (common.json) {
-      fmt::print("{}\n", nlohmann::json{{"report", out.string()}, {"runs", runs.size()}}.dump());
+      fmt::print("{}\n", dump_json({{"report", out.string()}, {"runs", runs.size()}}));
     } else if (!common.quiet) {
       fmt::print("{}\n{}\n", a->is_sweep() ? render_comparison(runs) : render_table(runs),
                  out.string());

@@ -10,6 +10,7 @@
 #include "cli/subject.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/base_classifier.h"
@@ -59,16 +60,6 @@ std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOpti
   return std::make_unique<FolderLock>(a.folder);
 }
 
-// What a kill left of files that were being written.
-void remove_unfinished(const fs::path& folder) {
-  if (!fs::is_directory(folder)) return;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename().string().find(kUnfinished) != std::string::npos) {
-      fs::remove(entry.path());
-    }
-  }
-}
-
 // Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
 void rewrite_rounds(const fs::path& path, int64_t last) {
   std::string text = round_header();
@@ -84,7 +75,7 @@ void append_line(const fs::path& path, const std::string& line) {
   std::ofstream out(path, std::ios::app);
   out << line << std::flush;
   if (!out)
-    throw Error("{}: cannot be written; go on by --resume when there is room", path.string());
+    throw Error("{}: cannot be written; continue with --resume when there is room", path.string());
 }
 
 RoundRow describe(const RoundReport& report) {
@@ -135,8 +126,9 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       run_(start_run(a.folder, a.experiment, a.resume)),
       checkpoints_(
           run_, setting.network, [this] { return origin(); }, setting.ranks > 1) {
-  remove_unfinished(a.folder);
-  remove_unfinished(a.folder / "checkpoint");
+  remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
+                               "provenance.json", "DONE"});
+  remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
   if (has_checkpoint(run_)) {
     state_ = read_checkpoint(run_, setting.network, origin());
@@ -191,7 +183,7 @@ bool RunTraining::write_round(const RoundReport& report,
 
 void RunTraining::finish(const Traffic& traffic) const {
   if (state_.round < options_.rounds) {
-    throw Interrupted{fmt::format("interrupted after round {} of {}; go on with --resume",
+    throw Interrupted{fmt::format("interrupted after round {} of {}; continue with --resume",
                                   state_.round, options_.rounds)};
   }
   const std::string bytes = format_model(model());
@@ -210,7 +202,7 @@ void RunTraining::finish(const Traffic& traffic) const {
                        {"bytes_to_each_rank", traffic.down},
                        {"bytes_from_each_rank", traffic.up}});
   }
-  write_file(run_.folder / "provenance.json", provenance.dump(2) + "\n");
+  write_file(run_.folder / "provenance.json", dump_json_lines(provenance));
   write_file(run_.folder / "DONE", "");
 }
 

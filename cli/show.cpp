@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/sweep.h"
 
 namespace fedsmooth::cli {
@@ -13,7 +14,7 @@ namespace {
 void show_experiment(const Experiment& experiment, const Common& common) {
   const std::string text = format_experiment(experiment);
   if (common.json) {
-    fmt::print("{}\n", nlohmann::json{{"experiment", text}}.dump());
+    fmt::print("{}\n", dump_json({{"experiment", text}}));
   } else {
     fmt::print("{}", text);
   }
@@ -25,7 +26,7 @@ void show_names(const std::vector<NamedExperiment>& all, const Common& common) {
     names.push_back(one.name);
     if (!common.json) fmt::print("{}\n", one.name);
   }
-  if (common.json) fmt::print("{}\n", nlohmann::json{{"experiments", names}}.dump());
+  if (common.json) fmt::print("{}\n", dump_json({{"experiments", names}}));
 }
 
 }  // namespace

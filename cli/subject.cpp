@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/torch_script.h"
@@ -36,8 +37,9 @@ double settle_sigma(const Subject& subject, double trained, bool smoothing_given
 void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
   const fs::path file = run / "provenance.json";
   if (!fs::exists(file)) return;
-  const auto provenance = nlohmann::json::parse(read_file(file), nullptr, false);
-  if (provenance.is_object() && provenance.value("model_sha256", model_sha256) != model_sha256) {
+  const auto provenance = parse_json_object(read_file(file), file.string());
+  if (find_string(provenance, "model_sha256", file.string()).value_or(model_sha256) !=
+      model_sha256) {
     throw Error("{}: is not the model that this run trained; provenance.json has another SHA-256",
                 (run / "model.safetensors").string());
   }
@@ -104,9 +106,6 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
   if (e.certify.noise == NoiseKind::kExact) {
     subject.f = with_exact_noise(std::move(subject.f), subject.sigma);
   }
-  // Certificates say so: it is about what may be said of several of them together.
-  if (e.certify.noise_bank) subject.f.description += "/noise-bank";
-  subject.fingerprint = check_is_function(subject.f, input);
   return subject;
 }
 
@@ -129,7 +128,7 @@ nlohmann::json describe_subject(const Subject& subject, const Dataset& data) {
                               {"data", e.data.name},
                               {"data_sha256", digest(data)},
                               {"sigma", subject.sigma},
-                              {"seed", e.seed},
+                              {"seed", certified_seed(e)},
                               {"every", e.certify.every},
                               {"limit", e.certify.limit},
                               {"images", choose_images(data.size(), e.certify).size()},

@@ -19,7 +19,7 @@ struct Subject {
   double sigma = 0.0;
   std::vector<std::string> class_names;
   std::string sha256;       // of the model file
-  std::string fingerprint;  // of f, see check_is_function()
+  std::string fingerprint;  // of f, see Sampler::check()
 };
 
 /// The experiment of a run folder (or the defaults for a model file), overridden.
@@ -27,7 +27,7 @@ Experiment subject_experiment(const std::filesystem::path& path, const Overrides
 
 /// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
 /// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
-/// `device`.
+/// `device`. The fingerprint is left to who makes a sampler.
 Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
                      const Dataset* data, const Shape& input, const std::string& device);
 
@@ -37,7 +37,7 @@ std::string certification_device(const std::string& device, NoiseKind noise);
 
 Shape image_shape(const Dataset& data);
 
-/// Every so many-th test image up to the limit.
+/// Every Nth test image, up to the limit.
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
 
 /// The part of a table's identity that says which classifier and which images it is about.

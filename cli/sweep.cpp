@@ -13,6 +13,7 @@
 #include "cli/sweep_runs.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/config/sweep.h"
@@ -129,7 +130,7 @@ SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
   const nlohmann::json mine = {
       {"done", own.done}, {"failed", own.failed}, {"interrupted", own.interrupted}};
   SweepOutcome all;
-  for (const std::string& text : ranks.gather(mine.dump(), /*patient=*/true)) {
+  for (const std::string& text : ranks.gather(dump_json(mine), /*patient=*/true)) {
     const nlohmann::json one = nlohmann::json::parse(text);
     all.add({one["done"], one["failed"], one["interrupted"]});
   }
@@ -143,7 +144,7 @@ void report_on(const std::vector<std::string>& done, size_t failed, const fs::pa
   const std::vector<ReportRun> runs = write_sweep_report(out, page);
   if (common.json) {
     const nlohmann::json summary = {{"report", page.string()}, {"runs", done}, {"failed", failed}};
-    fmt::print("{}\n", summary.dump());
+    fmt::print("{}\n", dump_json(summary));
   } else if (!common.quiet) {
     fmt::print("{}\n{}\n", render_comparison(runs), page.string());
   }

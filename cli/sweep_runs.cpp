@@ -50,7 +50,7 @@ class SweepRuns {
       if (!common_.ranks->in_step()) throw;
       say(fmt::format("{}: {}: {}", name, error.path1().string(), error.code().message()));
     } catch (const Interrupted&) {
-      throw Interrupted{fmt::format("interrupted in {}; the same command goes on", name)};
+      throw Interrupted{fmt::format("interrupted in {}; the same command continues", name)};
     }
     return false;
   }

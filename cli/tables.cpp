@@ -7,6 +7,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/summary.h"
 
@@ -25,7 +26,7 @@ std::string run_name(const fs::path& table) {
 void append_members(const json& object, std::vector<std::pair<std::string, std::string>>& out) {
   if (!object.is_object()) return;
   for (const auto& [key, value] : object.items()) {
-    out.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+    out.emplace_back(key, value.is_string() ? value.get<std::string>() : dump_json(value));
   }
 }
 
@@ -45,6 +46,13 @@ bool about_the_same(const fs::path& table, const fs::path& other) {
   return true;
 }
 
+/// The base classifier of a table, as far as it says.
+std::string base_of(const fs::path& table) {
+  if (!fs::exists(sidecar_path(table))) return {};
+  const json identity = read_sidecar(table)["identity"];
+  return find_string(identity, "base", sidecar_path(table).string()).value_or("");
+}
+
 void load_history(const fs::path& folder, ReportRun& run) {
   if (fs::exists(folder / "experiment.toml"))
     run.experiment = read_file(folder / "experiment.toml");
@@ -53,6 +61,7 @@ void load_history(const fs::path& folder, ReportRun& run) {
   const fs::path attacks = folder / "attack.tsv";
   if (fs::exists(attacks) && about_the_same(attacks, folder / "certificates.tsv")) {
     run.attacks = read_attacks(attacks);
+    run.attacked_base = base_of(attacks);
   }
 }
 
@@ -61,14 +70,13 @@ void load_sidecar(const fs::path& table, ReportRun& run) {
   const json sidecar = read_sidecar(table);
   if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
     for (const json& name : sidecar["classes"]) {
-      run.class_names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+      run.class_names.push_back(name.is_string() ? name.get<std::string>() : dump_json(name));
     }
   }
   const json& identity = sidecar["identity"];
-  const auto images = identity.value("images", static_cast<int64_t>(run.rows.size()));
-  if (static_cast<int64_t>(run.rows.size()) < images) {
-    run.name += fmt::format(" ({} of {} images)", run.rows.size(), images);
-  }
+  const auto rows = static_cast<int64_t>(run.rows.size());
+  const auto images = find_count(identity, "images", sidecar_path(table).string()).value_or(rows);
+  if (rows < images) run.name += fmt::format(" ({} of {} images)", rows, images);
   append_members(identity, run.provenance);
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
@@ -146,8 +154,8 @@ ReportRun load_run(const fs::path& path, const std::string& name) {
   } else if (run.rounds.empty()) {
     throw Error("{}: has no rows yet", find_table(path).string());
   } else if (fs::exists(folder / "provenance.json")) {
-    append_members(json::parse(read_file(folder / "provenance.json"), nullptr, false),
-                   run.provenance);
+    const fs::path file = folder / "provenance.json";
+    append_members(parse_json_object(read_file(file), file.string()), run.provenance);
   }
   return run;
 }
@@ -182,7 +190,7 @@ std::vector<std::string> find_runs(const fs::path& folder) {
 void print_summary(const fs::path& table, const Common& common) {
   const ReportRun run = load_run(table);
   if (common.json) {
-    fmt::print("{}\n", summary_json(table, summarize(run.rows)).dump());
+    fmt::print("{}\n", dump_json(summary_json(table, summarize(run.rows))));
     return;
   }
   if (!common.quiet) fmt::print("{}\n{}\n", render_table({run}), table.string());

@@ -6,6 +6,7 @@
 #include "cli/rank_jobs.h"
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/run.h"
 #include "fedsmooth/report/rounds.h"
 
@@ -33,7 +34,7 @@ int train_and_tell(const Arguments& a, Experiment& experiment, const Common& com
   keep_drawn_seed(experiment, out);
   const bool trained = train_run({experiment, out, a.resume}, common);
   if (common.json) {
-    fmt::print("{}\n", summary_json(out).dump());
+    fmt::print("{}\n", dump_json(summary_json(out)));
   } else if (!common.quiet) {
     fmt::print("{}{}\n", out.string(), trained ? "" : ": done already");
   }
@@ -61,7 +62,7 @@ void add_train(CLI::App& app, Common& common) {
             "  mpirun -n 4 fedsmooth train e.toml");
   c.argument("experiment", a->experiment, "experiment file");
   c.option("out", a->out, "run folder; runs/NAME for NAME.toml if left out");
-  c.flag("resume", a->resume, "go on after the last checkpoint");
+  c.flag("resume", a->resume, "continue from the last checkpoint");
   c.take_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_train(*a, overrides, common); });
 }

@@ -78,7 +78,7 @@ size_t room_for_runs(const TrainSetting& setting, const std::vector<TrainArgumen
 void announce(const std::vector<TrainArguments>& runs, size_t count) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) names.push_back(runs[i].folder.filename());
-  fmt::print(stderr, "{} runs side by side: {}\n", count, fmt::join(names, ", "));
+  print_error(fmt::format("{} runs side by side: {}", count, fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -1,15 +1,22 @@
 #!/usr/bin/env bash
-# Installs what fedsmooth needs from Debian's packages, and only what is missing. Without root or
-# sudo it lists the packages instead.
+# Installs what fedsmooth needs from Debian's packages, and only what is missing. Where it cannot (no
+# apt, or neither root nor sudo) it says what is missing. SETUP=no skips it.
 set -eu
+[ "${SETUP:-yes}" != no ] || exit 0
 
 packages="g++ cmake ninja-build git libtorch-dev libopenblas0-pthread librandom123-dev
   libboost-dev libboost-math-dev libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
-  libjpeg62-turbo-dev libpng-dev gnuplot-nox libgtest-dev libbenchmark-dev clang-format clang-tidy
+  libjpeg-dev libpng-dev gnuplot-nox libgtest-dev libbenchmark-dev clang-format clang-tidy
   python3 libopenmpi-dev openmpi-bin"
 # A LibTorch from elsewhere replaces Debian's.
 if [ -n "${TORCH:-}" ]; then
   packages=$(printf '%s\n' $packages | grep -v -e '^libtorch-dev$' -e '^libopenblas0-pthread$')
+fi
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  echo "this machine has no apt; install what these Debian packages hold, then: make SETUP=no" >&2
+  echo "  "$packages >&2
+  exit 2
 fi
 
 missing=""
@@ -24,10 +31,12 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
   as_root="sudo"
 else
-  echo "missing packages; install them with: apt-get install --no-install-recommends$missing" >&2
+  echo "packages are missing and neither root nor sudo is at hand; have them installed with" >&2
+  echo "  apt-get install --no-install-recommends$missing" >&2
+  echo "or, if you have them from elsewhere: make SETUP=no" >&2
   exit 2
 fi
 echo "installing:$missing"
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -qq
-$as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+# sudo drops variables of the environment, hence env.
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null

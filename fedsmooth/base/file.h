@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -15,8 +16,10 @@ std::string read_file(const std::filesystem::path& path);
 /// Writes a temporary neighbour, flushes it to disk and renames it over `path`. Missing folders are
 /// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
-/// Part of the names of files that it is writing; a kill may leave them.
-inline constexpr std::string_view kUnfinished = ".tmp";
+
+/// Removes what a kill left of writing one of `names` in `folder`, and nothing else.
+void remove_unfinished(const std::filesystem::path& folder,
+                       std::initializer_list<std::string_view> names);
 
 /// Keeps other processes that ask for it out of a folder, until it or the process ends.
 class FolderLock {
@@ -29,6 +32,19 @@ class FolderLock {
 
  private:
   int descriptor_;
+};
+
+/// The same for a file that may be replaced, by a lock on `path`.lock, which is removed at the end.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  std::filesystem::path lock_;
+  int descriptor_ = -1;
 };
 
 /// Incremental SHA-256 (FIPS 180-4).

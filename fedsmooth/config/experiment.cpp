@@ -91,6 +91,7 @@ std::vector<Field> fields(Experiment& e) {
       count("certify.n", e.certify.n, 1),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),
       automatic("certify.sigma", e.certify.sigma),
+      automatic_seed("certify.seed", e.certify.seed),
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
@@ -195,6 +196,8 @@ std::string key_ending_in(const std::string& word) {
 double certified_sigma(const Experiment& e) {
   return e.certify.sigma > 0 ? e.certify.sigma : e.smoothing.sigma;
 }
+
+uint64_t certified_seed(const Experiment& e) { return e.certify.seed.value_or(e.seed); }
 
 void check_certification(const Experiment& e) {
   check_certify_options(e.certify, certified_sigma(e));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,11 @@
 namespace fedsmooth {
 
 struct CertificationOptions : CertifyOptions {
-  double sigma = 0.0;  // 0 ("auto"): smoothing.sigma
+  double sigma = 0.0;            // 0 ("auto"): smoothing.sigma
+  std::optional<uint64_t> seed;  // none ("auto"): the experiment's
   NoiseKind noise = NoiseKind::kFloat;
-  int64_t every = 20;  // certify every so many-th test image
-  int64_t limit = 0;   // at most so many images; 0: all
+  int64_t every = 20;  // certify every Nth test image
+  int64_t limit = 0;   // at most this many images; 0: all
 };
 
 struct Experiment {
@@ -36,6 +38,9 @@ struct Experiment {
 
 /// What a model of this experiment is certified with: certify.sigma, or what it is trained with.
 double certified_sigma(const Experiment& experiment);
+/// The seed of its certificates' noise: certify.seed, or the experiment's. Certificates by which a
+/// recipe was chosen and those that are published of it need different ones.
+uint64_t certified_seed(const Experiment& experiment);
 
 /// Refuses an experiment that could be trained but never certified.
 void check_certification(const Experiment& experiment);

@@ -1,6 +1,7 @@
 #include "fedsmooth/config/fields.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -19,6 +20,8 @@ double to_double(const toml::node& node) {
   const auto value = node.value<double>();  // integers count too
   require(value && (node.is_floating_point() || node.is_integer()), "must be a number");
   require(std::isfinite(*value), "must be finite");
+  // What is computed with is single precision.
+  require(std::fabs(*value) <= std::numeric_limits<float>::max(), "must be at most 3.4e38");
   return *value;
 }
 
@@ -177,6 +180,20 @@ Field seed(std::string key, uint64_t& value, bool& is_random) {
             value = static_cast<uint64_t>(to_integer(node));
           },
           [&value] { return fmt::format("{}", value); }};
+}
+
+Field automatic_seed(std::string key, std::optional<uint64_t>& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(node.is_integer() && to_integer(node) >= 0,
+                    "must be a whole number >= 0 or \"auto\"");
+            value = static_cast<uint64_t>(to_integer(node));
+          },
+          [&value] { return value ? fmt::format("{}", *value) : show_string("auto"); }};
 }
 
 Field layers(std::string key, std::vector<Layer>& value) {

@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ Field automatic(std::string key, double& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
 /// A whole number >= 0, or "random", which is drawn.
 Field seed(std::string key, uint64_t& value, bool& is_random);
+/// A whole number >= 0, or "auto" for none.
+Field automatic_seed(std::string key, std::optional<uint64_t>& value);
 /// A list of layers with the keys that they have in a model file.
 Field layers(std::string key, std::vector<Layer>& value);
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names);

@@ -69,7 +69,7 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
     throw Error("{}: is another experiment: {}", folder.string(), first_difference(old, text));
   }
   if (!resume) {
-    throw Error("{}: exists; go on with it by --resume or choose another --out", folder.string());
+    throw Error("{}: exists; continue it with --resume or choose another --out", folder.string());
   }
   return begun;
 }
@@ -135,7 +135,8 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Origin
     }
   }
   state.global = take_weights(content, "global.", network, path.string());
-  if (content.tensors.size() > state.global.size()) {
+  const auto velocity = content.tensors.lower_bound("velocity.");
+  if (velocity != content.tensors.end() && velocity->first.starts_with("velocity.")) {
     state.velocity = take_weights(content, "velocity.", network, path.string());
   }
   return state;

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "fedsmooth/base/error.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -15,9 +17,9 @@ using Clock = std::chrono::steady_clock;
 using Take = std::function<void(int64_t, const std::string&)>;
 
 constexpr auto kNap = std::chrono::microseconds(500);  // an image takes a thousand times as long
-// A rank's messages: its result of the item that it was given, or that it stopped. The first one is
-// a result of nothing.
-constexpr char kResult = 'r', kStopped = 's';
+// A rank's messages: its result of the item that it was given, that it stopped, or why it failed.
+// The first one is a result of nothing.
+constexpr char kResult = 'r', kStopped = 's', kFailed = 'f';
 constexpr int64_t kNothing = -1;
 
 int64_t parse_item(const std::string& text) {
@@ -54,6 +56,11 @@ class Items {
   void stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
+  }
+
+  void fail(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::make_exception_ptr(Error(why));
   }
 
   /// Once all ranks are done.
@@ -97,6 +104,8 @@ void serve(Ranks& ranks, Items& items) {
     worker.heard = Clock::now();
     if (message->bytes.front() == kStopped) {
       items.stop();
+    } else if (message->bytes.front() == kFailed) {
+      items.fail(fmt::format("rank {}: {}", message->from, message->bytes.substr(1)));
     } else if (worker.item != kNothing) {
       items.put(worker.item, message->bytes.substr(1));
     }
@@ -146,6 +155,8 @@ void work_on_items(Ranks& ranks, const Work& work) {
       message = kResult + work(item);
     } catch (const Stopped&) {
       message = kStopped;
+    } catch (const Error& error) {
+      message = kFailed + std::string(error.what());
     }
   }
 }

@@ -95,11 +95,11 @@ struct Ranks::State {
   }
 
   [[noreturn]] void give_up(const std::string& waited_for) const {
-    fmt::print(
-        stderr,
-        "rank {}: no word from {} for {} s (--rank-timeout); all ranks are ended; go on with "
-        "--resume\n",
+    const std::string line = fmt::format(
+        "rank {}: nothing heard from {} for {} s (--rank-timeout); all ranks are ended; continue "
+        "with --resume\n",
         world_rank, waited_for, std::chrono::duration_cast<std::chrono::seconds>(patience).count());
+    std::fputs(line.c_str(), stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::abort();
   }

@@ -25,13 +25,19 @@ class DevicePass {
   const DeviceModel& model() const { return *model_; }
   Launches& launches() { return launches_; }
 
-  // Logits [kGpuBatch, classes] of images [kGpuBatch, C, H, W].
-  Tensor classify(const Tensor& images) {
+  // Images [kGpuBatch, C, H, W] on the device.
+  DeviceArray<float> upload(const Tensor& images) {
     TORCH_CHECK(images.numel() == int64_t{kGpuBatch} * model().image_size(),
-                "classify: ", images.sizes());
+                "upload: ", images.sizes());
     const Tensor dense = images.to(at::kFloat).contiguous();
-    const DeviceArray<float> x(dense.numel());
+    DeviceArray<float> x(dense.numel());
     x.upload(dense.data_ptr<float>(), x.size(), launches_.stream());
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "images");
+    return x;
+  }
+
+  // Logits [kGpuBatch, classes] of such images.
+  Tensor classify(const DeviceArray<float>& x) {
     enqueue_images(x.data());
     const BatchedPlan& plan = model().plan();
     const Tensor logits = at::empty({kGpuBatch, plan.stages.back().out.channels});
@@ -150,8 +156,9 @@ class BankedPass : public DevicePass {
 
 class DeviceSampler : public Sampler {
  public:
-  DeviceSampler(std::unique_ptr<DevicePass> pass, std::function<bool()> cancelled)
-      : pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
+  DeviceSampler(const BaseClassifier& f, std::unique_ptr<DevicePass> pass,
+                std::function<bool()> cancelled)
+      : Sampler(f), pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
     const BatchedPlan& plan = pass_->model().plan();
@@ -196,6 +203,15 @@ class DeviceSampler : public Sampler {
     return std::clamp<int64_t>(kVotesAtOnce / n, 1, kRequestsAtOnce);
   }
 
+ protected:
+  Tensor evaluate(const Tensor& images) override { return pass_->classify(pass_->upload(images)); }
+
+  // Uploading a batch takes as long as a hundred thousand votes.
+  Tensor evaluate_again(const FunctionCheck& check) override {
+    if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
+    return pass_->classify(checked_);
+  }
+
  private:
   // Enough that the last batch hardly counts; few enough that an interruption loses little.
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
@@ -213,6 +229,7 @@ class DeviceSampler : public Sampler {
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
   DeviceArray<int> counts_;
+  DeviceArray<float> checked_;  // the inputs of check()
 };
 
 std::string describe(const DeviceModel& model, const char* evaluator) {
@@ -227,13 +244,13 @@ BaseClassifier classifier_by(const SharedModel& model, const char* evaluator) {
   BaseClassifier f;
   f.make = [model]() -> Classifier {
     const auto pass = std::make_shared<Pass>(model);
-    return [pass](const Tensor& images) { return pass->classify(images); };
+    return [pass](const Tensor& images) { return pass->classify(pass->upload(images)); };
   };
   f.classes = model->plan().classes;
   f.batch = kGpuBatch;
   f.description = describe(*model, evaluator);
-  f.sampler = [model](std::function<bool()> cancelled) {
-    return std::make_unique<DeviceSampler>(std::make_unique<Pass>(model), std::move(cancelled));
+  f.sampler = [model, f](std::function<bool()> cancelled) {
+    return std::make_unique<DeviceSampler>(f, std::make_unique<Pass>(model), std::move(cancelled));
   };
   return f;
 }

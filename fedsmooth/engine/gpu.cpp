@@ -22,13 +22,26 @@ std::string missing_gpu() {
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     return "this machine has no GPU, or no driver for it";
   }
+  int current = 0;
+  cudaGetDevice(&current);
   if (cudaSetDevice(gpu_number % devices) != cudaSuccess) return "its GPU cannot be used";
-  if (find_kernels() != cudaSuccess) {
+  const bool has_kernels = find_kernels() == cudaSuccess;
+  cudaSetDevice(current);
+  if (!has_kernels) {
     return "this build has no code for this GPU; see FEDSMOOTH_CUDA_ARCHITECTURES";
   }
   return {};
 #else
   return "this build has no CUDA engine; build it where nvcc is found";
+#endif
+}
+
+void select_gpu() {
+#ifdef FEDSMOOTH_CUDA
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) {
+    cudaSetDevice(gpu_number % devices);
+  }
 #endif
 }
 
@@ -48,6 +61,7 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
   if (device == "cuda" && !what.empty()) {
     throw Error("--device=cuda: {}; use --device=cpu", what);
   }
+  if (what.empty()) select_gpu();
   return what.empty();
 }
 

@@ -11,16 +11,19 @@ namespace fedsmooth {
 /// Why no GPU can be used; empty if one can.
 std::string missing_gpu();
 
-/// For `device` auto, cpu or cuda: whether the GPU is to be used. `missing` tells what is missing
-/// for that, and is not asked for cpu: looking for a GPU takes time. An Error if it is cuda and
-/// something is.
+/// For `device` auto, cpu or cuda: whether the GPU is to be used; if so, it is selected. `missing`
+/// returns what is missing for that, and is not asked for cpu: looking for a GPU takes time. An
+/// Error if it is cuda and something is.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
 /// What is missing for the GPU engine to run the network.
 std::string missing_for_engine(const Network& network);
 
-/// Of several GPUs, the one that this process is to use, counted round and round.
+/// Which of several GPUs this process uses, modulo their number. Called once, before any thread.
 void take_gpu(int number);
+
+/// Makes that GPU the one of the calling thread. What is done there later stays with it.
+void select_gpu();
 
 /// Name of the GPU in use.
 std::string gpu_name();

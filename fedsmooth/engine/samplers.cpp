@@ -1,5 +1,7 @@
 #include "fedsmooth/engine/samplers.h"
 
+#include <c10/util/Exception.h>
+
 #include "fedsmooth/engine/base_classifier.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/threaded_sampler.h"
@@ -17,6 +19,7 @@ namespace fedsmooth {
 BaseClassifier choose_classifier(const std::string& device, const Model& model, bool noise_bank) {
   const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
   if (device != "cpu" && missing_for_engine(folded.network).empty()) {
+    select_gpu();
     return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
   if (use_gpu(device, missing_for_torch_gpu)) {
@@ -48,7 +51,10 @@ BaseClassifier choose_classifier(const std::string& device, const std::filesyste
 
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
                                       std::function<bool()> cancelled) {
-  if (f.sampler) return f.sampler(std::move(cancelled));
+  if (f.sampler) {
+    TORCH_CHECK(f.noise_kind == NoiseKind::kFloat, f.description, " cannot draw exact noise");
+    return f.sampler(std::move(cancelled));
+  }
   return std::make_unique<ThreadedSampler>(f, threads, std::move(cancelled));
 }
 

@@ -11,10 +11,9 @@ namespace fedsmooth {
 
 ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
                                  std::function<bool()> cancelled)
-    : noisy_(threads),
+    : Sampler(f),
+      noisy_(threads),
       noise_(f.noise),
-      classes_(f.classes),
-      batch_(f.batch),
       cancelled_(std::move(cancelled)),
       workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
@@ -22,28 +21,32 @@ ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
 
 Votes ThreadedSampler::count(const VoteRequest& request) {
   const Tensor& x = request.x;
-  const int64_t n = request.n;
-  Votes total(classes_, 0);
+  const int64_t n = request.n, batch = this->batch();
+  Votes total(classes(), 0);
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
   std::atomic<bool> valid = true;
   workers_.run([&](int worker) {
     c10::NoGradGuard no_grad;
     Tensor& noisy = noisy_[worker];
-    if (!noisy.defined()) noisy = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
-    Votes votes(classes_, 0);
+    if (!noisy.defined()) noisy = at::zeros({batch, x.size(0), x.size(1), x.size(2)});
+    Votes votes(classes(), 0);
     // Batches start at multiples of the batch size, whoever takes them.
-    for (int64_t first; (first = next.fetch_add(batch_)) < n;) {
+    for (int64_t first; (first = next.fetch_add(batch)) < n;) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
-      const int64_t count = std::min(batch_, n - first);
+      const int64_t count = std::min(batch, n - first);
       if (!add_votes(classifiers_[worker], noise_, request, first, count, noisy, votes)) {
         valid = false;
       }
     }
     const std::lock_guard lock(mutex);
-    for (int64_t c = 0; c < classes_; ++c) total[c] += votes[c];
+    for (int64_t c = 0; c < classes(); ++c) total[c] += votes[c];
   });
-  return valid ? total : Votes(classes_, 0);
+  return valid ? total : Votes(classes(), 0);
+}
+
+Tensor ThreadedSampler::evaluate(const Tensor& images) {
+  return classifiers_[next_++ % classifiers_.size()](images);
 }
 
 }  // namespace fedsmooth

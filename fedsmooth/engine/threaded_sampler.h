@@ -12,12 +12,15 @@ class ThreadedSampler : public Sampler {
   ThreadedSampler(const BaseClassifier& f, int threads, std::function<bool()> cancelled = {});
   Votes count(const VoteRequest& request) override;
 
+ protected:
+  /// By the workers' classifiers in turn.
+  Tensor evaluate(const Tensor& images) override;
+
  private:
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Tensor> noisy_;
   NoiseSource noise_;
-  int64_t classes_;
-  int64_t batch_;
+  size_t next_ = 0;  // worker to be evaluated
   std::function<bool()> cancelled_;
   Workers workers_;
 };

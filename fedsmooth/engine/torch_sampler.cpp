@@ -20,45 +20,55 @@ constexpr cudaStream_t kStream = nullptr;
 
 class TorchSampler : public Sampler {
  public:
-  TorchSampler(Classifier on_gpu, int64_t classes, int64_t batch, std::function<bool()> cancelled)
-      : f_(std::move(on_gpu)), classes_(classes), batch_(batch), cancelled_(std::move(cancelled)) {}
+  TorchSampler(const BaseClassifier& f, Classifier on_gpu, std::function<bool()> cancelled)
+      : Sampler(f), f_(std::move(on_gpu)), cancelled_(std::move(cancelled)) {}
 
   Votes count(const VoteRequest& r) override {
     c10::NoGradGuard no_grad;
     const Tensor x = r.x.contiguous().to(at::kCUDA);
     if (!noisy_.defined()) {
-      noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)}, x.options());
+      noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
     }
     const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
         {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
-    const DeviceArray<int> counts(classes_);
+    const DeviceArray<int> counts(classes());
     counts.clear(kStream);
     NoisyRows rows;
     rows.copies = copies.data();
     rows.images = 1;
     rows.x = x.data_ptr<float>();
     rows.total = r.n;
-    rows.rows = static_cast<int>(batch_);
+    rows.rows = static_cast<int>(batch());
     rows.image_size = static_cast<int>(x.numel());
     rows.area = static_cast<int>(x.size(1) * x.size(2));
-    for (; rows.begin < r.n; rows.begin += batch_) {
+    for (; rows.begin < r.n; rows.begin += batch()) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
       check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
       const Tensor logits = f_(noisy_).contiguous();
-      const auto classes = static_cast<int>(classes_);
+      const auto width = static_cast<int>(classes());
       check_cuda(
-          count_votes({rows, logits.data_ptr<float>(), classes, classes, counts.data()}, kStream),
+          count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
           "votes");
     }
     const std::vector<int> found = counts.download(kStream);
     return {found.begin(), found.end()};
   }
 
+ protected:
+  Tensor evaluate(const Tensor& images) override { return f_(images.to(at::kCUDA)).to(at::kCPU); }
+
+  Tensor evaluate_again(const FunctionCheck& check) override {
+    if (!checked_.defined() || checked_.sizes() != check.inputs.sizes()) {
+      checked_ = check.inputs.to(at::kCUDA);
+    }
+    return f_(checked_).to(at::kCPU);
+  }
+
  private:
   Classifier f_;
-  int64_t classes_, batch_;
   std::function<bool()> cancelled_;
   Tensor noisy_;
+  Tensor checked_;  // the inputs of check()
 };
 
 BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, int64_t batch,
@@ -71,8 +81,8 @@ BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, int64_t
   f.batch = batch;
   f.description =
       fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), torch_version());
-  f.sampler = [on_gpu, classes, batch](std::function<bool()> cancelled) {
-    return std::make_unique<TorchSampler>(on_gpu, classes, batch, std::move(cancelled));
+  f.sampler = [on_gpu, f](std::function<bool()> cancelled) {
+    return std::make_unique<TorchSampler>(f, on_gpu, std::move(cancelled));
   };
   return f;
 }

@@ -51,8 +51,13 @@ std::vector<int64_t> apportion(const std::vector<double>& proportions, int64_t t
   return counts;
 }
 
-std::vector<std::vector<int64_t>> read_partition_file(const std::string& path, int64_t images) {
-  const std::string text = read_file(path);
+}  // namespace
+
+std::vector<std::vector<int64_t>> parse_partition(std::string_view text, const std::string& path,
+                                                  int64_t images) {
+  if (text.empty()) throw Error("{}: is empty; expected a line per client and image", path);
+  // Every client has a line, so there are no more clients than lines.
+  const int64_t most = std::count(text.begin(), text.end(), '\n');
   std::vector<std::vector<int64_t>> clients;
   const char *next = text.data(), *end = next + text.size();
   for (int64_t line = 1; next < end; ++line) {
@@ -61,9 +66,13 @@ std::vector<std::vector<int64_t>> read_partition_file(const std::string& path, i
     const bool tab = first.ec == std::errc() && first.ptr < end && *first.ptr == '\t';
     const auto second = tab ? std::from_chars(first.ptr + 1, end, image) : first;
     if (!tab || second.ec != std::errc() || second.ptr >= end || *second.ptr != '\n' ||
-        client < 0 || client > 100'000'000 || image < 0 || image >= images) {
+        client < 0 || image < 0 || image >= images) {
       throw Error("{}:{}: expected a client, a tab and an image from 0 to {}", path, line,
                   images - 1);
+    }
+    if (client >= most) {
+      throw Error("{}:{}: client {}, but {} lines hold at most clients 0 to {}", path, line, client,
+                  most, most - 1);
     }
     if (client >= static_cast<int64_t>(clients.size())) clients.resize(client + 1);
     clients[client].push_back(image);
@@ -79,8 +88,6 @@ std::vector<std::vector<int64_t>> read_partition_file(const std::string& path, i
   return clients;
 }
 
-}  // namespace
-
 Partition::Partition(const PartitionOptions& options, const Tensor& labels, int64_t classes,
                      uint64_t seed)
     : options_(options), seed_(seed), by_class_(classes) {
@@ -91,7 +98,7 @@ Partition::Partition(const PartitionOptions& options, const Tensor& labels, int6
   const int64_t wanted = options_.samples_per_client, held = labels.size(0);
   if (options_.kind == PartitionKind::kFile) {
     if (options_.file.empty()) throw Error("partition.file: is missing, and partition.kind=file");
-    from_file_ = read_partition_file(options_.file, held);
+    from_file_ = parse_partition(read_file(options_.file), options_.file, held);
     options_.clients = static_cast<int64_t>(from_file_.size());
   } else if (options_.kind == PartitionKind::kShards) {
     const int64_t slices = options_.clients * options_.shards;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fedsmooth/base/tensor.h"
@@ -51,6 +52,11 @@ class Partition {
   std::vector<int64_t> shard_order_;             // kShards
   std::vector<std::vector<int64_t>> from_file_;  // kFile
 };
+
+/// Reads a TSV of client and image: the images of each client. `name` stands in error messages; a
+/// client without images, an image from `images` on and one that a client has twice are Errors.
+std::vector<std::vector<int64_t>> parse_partition(std::string_view text, const std::string& name,
+                                                  int64_t images);
 
 /// How many of `images` are of each class.
 std::vector<int64_t> count_labels(const std::vector<int64_t>& images, const Tensor& labels,

@@ -24,15 +24,21 @@ double schedule_factor(Schedule schedule, int64_t t, int64_t rounds) {
   TORCH_CHECK(false, "schedule: unknown kind");
 }
 
-// theta <- theta + v, v <- beta v + (average - theta); beta = 0 is the plain average.
-void move_server(ServerState& state, Weights average, double momentum) {
+// theta <- theta + v, v <- beta v + (average - theta); beta = 0 is the plain average. Running
+// statistics are averaged whatever beta is: carried on, a variance would become negative.
+void move_server(ServerState& state, const Network& network, Weights average, double momentum) {
   if (momentum == 0.0) {
     state.global = std::move(average);
     return;
   }
+  const std::vector<Parameter> known = parameters(network);
   for (size_t i = 0; i < average.size(); ++i) {
     const Tensor step = average[i] - state.global[i];
     if (state.velocity.size() <= i) state.velocity.push_back(at::zeros_like(step));
+    if (!known[i].trained) {
+      state.global[i] = average[i];
+      continue;
+    }
     state.velocity[i] = state.velocity[i] * momentum + step;
     state.global[i] = state.global[i] + state.velocity[i];
   }
@@ -50,11 +56,12 @@ bool end_round(const Training& run, const RoundResult& result) {
   ServerState& state = run.state;
   if (result.sum.kept_share() == 0) {
     throw Error(
-        "round {}: every client's weights became infinite or too large; lower "
-        "train.local.learning_rate",
-        state.round + 1);
+        "round {}: every client's weights became infinite or too large; "
+        "train.local.learning_rate={} or smoothing.sigma={} may be too large",
+        state.round + 1, run.task.local.learning_rate, run.task.smoothing.sigma);
   }
-  move_server(state, result.sum.average(state.global), run.options.server_momentum);
+  move_server(state, run.task.network, result.sum.average(state.global),
+              run.options.server_momentum);
   ++state.round;
   const bool go_on = run.on_round(state, {state.round, result.sum.dropped(), result.telemetry});
   return go_on && state.round < run.options.rounds;

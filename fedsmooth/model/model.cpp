@@ -129,6 +129,12 @@ void check_classes(const Model& model, const std::string& name) {
   }
 }
 
+// A batch norm with a variance below zero answers NaN; a trained one has none that is zero.
+void check_variance(const Parameter& p, const Tensor& values, const std::string& name) {
+  if (!p.name.ends_with("running_var") || values.gt(0).all().item<bool>()) return;
+  throw Error("{}: {:?} has values that are not positive; the model is damaged", name, p.name);
+}
+
 void check_fits(const Model& model, const ImageKind& data, const std::string& name) {
   if (model.network.input != data.input) {
     throw Error("{}: made for images [{}], the data has [{}]", name,
@@ -187,6 +193,7 @@ Model parse_model(std::string_view bytes, const std::string& name, const ModelOp
   if (data != nullptr) check_fits(model, *data, name);
   for (const Parameter& p : parameters(model.network)) {
     model.weights.push_back(tensors.at(p.name));
+    check_variance(p, model.weights.back(), name);
   }
   return model;
 }

@@ -43,7 +43,7 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
     torch::jit::setGraphExecutorOptimize(false);
     torch::jit::IValue output;
     try {
-      output = module.forward({images});
+      output = module.forward({images.clone()});  // it may change its argument
     } catch (const std::exception& error) {
       throw Error("{}: fails on images [{}]: {}", name, fmt::join(images.sizes(), ", "),
                   cause(error));

@@ -4,26 +4,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <unordered_set>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
 
 namespace fedsmooth {
 namespace {
 
 constexpr std::string_view kHeader =
     "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\tcount_runner_up\t"
-    "p_lower\talpha\tsigma\tradius_exact\tseed\tbase\n";
-constexpr size_t kColumns = 17;
+    "p_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\n";
+constexpr size_t kColumns = 19;
+// Version 0.1 had neither of the last two: its `base` ended in these words instead.
+constexpr size_t kOldColumns = 17;
+constexpr std::string_view kExactSuffix = "/exact-noise", kSharedSuffix = "/noise-bank";
+constexpr std::string_view kVoid = "void\t";
+
+std::string old_header() {
+  size_t end = 0;
+  for (size_t i = 0; i < kOldColumns; ++i) end = kHeader.find('\t', end) + 1;
+  return std::string(kHeader.substr(0, end - 1)) + "\n";
+}
 
 // Summaries keep an array over classes, which a damaged label must not blow up.
 constexpr int64_t kMaxClass = 999'999;
 constexpr int64_t kMaxIndex = 0xffffffff;  // of an image, as in certify()
+constexpr int64_t kMaxVotes = int64_t{1} << 32;
+constexpr double kMaxSigma = 1e30;
+// Two versions of Boost may differ in a last digit.
+constexpr double kTolerance = 1e-12;
 
 /// Python's str(timedelta), as in Cohen's logs, but always with the fraction.
 std::string format_duration(double seconds) {
@@ -61,25 +73,24 @@ std::optional<double> parse_duration(std::string_view text) {
   return static_cast<double>(whole * 1'000'000 + *microseconds) / 1e6;
 }
 
-template <size_t N>
-std::array<std::string_view, N> split(std::string_view line) {
-  std::array<std::string_view, N> fields;
-  for (std::string_view& field : fields) {
-    field = line.substr(0, line.find('\t'));
-    line.remove_prefix(std::min(line.size(), field.size() + 1));
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (true) {
+    const size_t tab = line.find('\t');
+    fields.push_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
   }
-  return fields;
 }
 
 /// Takes the fields of one line in the order of the header.
 class FieldReader {
  public:
-  FieldReader(std::string_view line, std::string where)
-      : names_(split<kColumns>(kHeader.substr(0, kHeader.size() - 1))),
-        fields_(split<kColumns>(line)),
-        where_(std::move(where)) {
-    const auto columns = static_cast<size_t>(std::count(line.begin(), line.end(), '\t')) + 1;
-    if (columns != kColumns) refuse(fmt::format("{} columns instead of {}", columns, kColumns));
+  FieldReader(std::string_view line, std::string where, size_t columns)
+      : fields_(split(line)), where_(std::move(where)) {
+    if (fields_.size() != columns) {
+      refuse(fmt::format("{} columns instead of {}", fields_.size(), columns));
+    }
   }
 
   template <typename T>
@@ -88,6 +99,19 @@ class FieldReader {
   }
   double duration() { return take(parse_duration, "a duration H:MM:SS.ffffff"); }
   std::string text() { return std::string(fields_[next_++]); }
+  bool more() const { return next_ < fields_.size(); }
+  NoiseKind noise() {
+    const std::string name = text();
+    for (const NoiseKind kind : {NoiseKind::kFloat, NoiseKind::kExact}) {
+      if (name == noise_name(kind)) return kind;
+    }
+    refuse("noise must be float or exact");
+  }
+  bool flag(const char* what) {
+    const std::string value = text();
+    if (value != "0" && value != "1") refuse(fmt::format("{} must be 0 or 1", what));
+    return value == "1";
+  }
 
   [[noreturn]] void refuse(std::string_view what) const { throw Error("{}: {}", where_, what); }
 
@@ -98,14 +122,13 @@ class FieldReader {
     const std::optional<T> value = parse(fields_[column]);
     if (!value) {
       // A damaged file can hold megabytes in one field.
-      refuse(fmt::format("{} is {:?}, which is not {}", names_[column],
+      refuse(fmt::format("{} is {:?}, which is not {}", split(kHeader)[column],
                          fields_[column].substr(0, 40), expected));
     }
     return *value;
   }
 
-  std::array<std::string_view, kColumns> names_;
-  std::array<std::string_view, kColumns> fields_;
+  std::vector<std::string_view> fields_;
   std::string where_;
   size_t next_ = 0;
 };
@@ -122,7 +145,8 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (!is_class(counts.selected) && counts.selected != kAbstain) return "selected is out of range";
   if (!row.abstained() && c.predict != counts.selected) return "predict is not the selected class";
   if (correct != row.correct()) return "correct does not follow from predict and label";
-  if (row.n0 < 1 || counts.n < 0) return "n0 must be positive, n not negative";
+  if (row.n0 < 1 || row.n0 > kMaxVotes) return "n0 must be from 1 to 2^32";
+  if (counts.n < 0 || counts.n > kMaxVotes) return "n must be from 0 to 2^32";
   if (counts.n == 0 && (row.abstained() || row.correct() || c.radius != 0)) {
     return "only a wrong class is left without votes";
   }
@@ -132,13 +156,18 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   }
   if (!(c.p_lower >= 0 && c.p_lower <= 1)) return "p_lower must lie between 0 and 1";
   if (!(row.alpha > 0 && row.alpha < 1)) return "alpha must lie strictly between 0 and 1";
-  if (!(row.sigma > 0)) return "sigma must be positive";
+  if (!(row.sigma > 0 && row.sigma <= kMaxSigma)) return "sigma must be positive, at most 1e30";
   if (!(c.radius >= 0)) return "radius_exact must not be negative";
   if (row.abstained() && c.radius != 0) return "an abstention has no radius";
   if (!(printed_radius >= 0 && printed_radius <= c.radius)) {
     return "radius must lie between 0 and radius_exact";
   }
   return {};
+}
+
+[[noreturn]] void refuse_void(std::string_view line, const std::string& name) {
+  throw Error("{}: is void: {}; certify again into another table", name,
+              line.substr(kVoid.size(), 200));
 }
 
 CertificateRow parse_row(FieldReader fields) {
@@ -161,6 +190,12 @@ CertificateRow parse_row(FieldReader fields) {
   certificate.radius = fields.number<double>();
   row.seed = fields.number<uint64_t>();
   row.base = fields.text();
+  if (fields.more()) {
+    row.noise = fields.noise();
+    row.shared = fields.flag("shared");
+  } else {
+    take_noise_from_base(row);
+  }
   const std::string_view wrong = contradiction(row, printed_radius, correct);
   if (!wrong.empty()) fields.refuse(wrong);
   return row;
@@ -191,33 +226,65 @@ std::string format_row(const CertificateRow& row) {
               "format_row: a tab or line end in the base classifier's description: ", row.base);
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
-  return fmt::format("{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
-                     row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
-                     format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top,
-                     counts.runner_up, c.p_lower, row.alpha, row.sigma, c.radius, row.seed,
-                     row.base);
+  return fmt::format(
+      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\n", row.index,
+      row.label, c.predict, format_radius(c.radius), row.correct(), format_duration(row.seconds),
+      counts.selected, row.n0, counts.n, counts.top, counts.runner_up, c.p_lower, row.alpha,
+      row.sigma, c.radius, row.seed, row.base, noise_name(row.noise), row.shared);
+}
+
+std::string format_void(std::string_view reason) { return fmt::format("{}{}\n", kVoid, reason); }
+
+bool is_void(std::string_view line) { return line.starts_with(kVoid); }
+
+const char* noise_name(NoiseKind noise) { return noise == NoiseKind::kExact ? "exact" : "float"; }
+
+const char* radius_name(RadiusKind radius) {
+  return radius == RadiusKind::kMulticlass ? "multiclass" : "one-sided";
+}
+
+void take_noise_from_base(CertificateRow& row) {
+  const auto take = [&](std::string_view suffix) {
+    const bool found = row.base.ends_with(suffix);
+    if (found) row.base.resize(row.base.size() - suffix.size());
+    return found;
+  };
+  if (take(kSharedSuffix)) row.shared = true;
+  if (take(kExactSuffix)) row.noise = NoiseKind::kExact;
+}
+
+std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
+  const Certificate& claimed = row.certificate;
+  const Certificate c = certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius);
+  if (claimed.counts.n == 0) return {};  // nothing is claimed
+  if (!row.abstained() && c.predict == kAbstain) return "its counts support no answer";
+  if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";
+  if (claimed.radius > c.radius + kTolerance)
+    return "radius_exact is above what its counts support";
+  return {};
 }
 
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name) {
-  if (kHeader.starts_with(text)) return {};
-  if (!text.starts_with(kHeader)) {
+  const std::string old = old_header();
+  if (kHeader.starts_with(text) || old == text) return {};
+  const bool is_old = text.starts_with(old);
+  if (!is_old && !text.starts_with(kHeader)) {
     throw Error("{}:1: not the header of a certificates.tsv; fedsmooth certify writes one", name);
   }
   std::vector<CertificateRow> rows;
   std::unordered_set<int64_t> seen;
-  text.remove_prefix(kHeader.size());
+  text.remove_prefix(is_old ? old.size() : kHeader.size());
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     const std::string where = fmt::format("{}:{}", name, rows.size() + 2);
-    rows.push_back(parse_row(FieldReader(text.substr(0, end), where)));
+    const std::string_view line = text.substr(0, end);
+    if (is_void(line)) refuse_void(line, name);
+    rows.push_back(parse_row(FieldReader(line, where, is_old ? kOldColumns : kColumns)));
     if (!seen.insert(rows.back().index).second) {
       throw Error("{}: idx {} occurs twice", where, rows.back().index);
     }
   }
+  if (is_void(text)) refuse_void(text, name);  // cut off, but said
   return rows;
-}
-
-std::vector<CertificateRow> read_certificates(const std::filesystem::path& path) {
-  return parse_certificates(read_file(path), path.string());
 }
 
 }  // namespace fedsmooth

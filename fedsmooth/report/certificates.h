@@ -1,6 +1,7 @@
 // certificates.tsv: one row per certified image. The first six columns are those that the analysis
 // scripts of locuslab/smoothing read; the rest is what the radius rests on, so that it can be
-// recomputed at another alpha without the model.
+// recomputed, by every reader and at another alpha, without the model. A table whose classifier
+// changed while it was made ends with a line that begins with "void", and is refused.
 #pragma once
 
 #include <filesystem>
@@ -22,13 +23,13 @@ struct CertificateRow {
   uint64_t seed = 0;
   std::string base;  // BaseClassifier::description; no tab, no line end
   Certificate certificate;
+  NoiseKind noise = NoiseKind::kFloat;
+  bool shared = false;  // other images had the same draws (--noise-bank)
 
   bool abstained() const { return certificate.predict == kAbstain; }
   bool correct() const { return certificate.predict == label; }
   /// Whether votes were drawn: --only-correct leaves out what is wrong anyway.
   bool estimated() const { return certificate.counts.n > 0; }
-  /// Whether other images had the same draws (--noise-bank).
-  bool shares_draws() const { return base.ends_with("/noise-bank"); }
 };
 
 /// The header line, and a row as a line, both with their line end. Numbers are written so that they
@@ -36,11 +37,25 @@ struct CertificateRow {
 std::string certificate_header();
 std::string format_row(const CertificateRow& row);
 
+/// The line that makes a table void, and whether a line is one.
+std::string format_void(std::string_view reason);
+bool is_void(std::string_view line);
+
 /// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by
 /// a kill and is left out, be it the header; anything else that is wrong is an Error with its line
-/// number.
+/// number, and so is a void table. Tables of version 0.1, without the last two columns, are
+/// accepted. Whether counts support the radii is for read_certificates() to check.
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name);
-std::vector<CertificateRow> read_certificates(const std::filesystem::path& path);
+
+/// Why a row claims more than its counts support under this kind of radius; empty if it does not.
+std::string_view unsupported(const CertificateRow& row, RadiusKind radius);
+
+/// Version 0.1 wrote noise kind and shared draws as endings of `base`; takes them from there.
+void take_noise_from_base(CertificateRow& row);
+
+/// The names of a noise kind and of a radius kind, in tables and experiments.
+const char* noise_name(NoiseKind noise);
+const char* radius_name(RadiusKind radius);
 
 /// Three significant digits, rounded down: a printed radius is never larger than the proved one.
 /// Plain decimals from 1e-5 on. `radius` is finite and not negative.

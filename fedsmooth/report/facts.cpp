@@ -40,9 +40,9 @@ void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts
       {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
       {"n0", range_of(rows, [](Row row) { return row.n0; })},
       {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
-      {"draws", rows.front().shares_draws() ? "the same for all images (--noise-bank): each "
-                                              "certificate holds, but their errors go together"
-                                            : "fresh for each image"},
+      {"draws", rows.front().shared ? "the same for all images (--noise-bank): each "
+                                      "certificate holds, but their errors go together"
+                                    : "fresh for each image"},
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
   facts.insert(facts.end(), more.begin(), more.end());

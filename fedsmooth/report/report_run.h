@@ -20,7 +20,8 @@ struct ReportRun {
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
   std::vector<AttackRow> attacks;
-  std::string experiment;  // TOML; empty if it is not known
+  std::string attacked_base;  // the base classifier that was attacked; empty if it is not known
+  std::string experiment;     // TOML; empty if it is not known
 
   bool certified() const { return !rows.empty(); }
 };

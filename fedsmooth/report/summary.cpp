@@ -37,7 +37,7 @@ Share share(int64_t part, size_t whole) {
 double high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
   double alpha = 0;  // the bound is monotone in it, so the largest covers every row
   for (const CertificateRow& row : rows) alpha = std::max(alpha, row.alpha);
-  if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.shares_draws(); })) {
+  if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.shared; })) {
     // Errors that go together: of N only Markov's inequality tells how many there may be.
     return std::max(0.0, accuracy - alpha / kRho);
   }

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 
 namespace fedsmooth {
@@ -16,9 +16,9 @@ using nlohmann::json;
 
 std::string identity_difference(const json& here, const json& there) {
   for (const auto& [key, value] : here.items()) {
-    if (!there.contains(key)) return fmt::format("{}: unset there, {} here", key, value.dump());
+    if (!there.contains(key)) return fmt::format("{}: unset there, {} here", key, dump_json(value));
     if (there[key] != value) {
-      return fmt::format("{}: {} there, {} here", key, there[key].dump(), value.dump());
+      return fmt::format("{}: {} there, {} here", key, dump_json(there[key]), dump_json(value));
     }
   }
   return "keys that only one of them has";
@@ -30,10 +30,14 @@ std::filesystem::path sidecar_path(const std::filesystem::path& table) {
 }
 
 json read_sidecar(const std::filesystem::path& table) {
-  const std::filesystem::path path = sidecar_path(table);
-  const json sidecar = json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (!sidecar.is_object() || !sidecar.contains("identity") || !sidecar["identity"].is_object()) {
-    throw Error("{}: does not say what {} is about", path.string(), table.filename().string());
+  return parse_sidecar(read_file(sidecar_path(table)), table);
+}
+
+json parse_sidecar(std::string_view text, const std::filesystem::path& table) {
+  const std::string name = sidecar_path(table).string();
+  json sidecar = parse_json_object(text, name);
+  if (!sidecar.contains("identity") || !sidecar["identity"].is_object()) {
+    throw Error("{}: does not say what {} is about", name, table.filename().string());
   }
   return sidecar;
 }
@@ -45,12 +49,41 @@ json build_provenance() {
           {"date", utc_now()}};
 }
 
+namespace {
+
+bool is_ours(const std::filesystem::path& sidecar, const std::filesystem::path& table) {
+  try {
+    return parse_sidecar(read_file(sidecar), table)["identity"].contains("model_sha256");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void write_new_table(const std::filesystem::path& table, std::string_view text,
+                     const json& sidecar) {
+  const std::filesystem::path beside = sidecar_path(table);
+  if (std::filesystem::exists(beside) && !is_ours(beside, table)) {
+    throw Error("{}: exists and would be overwritten; choose another --out", beside.string());
+  }
+  write_file(beside, dump_json_lines(sidecar));
+  try {
+    write_file(table, text);
+  } catch (const Error&) {
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    throw;
+  }
+}
+
 TableFile::TableFile(std::filesystem::path table, std::string_view header, const json& sidecar,
                      bool resume, const std::function<std::string(const std::string&)>& keep)
-    : table_(std::move(table)) {
+    : table_(std::move(table)), lock_(table_) {
+  sidecar_path(table_);  // refuses another ending
   if (std::filesystem::exists(table_)) {
     if (!resume) {
-      throw Error("{}: exists; go on with it by --resume or choose another --out", table_.string());
+      throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
     }
     const json old = read_sidecar(table_)["identity"];
     if (old != sidecar["identity"]) {
@@ -59,8 +92,7 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
     }
     write_file(table_, keep(read_file(table_)));
   } else {
-    write_file(sidecar_path(table_), sidecar.dump(2) + "\n");
-    write_file(table_, header);
+    write_new_table(table_, header, sidecar);
   }
   descriptor_ = ::open(table_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) {
@@ -77,8 +109,8 @@ TableFile::~TableFile() {
 void TableFile::append(std::string_view lines) {
   const ssize_t written = ::write(descriptor_, lines.data(), lines.size());
   if (written != static_cast<ssize_t>(lines.size())) {
-    throw Error("{}: cannot be written: {}; go on by --resume when there is room", table_.string(),
-                written < 0 ? std::strerror(errno) : "the disk is full");
+    throw Error("{}: cannot be written: {}; continue with --resume when there is room",
+                table_.string(), written < 0 ? std::strerror(errno) : "the disk is full");
   }
 }
 

@@ -9,13 +9,21 @@
 #include <string>
 #include <string_view>
 
+#include "fedsmooth/base/file.h"
+
 namespace fedsmooth {
 
 /// certificates.tsv -> certificates.json
 std::filesystem::path sidecar_path(const std::filesystem::path& table);
 
-/// The JSON beside a table; an Error if it is missing or no JSON object with an "identity".
+/// The JSON beside a table; an Error if it is missing or not a JSON object with an "identity".
 nlohmann::json read_sidecar(const std::filesystem::path& table);
+nlohmann::json parse_sidecar(std::string_view text, const std::filesystem::path& table);
+
+/// Writes a table that is not there yet, and its JSON. The caller holds the table's FileLock. A
+/// JSON that is there is an Error unless it is one of ours, which a kill left without its table.
+void write_new_table(const std::filesystem::path& table, std::string_view text,
+                     const nlohmann::json& sidecar);
 
 /// The first member in which two identities differ, with both values.
 std::string identity_difference(const nlohmann::json& here, const nlohmann::json& there);
@@ -23,11 +31,12 @@ std::string identity_difference(const nlohmann::json& here, const nlohmann::json
 /// Version, commit, LibTorch, date: who wrote a file.
 nlohmann::json build_provenance();
 
+/// A table that one process at a time adds rows to.
 class TableFile {
  public:
-  /// Starts `table` with `header`, or goes on with it if `resume` is set; what of its old text is
-  /// to stay, `keep` says. A table that exists is an Error otherwise, and so is one of another
-  /// identity.
+  /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
+  /// the existing text to retain. A table that exists is an Error otherwise, and so is one of
+  /// another identity, or one that another process is writing.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
             bool resume, const std::function<std::string(const std::string&)>& keep);
   ~TableFile();
@@ -39,6 +48,7 @@ class TableFile {
 
  private:
   std::filesystem::path table_;
+  FileLock lock_;
   int descriptor_ = -1;
 };
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
 
 namespace fedsmooth {
 namespace {
 
 using Warnings = std::vector<std::string>;
+
+constexpr size_t kLongestBase = 60;
 
 bool same_classifier(const CertificateRow& a, const CertificateRow& b) {
   return a.base == b.base && a.sigma == b.sigma;
@@ -31,6 +34,11 @@ void check_certificates(const std::vector<CertificateRow>& rows, Warnings& warni
 }
 
 void check_contradictions(const ReportRun& run, Warnings& warnings) {
+  if (!run.attacked_base.empty() && run.attacked_base != run.rows.front().base) {
+    warnings.push_back(
+        fmt::format("The attack was on another base classifier, {}; its curve bounds that one's.",
+                    shorten(run.attacked_base, kLongestBase)));
+  }
   const Contradictions found = find_contradictions(run.rows, run.attacks);
   if (found.broken == 0) return;
   warnings.push_back(

@@ -47,6 +47,8 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   const auto stream = [&](Purpose purpose, const LabelledImage& image) {
     return Stream{make_key(seed, purpose), o.noise_bank ? 0 : image.index};
   };
+  if (images.empty()) return {};
+  sampler.check(images.front().x.sizes());
   std::vector<VoteRequest> requests;
   for (const LabelledImage& image : images) {
     check_pixels(image.x);
@@ -69,6 +71,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     counts[estimated[i]] = {selected, o.n, votes[i][selected],
                             most_for_another(votes[i], selected)};
   }
+  sampler.probe();
   std::vector<Certificate> certificates;
   for (const Counts& c : counts) {
     certificates.push_back(certificate_from_counts(c, sigma, o.alpha, o.radius));
@@ -113,12 +116,19 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
 
 Prediction predict(Sampler& sampler, const Tensor& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index) {
+  sampler.check(x.sizes());
   check_pixels(x);
   Votes votes = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
   const int64_t top = argmax(votes);
   const int64_t n1 = votes[top], n2 = most_for_another(votes, top);
   const bool settled = fair_coin_p_value(n1, n1 + n2) <= alpha;
   return {settled ? top : kAbstain, std::move(votes)};
+}
+
+int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
+  constexpr int64_t kVotesPerProbe = 100;  // a probe takes at most a hundredth of the votes
+  const int64_t worth_a_probe = (kVotesPerProbe * sampler.batch() + votes - 1) / votes;
+  return std::max(worth_a_probe, sampler.requests_at_once(votes));
 }
 
 void check_certify_options(const CertifyOptions& o, double sigma) {

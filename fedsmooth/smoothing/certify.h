@@ -55,10 +55,15 @@ struct LabelledImage {
   int64_t label = -1;
 };
 
-/// CERTIFY for each of several images, which samplers on a GPU do better at once. The certificates
-/// are those of each alone.
+/// CERTIFY for each of several images, a wave, which samplers on a GPU do better at once. The
+/// certificates are those of each alone. Throws ClassifierChanged, and returns none, if the base
+/// classifier's answers are others after the votes than they were when the sampler checked it.
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
                                      double sigma, const CertifyOptions& options, uint64_t seed);
+
+/// How many images make a wave: as many as the sampler does best at once, and enough that probing
+/// the classifier takes at most 1% of their votes, `votes` for each.
+int64_t images_per_wave(const Sampler& sampler, int64_t votes);
 
 /// Paper: CERTIFY. `x` is one image [C, H, W] in [0, 1], number `index` of its data set.
 Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& options,

@@ -81,7 +81,10 @@ bool ExactNoise::add(const Tensor& x, Stream stream, int64_t first, int64_t coun
 }
 
 BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
-  f.description += "/exact-noise";
+  if (f.sampler) {
+    throw Error("exact noise is drawn on CPU cores; {} draws its own", f.description);
+  }
+  f.noise_kind = NoiseKind::kExact;
   f.noise = [noise = std::make_shared<ExactNoise>(sigma), sigma](const Tensor& x, double asked,
                                                                  Stream stream, int64_t first,
                                                                  int64_t count, Tensor& noisy) {

@@ -1,5 +1,5 @@
-// Gaussian noise in pixel space, before any normalisation, never clipped. Training, prediction and
-// certification all draw it here.
+// Gaussian noise in pixel space, before any normalisation, never clipped: what prediction and
+// certification add. Training draws the same normals by their streams (federated/client.cpp).
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ enum class NoiseKind {
   kExact,  // see exact_noise.h
 };
 
-/// Another way to write such copies. False: of one of them it cannot be told what it is, so that no
-/// vote of the request may count.
+/// Another way to write such copies. Returns false if a draw is too close to a cell edge to be
+/// decided; the caller must discard the whole request.
 using NoiseSource = std::function<bool(const Tensor& x, double sigma, Stream stream, int64_t first,
                                        int64_t count, Tensor& noisy)>;
 

@@ -64,16 +64,18 @@ std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) 
 }
 
 SerialSampler::SerialSampler(const BaseClassifier& f)
-    : classifier_(f.make()), noise_(f.noise), classes_(f.classes), batch_(f.batch) {}
+    : Sampler(f), classifier_(f.make()), noise_(f.noise) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
   c10::NoGradGuard no_grad;
   const Tensor& x = request.x;
-  if (!noisy_.defined()) noisy_ = at::zeros({batch_, x.size(0), x.size(1), x.size(2)});
-  Votes votes(classes_, 0);
+  if (!noisy_.defined()) noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)});
+  Votes votes(classes(), 0);
   const bool valid = add_votes(classifier_, noise_, request, 0, request.n, noisy_, votes);
-  return valid ? votes : Votes(classes_, 0);
+  return valid ? votes : Votes(classes(), 0);
 }
+
+Tensor SerialSampler::evaluate(const Tensor& images) { return classifier_(images); }
 
 namespace {
 
@@ -105,21 +107,18 @@ void check_positions(const Classifier& classifier, const Tensor& inputs, const T
   }
 }
 
-}  // namespace
-
-std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
+FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, int64_t batch,
+                                const std::string& description, at::IntArrayRef shape) {
   c10::NoGradGuard no_grad;
-  const Classifier classifier = f.make();
-  Tensor inputs = at::zeros({f.batch, shape[0], shape[1], shape[2]});
+  Tensor inputs = at::zeros({batch, shape[0], shape[1], shape[2]});
   const Tensor grey = at::full(shape, 0.5);
-  add_noise(grey, 0.5, {make_key(0, Purpose::kProbe)}, 0, f.batch, inputs);
-  const Tensor logits = classifier(inputs).clone();
-  if (logits.dim() != 2 || logits.size(0) != f.batch || logits.size(1) != f.classes) {
+  add_noise(grey, 0.5, {make_key(0, Purpose::kProbe)}, 0, batch, inputs);
+  Tensor logits = classifier(inputs).clone().contiguous();
+  if (logits.dim() != 2 || logits.size(0) != batch || logits.size(1) != classes) {
     throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
-                fmt::join(logits.sizes(), ", "), f.batch, f.batch, f.classes);
+                fmt::join(logits.sizes(), ", "), batch, batch, classes);
   }
-  const Tensor again = classifier(inputs).clone();
-  if (!same(logits, again)) {
+  if (!same(logits, classifier(inputs))) {
     throw Error(
         "model: gives different logits for the same images when asked again; a certificate needs a "
         "deterministic network in evaluation mode");
@@ -127,9 +126,38 @@ std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
   // Neighbours first: batch statistics also change with the order, by rounding, but what the user
   // can cure is that they are there.
   check_neighbours(classifier, inputs, logits);
-  check_positions(classifier, inputs, logits, f.description);
-  const Tensor bits = logits.contiguous();
-  return sha256({static_cast<const char*>(bits.data_ptr()), bits.numel() * sizeof(float)});
+  check_positions(classifier, inputs, logits, description);
+  std::string fingerprint =
+      sha256({static_cast<const char*>(logits.data_ptr()), logits.numel() * sizeof(float)});
+  return {std::move(inputs), std::move(logits), std::move(fingerprint)};
+}
+
+}  // namespace
+
+FunctionCheck check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
+  return check_is_function(f.make(), f.classes, f.batch, f.description, shape);
+}
+
+Sampler::Sampler(const BaseClassifier& f)
+    : classes_(f.classes),
+      batch_(f.batch),
+      description_(f.description),
+      noise_kind_(f.noise_kind) {}
+
+const std::string& Sampler::check(at::IntArrayRef shape) {
+  if (!check_ || check_->inputs.sizes().slice(1) != shape) {
+    const auto f = [this](const Tensor& images) { return evaluate(images); };
+    check_ = check_is_function(f, classes_, batch_, description_, shape);
+  }
+  return check_->fingerprint;
+}
+
+void Sampler::probe() {
+  TORCH_CHECK(check_, "Sampler::probe: check() comes first");
+  c10::NoGradGuard no_grad;
+  if (!same(check_->logits, evaluate_again(*check_))) {
+    throw ClassifierChanged("the model's answers changed while it was certified");
+  }
 }
 
 }  // namespace fedsmooth

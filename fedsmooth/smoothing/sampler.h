@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct BaseClassifier {
   std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
   /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
   NoiseSource noise;
+  NoiseKind noise_kind = NoiseKind::kFloat;
 };
 
 /// Thrown by a sampler that was told to stop.
@@ -51,8 +53,22 @@ struct VoteRequest {
   Stream stream;
 };
 
+/// What check_is_function() saw: inputs [batch, C, H, W] that are always the same, and f's logits
+/// for them.
+struct FunctionCheck {
+  Tensor inputs, logits;
+  std::string fingerprint;  // SHA-256 of the logits
+};
+
+/// f's answers changed while it was used: nothing that was said of it holds.
+struct ClassifierChanged : Error {
+  using Error::Error;
+};
+
+/// Counts votes of one base classifier. For one thread at a time.
 class Sampler {
  public:
+  explicit Sampler(const BaseClassifier& f);
   virtual ~Sampler() = default;
 
   virtual Votes count(const VoteRequest& request) = 0;
@@ -60,6 +76,32 @@ class Sampler {
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
   /// How many requests for n votes it does best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
+
+  /// Throws an Error unless f is a function of single images of `shape` [C, H, W], see
+  /// check_is_function(); certify() and predict() ask for it before their first votes. Returns f's
+  /// fingerprint. A second call for the same shape costs nothing.
+  const std::string& check(at::IntArrayRef shape);
+  /// Evaluates one batch again that check() saw. Throws ClassifierChanged if a bit differs.
+  void probe();
+  /// Copies that are evaluated at a time, and by a probe.
+  int64_t batch() const { return batch_; }
+  NoiseKind noise_kind() const { return noise_kind_; }
+  const std::string& description() const { return description_; }
+
+ protected:
+  /// Logits of one batch of images on the CPU, by what counts the votes.
+  virtual Tensor evaluate(const Tensor& images) = 0;
+  /// The same for the inputs of check(), which a sampler may keep where it needs them.
+  virtual Tensor evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
+
+  int64_t classes() const { return classes_; }
+
+ private:
+  int64_t classes_;
+  int64_t batch_;
+  std::string description_;
+  NoiseKind noise_kind_;
+  std::optional<FunctionCheck> check_;
 };
 
 /// One batch after another in the calling thread: the oracle for every faster sampler.
@@ -68,11 +110,12 @@ class SerialSampler : public Sampler {
   explicit SerialSampler(const BaseClassifier& f);
   Votes count(const VoteRequest& request) override;
 
+ protected:
+  Tensor evaluate(const Tensor& images) override;
+
  private:
   Classifier classifier_;
   NoiseSource noise_;
-  int64_t classes_;
-  int64_t batch_;
   Tensor noisy_;
 };
 
@@ -88,9 +131,9 @@ struct DependsOnPosition : Error {
 };
 
 /// Throws an Error unless f gives the same bits for the same input again, at another position and
-/// among other neighbours. `shape` is [C, H, W]. No certificate is issued without it. Returns a
-/// fingerprint, the SHA-256 of f's logits for fixed inputs: two classifiers that differ in weights,
-/// normalisation or arithmetic differ in it.
-std::string check_is_function(const BaseClassifier& f, at::IntArrayRef shape);
+/// among other neighbours. `shape` is [C, H, W]. The fingerprint tells classifiers apart that
+/// differ in weights, normalisation or arithmetic. A Sampler does this by itself; see
+/// Sampler::check().
+FunctionCheck check_is_function(const BaseClassifier& f, at::IntArrayRef shape);
 
 }  // namespace fedsmooth

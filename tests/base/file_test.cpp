@@ -1,6 +1,7 @@
 #include "fedsmooth/base/file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -72,6 +73,51 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
   EXPECT_THROW(write_file(folder_ / "taken", "x"), Error);
   EXPECT_TRUE(fs::exists(folder_ / "taken" / "inside"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+TEST_F(FileTest, WritingNeverFollowsALinkNorTakesAFileThatIsThere) {
+  write_file(folder_ / "mine", "mine");
+  // The names that a writer of this process would choose first.
+  const std::string first = (folder_ / "file.tmp").string() + std::to_string(::getpid());
+  fs::create_symlink(folder_ / "mine", first);
+  write_file(folder_ / "file", "new");
+  EXPECT_EQ(read_file(folder_ / "file"), "new");
+  EXPECT_EQ(read_file(folder_ / "mine"), "mine");
+  EXPECT_TRUE(fs::is_symlink(first));
+}
+
+TEST_F(FileTest, OnlyWhatWritingLeftIsRemoved) {
+  const std::vector<std::string> ours = {"a.tsv.tmp1", "a.tsv.tmp31415"};
+  const std::vector<std::string> others = {"notes.tmpl.md", "a.tsv.tmp", "a.tsv.tmp3x",
+                                           "b.tsv.tmp3", "xa.tsv.tmp3"};
+  for (const auto& names : {ours, others}) {
+    for (const std::string& name : names) write_file(folder_ / name, "x");
+  }
+  fs::create_directories(folder_ / "a.tsv.tmp77" / "inside");
+  fs::create_symlink(folder_ / "notes.tmpl.md", folder_ / "a.tsv.tmp78");
+  remove_unfinished(folder_, {"a.tsv", "c.tsv"});
+  for (const std::string& name : ours) EXPECT_FALSE(fs::exists(folder_ / name)) << name;
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+  EXPECT_TRUE(fs::exists(folder_ / "a.tsv.tmp77" / "inside"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "a.tsv.tmp78"));
+}
+
+TEST_F(FileTest, AFileHasOneWriterAtATime) {
+  const fs::path file = folder_ / "t.tsv";
+  {
+    const FileLock lock(file);
+    write_file(file, "replaced");  // the lock stays although the file is another one now
+    EXPECT_THROW(FileLock{file}, Error);
+  }
+  const FileLock again(file);
+}
+
+TEST_F(FileTest, ALockLeavesNothingBehindAndOutlivesAKill) {
+  const fs::path file = folder_ / "t.tsv";
+  { const FileLock lock(file); }
+  EXPECT_TRUE(fs::is_empty(folder_));
+  write_file(folder_ / "t.tsv.lock", "");  // as a kill leaves it
+  const FileLock lock(file);
 }
 
 }  // namespace

@@ -106,10 +106,13 @@ TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
   const fs::path table = path("model.certificates.tsv");
   auto rows = read_certificates(table);
   for (CertificateRow& row : rows) {
-    row.certificate = certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, 1, 0.001, {});
-    row.sigma = 1;
+    row.certificate =
+        certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, row.sigma, row.alpha, {});
   }
-  write_certificates(table, rows, read_sidecar(table));
+  nlohmann::json sidecar = read_sidecar(table);
+  sidecar["identity"]["n"] = 1'000'000;
+  fs::remove(table);
+  write_certificates(table, rows, sidecar);
   const Outcome warned = run(attack("--n 1000 --resume"));
   EXPECT_EQ(warned.status, 0);
   EXPECT_NE(warned.err.find("misled within their certified radius"), std::string::npos)

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "tests/cli/ranks.h"
 
 namespace fedsmooth {
@@ -71,7 +71,7 @@ TEST_F(CertifyRanksTest, AHungRankIsNamed) {
   const pid_t job = start_ranks(3, certify("hung.tsv", "--n 50000 --rank-timeout 3"));
   wait_for_rows(path("hung.tsv"), 1);
   kill_rank(2, SIGSTOP);
-  expect_told_once(finish(job), "no word from rank 2 for 3 s");
+  expect_told_once(finish(job), "nothing heard from rank 2 for 3 s");
 }
 
 TEST_F(CertifyRanksTest, TellsTheUsersMistakesOnce) {

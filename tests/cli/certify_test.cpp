@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {
@@ -64,7 +64,8 @@ TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
   const auto by_exact = read_certificates(path("exact.tsv"));
   const auto by_float = read_certificates(path("float.tsv"));
   ASSERT_EQ(by_exact.size(), by_float.size());
-  EXPECT_TRUE(by_exact[0].base.ends_with("/exact-noise/noise-bank")) << by_exact[0].base;
+  EXPECT_EQ(by_exact[0].noise, NoiseKind::kExact);
+  EXPECT_TRUE(by_exact[0].shared);
   EXPECT_NE(by_exact[0].certificate.counts.top, by_float[0].certificate.counts.top);
   // Other votes for the same probabilities: at most 1000 / 4 in variance each.
   for (size_t i = 0; i < by_exact.size(); ++i) {

@@ -6,7 +6,7 @@
 
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/clients.h"
 #include "fedsmooth/report/rounds.h"
 #include "tests/cli/program.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/rounds.h"
 #include "tests/cli/program.h"
 
@@ -191,7 +191,7 @@ TEST_F(SweepCommandTest, InterruptedItSavesAndGoesOn) {
     ::kill(child, signal);
     const Outcome stopped = finish(child);
     EXPECT_EQ(stopped.status, 130) << stopped.err;
-    EXPECT_NE(stopped.err.find("the same command goes on"), std::string::npos) << stopped.err;
+    EXPECT_NE(stopped.err.find("the same command continues"), std::string::npos) << stopped.err;
   }
   EXPECT_FALSE(fs::exists(path("all/report.html")));
   ASSERT_EQ(run(sweep()).status, 0);

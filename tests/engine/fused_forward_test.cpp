@@ -92,4 +92,8 @@ TEST(FusedForwardTest, RunsOnTheGpu) {
 }  // namespace
 }  // namespace fedsmooth
 
+#else
+#include <gtest/gtest.h>
+
+TEST(FusedForwardTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

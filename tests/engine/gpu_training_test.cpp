@@ -103,4 +103,8 @@ TEST_F(GpuTrainingTest, AHundredClientsInWavesOfOneSevenAndAll) {
 }  // namespace
 }  // namespace fedsmooth
 
+#else
+#include <gtest/gtest.h>
+
+TEST(GpuTrainingTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

@@ -87,7 +87,8 @@ TEST(TrainTest, ThreadsChangeNothing) {
 }
 
 // Different roundings: 30 steps of some ten thousand operations each, every one within 2^-24,
-// moved the weights, which moved by hundredths, by 2e-6.
+// moved the weights, which moved by hundredths, by 2e-6. Without noise the flat parts of an image
+// tie in pooling windows, and rounding decides where a gradient goes: 4e-4 on a CPU with AVX2.
 TEST(TrainTest, OurPassesTrainLikeThePlainOnes) {
   for (const Method method :
        {Method::kStandard, Method::kAdversarial, Method::kGaussian, Method::kSmoothAdv}) {
@@ -97,9 +98,10 @@ TEST(TrainTest, OurPassesTrainLikeThePlainOnes) {
     ThreadedExecutor one(1), three(3);
     const Weights expected = train_with(serial, task, kTwoRounds, p);
     const Weights ours = train_with(one, task, kTwoRounds, p), begin = start().global;
+    const float tolerance = method == Method::kAdversarial ? 2e-3f : 2e-5f;
     expect_same(train_with(three, task, kTwoRounds, p), ours);
     for (size_t i = 0; i < ours.size(); ++i) {
-      EXPECT_LT((ours[i] - expected[i]).abs().max().item<float>(), 2e-5f) << i;
+      EXPECT_LT((ours[i] - expected[i]).abs().max().item<float>(), tolerance) << i;
       EXPECT_GT((ours[i] - begin[i]).abs().max().item<float>(), 1e-3f) << i;
     }
   }
@@ -241,6 +243,105 @@ TEST(TrainTest, AnAttackByPointsNeedsNoise) {
   const Partition p = partition(PartitionKind::kIid);
   check_train_options(adversarial, {.estimator = Estimator::kStochastic}, p);
   EXPECT_THROW(check_train_options(adversarial, {.estimator = Estimator::kOnePoint}, p), Error);
+}
+
+// An executor whose clients always answer with the same weights.
+class FixedAnswer : public Executor {
+ public:
+  explicit FixedAnswer(std::vector<Weights> answers) : answers_(std::move(answers)) {}
+  std::vector<RoundResult> run(const std::vector<Round>& rounds) override {
+    std::vector<RoundResult> results(rounds.size());
+    for (size_t i = 0; i < rounds.size(); ++i) results[i].sum.add(answers_[rounds[i].t], 1.0);
+    return results;
+  }
+
+ private:
+  std::vector<Weights> answers_;
+};
+
+// The heavy ball: v <- beta v + (average - theta), theta <- theta + v, from theta = 0.
+TEST(TrainTest, ServerMomentumIsTheHeavyBall) {
+  const Network network{"linear", {1, 1, 1}, {{Layer::Kind::kLinear, "linear", 1}}};
+  const auto both = [](float value) {
+    return Weights{at::full({1, 1}, value), at::full({1}, 2 * value)};
+  };
+  FixedAnswer executor({both(1), both(1), both(2)});
+  LocalTask task{network, shapes()};
+  ServerState state{0, both(0), {}};
+  std::vector<float> path;
+  train(task, {.rounds = 3, .clients_per_round = 1, .server_momentum = 0.5},
+        partition(PartitionKind::kIid), executor, state, [&](const ServerState& now, const auto&) {
+          path.push_back(now.global[0].item<float>());
+          EXPECT_EQ(now.global[1].item<float>(), 2 * path.back());
+          return true;
+        });
+  // v = 1, theta = 1; v = 0.5 + 0, theta = 1.5; v = 0.25 + 0.5, theta = 2.25.
+  EXPECT_EQ(path, (std::vector<float>{1.0f, 1.5f, 2.25f}));
+}
+
+// A variance that falls from 1 to 0.1 would be carried to -0.71 by the heavy ball.
+TEST(TrainTest, ServerMomentumLeavesRunningStatisticsToTheAverage) {
+  const Network network{"norm", {2, 3, 3}, {{Layer::Kind::kBatchNorm, "norm"}}};
+  const auto statistics = [](float weight, float mean, float variance) {
+    return Weights{at::full({2}, weight), at::full({2}, 0.0f), at::full({2}, mean),
+                   at::full({2}, variance)};
+  };
+  FixedAnswer executor({statistics(2, 3, 0.1f), statistics(2, 3, 0.1f)});
+  LocalTask task{network, shapes()};
+  ServerState state{0, statistics(1, 0, 1), {}};
+  train(task, {.rounds = 2, .clients_per_round = 1, .server_momentum = 0.9},
+        partition(PartitionKind::kIid), executor, state,
+        [](const auto&, const auto&) { return true; });
+  EXPECT_FLOAT_EQ(state.global[0][0].item<float>(), 2.9f);  // trained: 1 + 1, then + 0.9
+  EXPECT_FLOAT_EQ(state.global[2][0].item<float>(), 3.0f);
+  EXPECT_FLOAT_EQ(state.global[3][0].item<float>(), 0.1f);
+}
+
+// Two passes over the list are two steps on the same examples, with the momentum of the first.
+TEST(TrainTest, PassesAreStepsOverTheSameExamples) {
+  LocalTask task = small_task(Method::kGaussian);
+  task.local = {.steps = 1, .batch = 8, .passes = 3, .learning_rate = 0.05};
+  const Weights global = start().global;
+  const auto images = partition(PartitionKind::kIid).images(3);
+  const Update found = local_train(task, plain_forward(task.network), global, 3, images, 0);
+  EXPECT_EQ(found.telemetry.steps, 3);
+
+  // The examples of one pass, seen by a forward function that writes them down.
+  Tensor examples;
+  const Forward plain = plain_forward(task.network);
+  const Forward spy = [&](const Weights& w, const Tensor& x, const std::optional<Stream>& stream) {
+    if (stream) examples = x.detach().clone();
+    return plain(w, x, stream);
+  };
+  LocalTask once = task;
+  once.local.passes = 1;
+  local_train(once, spy, global, 3, images, 0);
+  const std::vector<int64_t> order = shuffle_images(images, 8, 0, 3, 0);
+  const Tensor y = shapes().labels.index_select(0, at::tensor(order)).repeat_interleave(2);
+  Weights weights, velocity;
+  for (const Tensor& w : global) weights.push_back(w.clone().requires_grad_(true));
+  for (int pass = 0; pass < 3; ++pass) {
+    const Tensor loss = at::cross_entropy_loss(forward(task.network, weights, examples), y);
+    const auto gradients = torch::autograd::grad({loss}, weights);
+    c10::NoGradGuard no_grad;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const Tensor g = gradients[i] + 1e-4 * weights[i];
+      if (pass == 0) velocity.push_back(g);
+      if (pass > 0) velocity[i] = 0.9 * velocity[i] + g;
+      weights[i].sub_(0.05 * velocity[i]);
+    }
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_LT((found.weights[i] - weights[i]).abs().max().item<double>(), 1e-6) << i;
+    EXPECT_GT((found.weights[i] - global[i]).abs().max().item<double>(), 1e-3) << i;
+  }
+  // Our own passes do the same.
+  ThreadedExecutor threaded(1);
+  const Cohort cohort{{3}, {images}, static_cast<int64_t>(images.size())};
+  const Weights ours = run_round(threaded, {task, global, cohort, 0}).sum.average(global);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_LT((ours[i] - weights[i]).abs().max().item<double>(), 2e-5) << i;
+  }
 }
 
 }  // namespace

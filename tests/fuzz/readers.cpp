@@ -13,14 +13,16 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/federated/partition.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/report/certificate_file.h"
 #include "fedsmooth/report/clients.h"
 #include "fedsmooth/report/rounds.h"
 #include "tests/folder.h"
@@ -150,6 +152,26 @@ void read_certificate_text(const std::string& text) {
   for (const CertificateRow& row : rows) file += format_row(row);
   must_work([&] { parse_certificates(file, "c.tsv"); });
 }
+
+Strings sidecar_seeds() {
+  return {R"({"identity": {"model_sha256": "abc", "n0": 100, "n": 1000, "alpha": 0.001,
+  "sigma": 0.25, "seed": 7, "base": "cpu/fp32", "radius": "one-sided", "only_correct": false,
+  "noise_bank": false, "noise": "float", "images": 5, "shard": "1/1"},
+  "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})"};
+}
+
+// The rows of the seed table, with other JSONs beside them.
+void read_sidecar_text(const std::string& text) {
+  const json identity = parse_sidecar(text, "c.tsv")["identity"];
+  find_count(identity, "images", "c.json");
+  find_string(identity, "shard", "c.json");
+  check_identity(parse_certificates(certificate_seeds().front(), "c.tsv"), identity, "c.tsv");
+  must_work([&] { parse_sidecar(dump_json_lines({{"identity", identity}}), "c.tsv"); });
+}
+
+Strings partition_seeds() { return {"0\t3\n1\t0\n0\t7\n2\t3\n2\t19\n"}; }
+
+void read_partition_text(const std::string& text) { parse_partition(text, "p.tsv", 20); }
 
 Strings round_seeds() {
   return {round_header() + format_round({1, 2.3, 0.5, 0.9, 1, 0.1, 0.02, 1, 3.5}) +
@@ -286,6 +308,8 @@ std::vector<Reader> readers() {
           {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
           {"parse_figures", figure_seeds, mutate_text, read_figure_text},
           {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
+          {"parse_sidecar", sidecar_seeds, mutate_text, read_sidecar_text},
+          {"parse_partition", partition_seeds, mutate_text, read_partition_text},
           {"parse_rounds", round_seeds, mutate_text, read_round_text},
           {"parse_clients", client_seeds, mutate_text, read_client_text},
           {"parse_attacks", attack_seeds, mutate_text, read_attack_text},

@@ -250,5 +250,17 @@ TEST(ModelTest, RefusesNormalisationForOtherChannels) {
             "network: normalisation for 1 channels, the images have 3");
 }
 
+TEST(ModelTest, ARunningVarianceThatIsNotPositiveIsRefused) {
+  const Network network{
+      "norm", {1, 1, 1}, {{Layer::Kind::kBatchNorm, "norm"}, {Layer::Kind::kLinear, "fc", 2}}};
+  for (const float bad : {-1e-6f, 0.0f, -NAN}) {
+    Model model{network, initial_weights(network, Key{1})};
+    EXPECT_NO_THROW(parse_model(format_model(model), "m", {}, nullptr));
+    model.weights[3].fill_(bad);
+    EXPECT_EQ(refusal([&] { parse_model(format_model(model), "m", {}, nullptr); }),
+              "m: \"norm.running_var\" has values that are not positive; the model is damaged");
+  }
+}
+
 }  // namespace
 }  // namespace fedsmooth

@@ -134,5 +134,19 @@ TEST_F(TorchScriptTest, RefusesAModuleWithoutForward) {
   expect_one_line(run_refusal({1, 2, 1, 1}), path_ + ": fails on images [1, 2, 1, 1]: ", "forward");
 }
 
+// Modules often normalise in place; the caller's images are not theirs.
+TEST_F(TorchScriptTest, AModuleMayOverwriteItsArgument) {
+  save(R"(
+def forward(self, x):
+    x.sub_(0.5)
+    return torch.matmul(x.flatten(1), self.weight)
+)");
+  const auto f = load_torch_script(path_);
+  const torch::Tensor images = torch::ones({1, 1, 1, 2});
+  const torch::Tensor first = f(images);
+  EXPECT_TRUE(torch::equal(images, torch::ones({1, 1, 1, 2})));
+  EXPECT_TRUE(torch::equal(f(images), first));
+}
+
 }  // namespace
 }  // namespace fedsmooth

@@ -51,13 +51,13 @@ void expect_same_bits(double actual, double expected) {
 TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
-            "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\n");
+            "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
-            "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\n");
+            "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat\t0\n");
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -99,6 +99,8 @@ TEST(CertificatesTest, RowsReadBackBitForBit) {
 TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   CertificateRow row = example_row();
   row.certificate = {{7, 1000, 600, 250}, kAbstain, 0.46875, 0};
+  row.noise = NoiseKind::kExact;
+  row.shared = true;
   const auto parsed = parse_certificates(certificate_header() + format_row(row), "c.tsv").at(0);
   EXPECT_EQ(parsed.index, 20);
   EXPECT_EQ(parsed.label, 3);
@@ -112,6 +114,64 @@ TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   EXPECT_EQ(parsed.certificate.counts.runner_up, 250);
   EXPECT_FALSE(parsed.correct());
   EXPECT_TRUE(parsed.abstained());
+  EXPECT_EQ(parsed.noise, NoiseKind::kExact);
+  EXPECT_TRUE(parsed.shared);
+}
+
+// Version 0.1 wrote both as the end of `base`.
+TEST(CertificatesTest, TablesOfTheFirstVersionAreRead) {
+  const auto old = [](std::string line) { return line.erase(line.find("\tfloat\t0")) + "\n"; };
+  const std::string header =
+      certificate_header().substr(0, certificate_header().find("\tnoise")) + "\n";
+  CertificateRow row = example_row();
+  const auto read = [&](const std::string& base) {
+    row.base = base;
+    return parse_certificates(header + old(format_row(row)), "c.tsv").at(0);
+  };
+  EXPECT_EQ(read("cpu").base, "cpu");
+  EXPECT_EQ(read("cpu").noise, NoiseKind::kFloat);
+  EXPECT_FALSE(read("cpu").shared);
+  EXPECT_EQ(read("cpu/exact-noise/noise-bank").base, "cpu");
+  EXPECT_EQ(read("cpu/exact-noise/noise-bank").noise, NoiseKind::kExact);
+  EXPECT_TRUE(read("cpu/exact-noise/noise-bank").shared);
+  EXPECT_TRUE(parse_certificates(header, "c.tsv").empty());
+}
+
+TEST(CertificatesTest, AVoidTableIsRefused) {
+  const std::string table = certificate_header() + format_row(example_row());
+  const std::string line = format_void("the model changed");
+  EXPECT_TRUE(is_void(line));
+  EXPECT_EQ(refusal(table + line),
+            "c.tsv: is void: the model changed; certify again into another table");
+  // Also one whose last line was cut off.
+  EXPECT_NE(refusal(table + line.substr(0, line.size() - 3)).find("is void"), std::string::npos);
+  EXPECT_NE(refusal(certificate_header() + line + format_row(example_row())).find("is void"),
+            std::string::npos);
+}
+
+TEST(CertificatesTest, ARowClaimsNoMoreThanItsCountsSupport) {
+  CertificateRow row = example_row();
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "");
+  row.certificate.radius -= 1;
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "");
+  row.certificate.radius = std::nextafter(1.9057282816950001, 2);  // another version of Boost
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "");
+  row.certificate.radius += 1e-9;
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided),
+            "radius_exact is above what its counts support");
+  row = example_row();
+  row.certificate.p_lower += 1e-9;
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "p_lower is above what its counts support");
+  row = example_row();
+  row.certificate.counts.top = 40'000;
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "its counts support no answer");
+  row.certificate = {{3, 0, 0, 0}, 3, 0, 0};
+  EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "");
+  // The runner-up's votes make the multi-class radius larger than the one-sided one.
+  row.certificate =
+      certificate_from_counts({3, 1000, 600, 10}, 0.5, 0.001, RadiusKind::kMulticlass);
+  EXPECT_EQ(unsupported(row, RadiusKind::kMulticlass), "");
+  EXPECT_NE(unsupported(row, RadiusKind::kOneSided), "");
 }
 
 TEST(CertificatesTest, DescriptionThatWouldBreakTheTableIsABug) {
@@ -152,10 +212,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 17");
+  EXPECT_EQ(refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 19");
   EXPECT_EQ(refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 18 columns instead of 17");
-  EXPECT_EQ(refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 17");
+            "c.tsv:2: 20 columns instead of 19");
+  EXPECT_EQ(refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 19");
 }
 
 struct BadField {
@@ -189,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{5, "-1:00:00.000000", "duration"}, BadField{5, ":00:00.000000", "duration"},
         BadField{5, "99999999:00:00.000000", "duration"},
         BadField{6, "-2", "selected is out of range"}, BadField{6, "4", "not the selected class"},
-        BadField{7, "0", "n0 must be positive"}, BadField{8, "-1", "n not negative"},
+        BadField{7, "0", "n0 must be from 1"}, BadField{8, "-1", "n must be from 0"},
+        BadField{8, "4294967297", "n must be from 0"},
         BadField{8, "0", "only a wrong class is left without votes"},
         BadField{9, "100001", "count_top"}, BadField{9, "-1", "count_top"},
         BadField{10, "1", "count_runner_up"}, BadField{10, "-1", "count_runner_up"},
@@ -198,7 +259,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{12, "0", "alpha"}, BadField{12, "1", "alpha"}, BadField{13, "0", "sigma"},
         BadField{13, "inf", "finite number"}, BadField{14, "-1e-9", "radius_exact"},
         BadField{14, "1e999", "finite number"}, BadField{14, "0x1p0", "finite number"},
-        BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"}));
+        BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"},
+        BadField{17, "exakt", "noise must be float or exact"},
+        BadField{18, "2", "shared must be 0 or 1"}));
 
 TEST(CertificatesTest, RefusesAnAbstentionWithARadius) {
   CertificateRow row = example_row();

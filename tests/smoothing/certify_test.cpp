@@ -219,8 +219,10 @@ TEST(CertifyTest, SelectionAndEstimationShareNoNoise) {
     return at::zeros({images.size(0), 2});
   };
   SerialSampler sampler(fixed_batch(spy, 2, 32));
+  sampler.check(kOrigin.sizes());
+  seen.clear();
   certify(sampler, kOrigin, kSigma, {.n0 = 32, .n = 32}, 0, 0);
-  ASSERT_EQ(seen.size(), 64U);
+  ASSERT_EQ(seen.size(), 96U);  // and the probe's
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
 }
@@ -267,6 +269,47 @@ TEST(CertifyTest, HopelessParametersAreRefused) {
   }
   EXPECT_THROW(check_predict_options(10, 0.001, 0.25), Error);
   EXPECT_NO_THROW(check_predict_options(11, 0.001, 0.25));
+}
+
+// The guards: no caller can pass them by.
+
+// Answers class 0, and class 1 from the `calls`-th batch on.
+Classifier changing_after(int64_t calls) {
+  auto seen = std::make_shared<int64_t>(0);
+  return [=](const Tensor& images) { return constant_class(++*seen > calls ? 1 : 0, 2)(images); };
+}
+
+TEST(CertifyTest, AClassifierThatIsNoFunctionIsRefusedWhoeverAsks) {
+  // The logits depend on the other images of the batch.
+  const Classifier by_neighbours = [](const Tensor& images) {
+    const Tensor score = images.flatten(1).sum(1) - images.mean();
+    return at::stack({-score, score}, 1);
+  };
+  SerialSampler sampler(fixed_batch(by_neighbours, 2));
+  EXPECT_THROW(certify(sampler, kOrigin, 0.25, {}, 0, 0), Error);
+  EXPECT_THROW(predict(sampler, kOrigin, 0.25, 100, 0.001, 0, 0), Error);
+}
+
+TEST(CertifyTest, AClassifierThatChangesGivesNoCertificates) {
+  // 5 batches for the check, 1 for selection, 2 for estimation.
+  const CertifyOptions options = {.n0 = 64, .n = 128, .alpha = 0.01};
+  for (const int64_t calls : {5, 6, 7, 8}) {
+    SerialSampler sampler(fixed_batch(changing_after(calls), 2));
+    EXPECT_THROW(certify(sampler, kOrigin, 0.25, options, 0, 0), ClassifierChanged) << calls;
+  }
+  SerialSampler sampler(fixed_batch(changing_after(9), 2));  // the probe is the ninth
+  EXPECT_EQ(certify(sampler, kOrigin, 0.25, options, 0, 0).predict, 0);
+  EXPECT_THROW(certify(sampler, kOrigin, 0.25, options, 0, 1), ClassifierChanged);
+}
+
+TEST(CertifyTest, ProbesTakeAtMostAHundredthOfTheVotes) {
+  SerialSampler sampler(fixed_batch(constant_class(0, 2), 2, /*batch=*/192));
+  for (const int64_t votes : {1, 100, 1000, 19'199, 19'200, 1'000'000}) {
+    const int64_t images = images_per_wave(sampler, votes);
+    EXPECT_LE(100 * 192, images * votes) << votes;
+    EXPECT_GT(100 * 192 + votes, images * votes - votes) << votes;
+  }
+  EXPECT_EQ(images_per_wave(sampler, 19'200), 1);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "tests/smoothing/classifiers.h"
@@ -171,7 +172,6 @@ TEST(ExactNoiseTest, IsNotFooledByRoundingAsFloatsAre) {
 
 TEST(ExactNoiseTest, ThreadsCountTheSameVotes) {
   const BaseClassifier f = with_exact_noise(fixed_batch(above(99), 2, 16), 0.25);
-  EXPECT_EQ(f.description, "test/exact-noise");
   const VoteRequest request = {image_of({110}), 0.25, 1001, kStream};
   EXPECT_EQ(SerialSampler(f).count(request), ThreadedSampler(f, 3).count(request));
 }
@@ -184,6 +184,18 @@ TEST(ExactNoiseTest, WhatCannotBeToldDoesNotCount) {
   const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
   EXPECT_EQ(SerialSampler(f).count(request), Votes({0, 0}));
   EXPECT_EQ(ThreadedSampler(f, 2).count(request), Votes({0, 0}));
+}
+
+// A sampler of the classifier's own would go on drawing its own noise.
+TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
+  BaseClassifier f = fixed_batch(above(99), 2);
+  f.sampler = [](std::function<bool()>) -> std::unique_ptr<Sampler> { return nullptr; };
+  EXPECT_THROW(with_exact_noise(f, 0.25), Error);
+  // Also by hand.
+  BaseClassifier exact = with_exact_noise(fixed_batch(above(99), 2), 0.25);
+  EXPECT_EQ(exact.noise_kind, NoiseKind::kExact);
+  exact.sampler = f.sampler;
+  EXPECT_THROW(make_sampler(exact, 1), c10::Error);
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// JSON from and for files that others may have touched. Reading refuses what is not JSON or is
+// nested so deeply that walking it would overflow the stack; typed getters refuse a member of
+// another type; writing never fails, as bytes that are not UTF-8 are replaced.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fedsmooth {
+
+/// `name` stands in error messages. An Error unless `text` is a JSON object at most 64 levels deep.
+nlohmann::json parse_json_object(std::string_view text, const std::string& name);
+
+/// The member `key`; empty if the object does not have it, an Error if it has another type or is
+/// out of range.
+std::optional<std::string> find_string(const nlohmann::json& object, const std::string& key,
+                                       const std::string& name);
+std::optional<int64_t> find_count(const nlohmann::json& object, const std::string& key,
+                                  const std::string& name);
+std::optional<uint64_t> find_seed(const nlohmann::json& object, const std::string& key,
+                                  const std::string& name);
+std::optional<double> find_number(const nlohmann::json& object, const std::string& key,
+                                  const std::string& name);
+std::optional<bool> find_flag(const nlohmann::json& object, const std::string& key,
+                              const std::string& name);
+
+/// On one line, or indented by two spaces.
+std::string dump_json(const nlohmann::json& value);
+std::string dump_json_lines(const nlohmann::json& value);
+
+}  // namespace fedsmooth

@@ -1,0 +1,212 @@
+// What keeps certificates sound and tables whole, as a user meets it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <torch/script.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/report/certificate_file.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CertifyGuardTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    ProgramTest::SetUp();
+    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+  }
+
+  std::string model() const { return path("model.safetensors"); }
+  std::string certify(const std::string& more) const {
+    return "certify " + model() + " --data.name=shapes --every 100 --n 1000 --device cpu " + more;
+  }
+
+  // A module that answers class 2, and class 3 after `calls` batches.
+  std::string changing_module(int calls) const {
+    torch::jit::Module module("M");
+    module.register_attribute("calls", c10::IntType::get(), 0);
+    module.register_attribute("last", c10::IntType::get(), calls);
+    module.register_attribute("training", c10::BoolType::get(), false);
+    module.define(R"(
+def forward(self, x):
+    self.calls = self.calls + 1
+    answer = 2
+    if self.calls > self.last:
+        answer = 3
+    logits = torch.zeros([x.size(0), 10])
+    logits[:, answer] = 1.0
+    return logits
+)");
+    module.save(path("m.pt"));
+    return "certify " + path("m.pt") +
+           " --data.name=shapes --sigma 0.25 --device cpu --threads 1 --out " + path("t.tsv") + " ";
+  }
+
+  // Line `number` of the table with one of its fields replaced.
+  void replace_field(const std::string& table, int number, int column, const std::string& value) {
+    std::string text = read_file(table);
+    size_t begin = 0;
+    for (int i = 0; i < number; ++i) begin = text.find('\n', begin) + 1;
+    for (int i = 0; i < column; ++i) begin = text.find('\t', begin) + 1;
+    text.replace(begin, text.find_first_of("\t\n", begin) - begin, value);
+    write_file(table, text);
+  }
+
+  // Every command that reads the table.
+  void expect_refused_by_all(const std::string& table, const std::string& what) {
+    expect_refused(run("report " + table + " --out " + path("r.html")), what);
+    expect_refused(run("report " + table + " --out " + path("r.md")), what);
+    expect_refused(run("plot " + table + " --out " + path("f.svg")), what);
+    expect_refused(run("merge " + table + " --out " + path("m.tsv")), what);
+    expect_refused(run("recertify " + table + " --alpha 0.01 --out " + path("m.tsv")), what);
+    for (const char* file : {"r.html", "r.md", "f.svg", "m.tsv", "m.json"}) {
+      EXPECT_FALSE(fs::exists(path(file))) << file;
+    }
+  }
+};
+
+TEST_F(CertifyGuardTest, ATableWhoseClassifierChangedIsVoid) {
+  // The check takes 6 batches, an image of n = 20,000 takes 106 and the probe one.
+  const std::string command = changing_module(6 + 3 * 107 + 50) + "--limit 8 --n 20000 ";
+  expect_refused(run(command), "its answers changed while it was certified; the table is void");
+  EXPECT_EQ(std::string_view(read_file(path("t.tsv"))).substr(0, 3), "idx");
+  const std::string table = read_file(path("t.tsv"));
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 3 + 1);  // three rows were probed
+  expect_refused(run(command + "--resume"), "is void");
+  expect_refused_by_all(path("t.tsv"), "is void");
+}
+
+TEST_F(CertifyGuardTest, AnInterruptedTableHoldsProbedRowsOnly) {
+  const std::string command = changing_module(1'000'000'000) + "--n 20000 ";
+  const pid_t child = start(command);
+  wait_for_rows(path("t.tsv"), 2);
+  ::kill(child, SIGINT);
+  EXPECT_EQ(finish(child).status, 130);
+  EXPECT_GE(read_certificates(path("t.tsv")).size(), 2U);
+}
+
+TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheirCounts) {
+  ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
+  replace_field(path("t.tsv"), 5, 14, "5.0");
+  expect_refused_by_all(path("t.tsv"), "t.tsv:6: radius_exact is above what its counts support");
+  expect_refused(run(certify("--resume --out " + path("t.tsv"))), "t.tsv:6: radius_exact");
+  fs::remove(path("t.json"));
+  expect_refused(run("report " + path("t.tsv")), "above what its counts support");
+}
+
+TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheIdentity) {
+  ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
+  auto sidecar = nlohmann::json::parse(read_file(path("t.json")));
+  const std::string mistake = "seed is not that of the table's identity";
+  sidecar["identity"]["seed"] = 3;
+  write_file(path("t.json"), sidecar.dump());
+  expect_refused_by_all(path("t.tsv"), mistake);
+}
+
+TEST_F(CertifyGuardTest, MergeWritesNothingThatItWouldRefuse) {
+  ASSERT_EQ(run(certify("--shard 1/2 --out " + path("a.tsv"))).status, 0);
+  write_file(path("b.tsv"), read_file(path("a.tsv")));
+  auto sidecar = nlohmann::json::parse(read_file(path("a.json")));
+  sidecar["identity"]["shard"] = "2/2";
+  write_file(path("b.json"), sidecar.dump());
+  const std::string both = path("a.tsv") + " " + path("b.tsv") + " --out " + path("m.tsv");
+  expect_refused(run("merge " + both), "merge: image 0 is in two shards");
+  EXPECT_FALSE(fs::exists(path("m.tsv")));
+  for (const nlohmann::json& shard :
+       {nlohmann::json("x"), nlohmann::json("1/"), nlohmann::json(5)}) {
+    sidecar["identity"]["shard"] = shard;
+    write_file(path("b.json"), sidecar.dump());
+    EXPECT_EQ(run("merge " + both).status, 2) << shard;
+  }
+}
+
+TEST_F(CertifyGuardTest, ATableHasOneWriter) {
+  const std::string command = certify("--n 50000 --limit 4 --resume --out " + path("t.tsv"));
+  const pid_t first = start(command);
+  wait_for_rows(path("t.tsv"), 1);
+  const int second = std::system(
+      (std::string(FEDSMOOTH_PROGRAM) + " " + command + " 2>" + path("second")).c_str());
+  EXPECT_EQ(WEXITSTATUS(second), 2);
+  EXPECT_NE(read_file(path("second")).find("another process is writing it"), std::string::npos);
+  ::kill(first, SIGKILL);
+  finish(first);
+  ASSERT_EQ(run(command).status, 0);
+  EXPECT_EQ(read_certificates(path("t.tsv")).size(), 4U);
+}
+
+TEST_F(CertifyGuardTest, ClosedStreamsHarmNoFile) {
+  int count = 0;
+  for (const std::string closed : {"2>&-", ">&-", "<&-", "<&- >&- 2>&-"}) {
+    const std::string out = path("t" + std::to_string(count++) + ".tsv");
+    const std::string line = std::string(FEDSMOOTH_PROGRAM) + " " +
+                             certify("--limit 3 --quiet --out " + out) + " " + closed;
+    EXPECT_EQ(WEXITSTATUS(std::system(("exec " + line).c_str())), 0) << closed;
+    EXPECT_EQ(read_certificates(out).size(), 3U) << closed;
+    const std::string refused = std::string(FEDSMOOTH_PROGRAM) + " report nothing " + closed;
+    EXPECT_EQ(WEXITSTATUS(std::system(("exec " + refused).c_str())), 2) << closed;
+  }
+}
+
+TEST_F(CertifyGuardTest, AJsonOfTheUsersStays) {
+  write_file(path("k.json"), "{\"my\":\"data\"}");
+  ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
+  const std::string out = " --out " + path("k.tsv");
+  expect_refused(run(certify(out)), "k.json: exists and would be overwritten");
+  expect_refused(run("recertify " + path("t.tsv") + " --alpha 0.01" + out), "k.json: exists");
+  expect_refused(run("merge " + path("t.tsv") + out), "k.json: exists");
+  EXPECT_EQ(read_file(path("k.json")), "{\"my\":\"data\"}");
+  EXPECT_FALSE(fs::exists(path("k.tsv")));
+}
+
+TEST_F(CertifyGuardTest, FinalCertificatesHaveASeedOfTheirOwn) {
+  ASSERT_EQ(run(certify("--out " + path("a.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--certify.seed=9 --out " + path("b.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--seed=9 --out " + path("c.tsv"))).status, 0);
+  const auto a = read_certificates(path("a.tsv")), b = read_certificates(path("b.tsv")),
+             c = read_certificates(path("c.tsv"));
+  int64_t differ = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].seed, 0U);
+    EXPECT_EQ(b[i].seed, 9U);
+    EXPECT_EQ(b[i].certificate.counts.top, c[i].certificate.counts.top);
+    differ += a[i].certificate.counts.top != b[i].certificate.counts.top;
+  }
+  EXPECT_GT(differ, 5);
+}
+
+TEST_F(CertifyGuardTest, PredictDrawsItsSeedAndPrintsIt) {
+  const std::string predict = "predict " + model() + " 0 1 --data.name=shapes --n 500 --json ";
+  const auto a = nlohmann::json::parse(run(predict).out),
+             b = nlohmann::json::parse(run(predict).out);
+  EXPECT_NE(a[0]["seed"], b[0]["seed"]);
+  EXPECT_NE(a[0]["votes"], b[0]["votes"]);
+  const std::string seed = a[0]["seed"].dump();
+  EXPECT_EQ(nlohmann::json::parse(run(predict + "--seed=" + seed).out), a);
+  const Outcome text = run("predict " + model() + " 0 --data.name=shapes --n 500 --seed=" + seed);
+  EXPECT_NE(text.out.find("\tseed " + seed + "\n"), std::string::npos) << text.out;
+}
+
+TEST_F(CertifyGuardTest, PredictWarnsWhereAnotherClassifierWasCertified) {
+  ASSERT_EQ(run(certify("")).status, 0);  // beside the model
+  const std::string predict = "predict " + model() + " 0 --data.name=shapes --device cpu ";
+  EXPECT_EQ(run(predict).err, "");
+  EXPECT_NE(run(predict + "--sigma 0.5").err.find("warning: this is not the classifier"),
+            std::string::npos);
+  EXPECT_NE(run(predict + "--noise exact").err.find("the kind of noise"), std::string::npos);
+  const std::string table = path("model.certificates.tsv");
+  auto sidecar = nlohmann::json::parse(read_file(sidecar_path(table)));
+  sidecar["identity"]["fingerprint"] = "another";
+  sidecar["identity"]["base"] = "cuda/bf16";
+  write_file(sidecar_path(table), sidecar.dump());
+  const Outcome other = run(predict);
+  EXPECT_EQ(other.status, 0);
+  EXPECT_NE(other.err.find("there cuda/bf16"), std::string::npos) << other.err;
+}
+
+}  // namespace
+}  // namespace fedsmooth
