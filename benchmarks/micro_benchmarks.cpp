@@ -7,7 +7,7 @@
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/random.h"
 #include "fedsmooth/distributed/round_plan.h"
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {

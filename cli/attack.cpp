@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
-#include "fedsmooth/report/table_file.h"
+#include "fedsmooth/records/table_file.h"
 
 namespace fedsmooth::cli {
 namespace {

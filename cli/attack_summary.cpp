@@ -7,8 +7,8 @@
 
 #include "cli/progress.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/smoothing/statistics.h"
 

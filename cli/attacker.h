@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/subject.h"
-#include "fedsmooth/report/attacks.h"
+#include "fedsmooth/records/attacks.h"
 
 namespace fedsmooth::cli {
 

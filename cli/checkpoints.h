@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "fedsmooth/config/run.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::cli {
 

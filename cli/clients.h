@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fedsmooth/config/experiment.h"
-#include "fedsmooth/report/clients.h"
+#include "fedsmooth/records/clients.h"
 
 namespace fedsmooth::cli {
 

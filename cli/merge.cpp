@@ -7,7 +7,7 @@
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/text.h"
-#include "fedsmooth/report/client_figure.h"
+#include "fedsmooth/report/figures/client_figure.h"
 
 namespace fedsmooth::cli {
 namespace {

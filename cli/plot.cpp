@@ -6,8 +6,8 @@
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/report/figure.h"
-#include "fedsmooth/report/history_figure.h"
+#include "fedsmooth/report/figures/figure.h"
+#include "fedsmooth/report/figures/history_figure.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
-#include "fedsmooth/report/table_file.h"
+#include "fedsmooth/records/table_file.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/tables.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::cli {
 namespace {

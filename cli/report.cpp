@@ -9,7 +9,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/report/html.h"
+#include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::cli {
 namespace {

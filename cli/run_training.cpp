@@ -13,7 +13,7 @@
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/ranks.h"
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/samplers.h"
 
 namespace fedsmooth::cli {

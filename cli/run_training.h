@@ -10,11 +10,11 @@
 #include "cli/options.h"
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/config/run.h"
 #include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/model/model.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/rounds.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::cli {
 

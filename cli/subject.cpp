@@ -5,9 +5,9 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/model/torch_script.h"
+#include "fedsmooth/engine/torch/torch_script.h"
+#include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::cli {

@@ -7,7 +7,7 @@
 
 #include "cli/options.h"
 #include "fedsmooth/data/dataset.h"
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 
 namespace fedsmooth::cli {
 

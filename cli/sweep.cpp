@@ -15,9 +15,9 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
-#include "fedsmooth/config/run.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/distributed/deal.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
-#include "fedsmooth/report/html.h"
-#include "fedsmooth/report/panels.h"
+#include "fedsmooth/report/figures/panels.h"
+#include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::cli {
 namespace {

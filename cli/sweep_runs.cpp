@@ -15,8 +15,8 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/group.h"
 #include "fedsmooth/base/parallel.h"
-#include "fedsmooth/config/run.h"
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::cli {
 namespace {

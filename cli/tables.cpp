@@ -8,7 +8,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth::cli {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "fedsmooth/report/html.h"
+#include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::cli {
 

@@ -7,8 +7,8 @@
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/config/run.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/rounds.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/rank_jobs.h"
 #include "cli/run_training.h"
 #include "fedsmooth/distributed/distributed_executor.h"
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 
 namespace fedsmooth::cli {
 namespace {

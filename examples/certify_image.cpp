@@ -1,6 +1,6 @@
 #include <fedsmooth/base/file.h>
 #include <fedsmooth/data/dataset.h>
-#include <fedsmooth/engine/base_classifier.h>
+#include <fedsmooth/engine/cpu/base_classifier.h>
 #include <fedsmooth/engine/threaded_sampler.h>
 #include <fedsmooth/smoothing/certify.h>
 #include <fmt/format.h>

@@ -21,7 +21,7 @@ for page in [pathlib.Path("README.md"), pathlib.Path("CONTRIBUTING.md"), *pathli
 
 layers = pathlib.Path("tools/check_layers.py").read_text()
 design = pathlib.Path("docs/design.md").read_text()
-for module, seen in re.findall(r'^    "(\w+)": "([\w ]*)",$', layers, re.M):
+for module, seen in re.findall(r'^    "([\w/]+)": "([\w/ ]*)",$', layers, re.M):
     row = f"| {module} | {', '.join(seen.split()) or 'nothing of ours'} |"
     if row not in design:
         bad.append(f"docs/design.md: has no row '{row}'")

@@ -6,7 +6,8 @@
 #include "fedsmooth/engine/threaded_executor.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/batched_executor.h"
+#include "fedsmooth/engine/cuda/batched_executor.h"
+#include "fedsmooth/engine/cuda/device_memory.h"
 #endif
 
 namespace fedsmooth {

@@ -1,10 +1,12 @@
 #include "fedsmooth/engine/gpu.h"
 
+#include <ATen/Context.h>
+
 #include "fedsmooth/base/error.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/batched_plan.h"
-#include "fedsmooth/engine/batched_steps.h"
+#include "fedsmooth/engine/cuda/batched_plan.h"
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #endif
 
 namespace fedsmooth {
@@ -65,16 +67,10 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
   return what.empty();
 }
 
-std::string gpu_name() {
-#ifdef FEDSMOOTH_CUDA
-  int device = 0;
-  cudaDeviceProp properties;
-  if (cudaGetDevice(&device) == cudaSuccess &&
-      cudaGetDeviceProperties(&properties, device) == cudaSuccess) {
-    return properties.name;
-  }
-#endif
-  return "none";
+std::string missing_for_torch_gpu() {
+  std::string missing = missing_gpu();
+  if (missing.empty() && !at::hasCUDA()) missing = "this needs a LibTorch built for CUDA";
+  return missing;
 }
 
 }  // namespace fedsmooth

@@ -16,6 +16,9 @@ std::string missing_gpu();
 /// Error if it is cuda and something is.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
+/// The same for LibTorch.
+std::string missing_for_torch_gpu();
+
 /// What is missing for the GPU engine to run the network.
 std::string missing_for_engine(const Network& network);
 
@@ -24,8 +27,5 @@ void take_gpu(int number);
 
 /// Makes that GPU the one of the calling thread. What is done there later stays with it.
 void select_gpu();
-
-/// Name of the GPU in use.
-std::string gpu_name();
 
 }  // namespace fedsmooth

@@ -2,15 +2,15 @@
 
 #include <c10/util/Exception.h>
 
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/device_sampler.h"
-#include "fedsmooth/engine/torch_sampler.h"
+#include "fedsmooth/engine/cuda/device_sampler.h"
+#include "fedsmooth/engine/torch/torch_sampler.h"
+#include "fedsmooth/engine/torch/torch_script.h"
 #include "fedsmooth/model/fold.h"
-#include "fedsmooth/model/torch_script.h"
 #endif
 
 namespace fedsmooth {

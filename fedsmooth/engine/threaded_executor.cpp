@@ -3,7 +3,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "fedsmooth/engine/lane_network.h"
+#include "fedsmooth/engine/cpu/lane_network.h"
 
 namespace fedsmooth {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/data/augment.h"
-#include "fedsmooth/federated/draws.h"
 
 namespace fedsmooth {
 namespace {

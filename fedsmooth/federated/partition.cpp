@@ -7,9 +7,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/federated/draws.h"
 
 namespace fedsmooth {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/federated/draws.h"
 
 namespace fedsmooth {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "fedsmooth/report/certificates.h"
-#include "fedsmooth/report/clients.h"
+#include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/clients.h"
 
 namespace fedsmooth {
 

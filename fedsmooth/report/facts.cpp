@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/client_accuracy.h"
 
 namespace fedsmooth {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificates.h"
-#include "fedsmooth/report/clients.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/attacks.h"
+#include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/rounds.h"
 
 namespace fedsmooth {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/records/certificates.h"
 
 namespace fedsmooth {
 

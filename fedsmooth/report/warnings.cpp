@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/facts.h"
 
 namespace fedsmooth {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/attacks.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

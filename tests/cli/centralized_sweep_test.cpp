@@ -2,7 +2,7 @@
 // that experiment alone writes.
 #include <gtest/gtest.h>
 
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

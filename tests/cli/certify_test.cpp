@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/data/sources.h"
-#include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificate_file.h"
-#include "fedsmooth/report/clients.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/attacks.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/certificates.h"
+#include "fedsmooth/records/certificates.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/clients.h"
+#include "fedsmooth/records/clients.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -1,8 +1,8 @@
 // report on a sweep's folder, and its table in Markdown.
 #include <gtest/gtest.h>
 
-#include "fedsmooth/report/certificates.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/certificate_file.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -1,6 +1,6 @@
 // What the paper is about, on the built-in data: SmoothAdv gives up some accuracy for radius. A few
 // minutes on two cores.
-#include "fedsmooth/report/certificate_file.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/report/summary.h"
 #include "tests/cli/program.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/ranks.h"
 
 namespace fedsmooth {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/report/clients.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/engine/base_classifier.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
 #include "tests/smoothing/classifiers.h"
 
 namespace fedsmooth {

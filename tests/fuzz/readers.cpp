@@ -21,10 +21,10 @@
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
-#include "fedsmooth/report/attacks.h"
-#include "fedsmooth/report/certificate_file.h"
-#include "fedsmooth/report/clients.h"
-#include "fedsmooth/report/rounds.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/rounds.h"
+#include "fedsmooth/report/attacked.h"
 #include "tests/folder.h"
 
 namespace fedsmooth {

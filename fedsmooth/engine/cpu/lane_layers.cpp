@@ -1,0 +1,296 @@
+#include "fedsmooth/engine/cpu/lane_layers.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fedsmooth/base/vector_clones.h"
+#include "fedsmooth/engine/cpu/matrix_product.h"
+#include "fedsmooth/engine/cpu/max_into.h"
+#include "fedsmooth/engine/cpu/toeplitz_schemes.h"
+
+namespace fedsmooth {
+namespace {
+
+// Row by row.
+struct Matrix {
+  int64_t rows, columns;
+  std::vector<float> values;
+};
+
+template <size_t kRows, size_t kColumns>
+Matrix to_matrix(const Entries<kRows, kColumns>& entries) {
+  Matrix matrix{kRows, kColumns};
+  for (const auto& row : entries) matrix.values.insert(matrix.values.end(), row.begin(), row.end());
+  return matrix;
+}
+
+struct SchemeMatrices {
+  int64_t n, products;  // along an axis
+  Matrix kernel, inputs, outputs;
+};
+
+template <class S>
+SchemeMatrices matrices_of() {
+  return {S::kSize.outputs, S::kSize.products, to_matrix(S::kKernel), to_matrix(S::kInputs),
+          to_matrix(S::kOutputs)};
+}
+
+// The scheme for a whole map, if there is one.
+const SchemeMatrices* scheme_for(const LaneConvolution& conv) {
+  static const SchemeMatrices whole2 = matrices_of<Whole2>(), whole4 = matrices_of<Whole4>();
+  if (conv.stride != 1 || conv.in[1] != conv.in[2] || conv.out[0] % 16 != 0) return nullptr;
+  if (conv.in[1] == 2 && conv.kernel == 3 && conv.padding == 1) return &whole2;
+  if (conv.in[1] == 4 && conv.kernel == 5 && conv.padding == 2) return &whole4;
+  return nullptr;
+}
+
+// out [R, R, size] = matrix x matrix^T along both axes of x [n, n, size]; or by the transposed
+// matrix. `scratch` holds [R, n, size].
+void transform(const Matrix& matrix, bool transposed, const float* x, int64_t size, Tensor& scratch,
+               float* out) {
+  const int64_t n = transposed ? matrix.rows : matrix.columns;
+  const int64_t rows = transposed ? matrix.columns : matrix.rows;
+  const int64_t row = transposed ? 1 : matrix.columns, column = transposed ? matrix.columns : 1;
+  if (!scratch.defined() || scratch.numel() < rows * n * size) {
+    scratch = at::empty({rows * n * size});
+  }
+  auto* half = scratch.data_ptr<float>();
+  const float* left = matrix.values.data();
+  multiply({rows, n, n * size, left, row, column, x, n * size, half, n * size});
+  for (int64_t r = 0; r < rows; ++r) {
+    multiply(
+        {rows, n, size, left, row, column, half + r * n * size, size, out + r * rows * size, size});
+  }
+}
+
+// Output pixels with the part of a kernel row that meets real pixels: calls
+// use(pixel, first tap, taps, first input pixel) for each.
+template <class Use>
+void for_each_meeting(const LaneConvolution& conv, const Use& use) {
+  const auto [channels, height, width] = conv.in;
+  for (int64_t y = 0; y < conv.out[1]; ++y) {
+    for (int64_t x = 0; x < conv.out[2]; ++x) {
+      const int64_t left = x * conv.stride - conv.padding;
+      const int64_t first = std::max<int64_t>(0, -left);
+      const int64_t end = std::min(conv.kernel, width - left);
+      for (int64_t i = 0; i < conv.kernel; ++i) {
+        const int64_t row = y * conv.stride - conv.padding + i;
+        if (row < 0 || row >= height || first >= end) continue;
+        use(y * conv.out[2] + x, i * conv.kernel + first, end - first, row * width + left + first);
+      }
+    }
+  }
+}
+
+// [rows, columns] to [columns, padded], padded with zeros.
+FEDSMOOTH_VECTOR_CLONES
+void transpose(const float* x, int64_t rows, int64_t columns, int64_t padded, float* out) {
+  constexpr int64_t kBlock = 16;
+  for (int64_t c = 0; c < columns; c += kBlock) {
+    const int64_t last = std::min(c + kBlock, columns);
+    for (int64_t r = 0; r < padded; ++r) {
+      for (int64_t i = c; i < last; ++i) out[i * padded + r] = r < rows ? x[r * columns + i] : 0.0f;
+    }
+  }
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void fill_bias(const float* bias, int64_t pixels, int64_t channels, int64_t lanes, float* y) {
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t c = 0; c < channels; ++c, y += lanes) {
+      for (int64_t i = 0; i < lanes; ++i) y[i] = bias[c];
+    }
+  }
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void add_bias(const float* bias, int64_t pixels, int64_t channels, int64_t lanes, float* y) {
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t c = 0; c < channels; ++c, y += lanes) {
+      for (int64_t i = 0; i < lanes; ++i) y[i] += bias[c];
+    }
+  }
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void relu(float* y, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
+
+float* reserve(Tensor& buffer, int64_t size) {
+  if (!buffer.defined() || buffer.numel() < size) buffer = at::empty({size});
+  return buffer.data_ptr<float>();
+}
+
+// x to y through the scheme's products; keeps the sums of x for the kernel's gradient.
+void convolve_by(const SchemeMatrices& scheme, const LaneConvolution& conv, Lanes lanes,
+                 const float* kernel, const float* x, float* y, bool fresh, LaneScratch& s) {
+  const int64_t channels = conv.in[0], outputs = conv.out[0],
+                planes = scheme.products * scheme.products;
+  const int64_t in = channels * lanes.count, out = outputs * lanes.count;
+  float* transformed = reserve(s.transformed, planes * channels * outputs);
+  if (fresh) transform(scheme.kernel, false, kernel, channels * outputs, s.rows, transformed);
+  float* sums = reserve(s.sums, planes * in);
+  transform(scheme.inputs, false, x, in, s.rows, sums);
+  float* products = reserve(s.products, planes * out);
+  for (int64_t p = 0; p < planes; ++p) {
+    multiply({outputs, channels, lanes.count, transformed + p * channels * outputs, 1, outputs,
+              sums + p * in, lanes.count, products + p * out, lanes.count});
+  }
+  transform(scheme.outputs, false, products, out, s.rows, y);
+}
+
+void convolve_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& conv, Lanes lanes,
+                          const float* dy, float* dx, LaneScratch& s) {
+  const int64_t channels = conv.in[0], outputs = conv.out[0],
+                planes = scheme.products * scheme.products;
+  const int64_t in = channels * lanes.count, out = outputs * lanes.count;
+  const auto* transformed = s.transformed.data_ptr<float>();
+  float* products = reserve(s.products, planes * (out + in));
+  float* sums = products + planes * out;  // those of x are kept
+  transform(scheme.outputs, true, dy, out, s.rows, products);
+  for (int64_t p = 0; p < planes; ++p) {
+    multiply({channels, outputs, lanes.count, transformed + p * channels * outputs, outputs, 1,
+              products + p * out, lanes.count, sums + p * in, lanes.count});
+  }
+  transform(scheme.inputs, true, sums, in, s.rows, dx);
+}
+
+Tensor kernel_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& conv, Lanes lanes,
+                          const float* dy, LaneScratch& s) {
+  const int64_t channels = conv.in[0], outputs = conv.out[0],
+                planes = scheme.products * scheme.products;
+  const int64_t in = channels * lanes.count, out = outputs * lanes.count;
+  float* products = reserve(s.products, planes * out + out);
+  float* turned = products + planes * out;
+  transform(scheme.outputs, true, dy, out, s.rows, products);
+  const Tensor gradient = at::empty({planes, channels, outputs});
+  for (int64_t p = 0; p < planes; ++p) {
+    transpose(products + p * out, outputs, lanes.count, outputs, turned);
+    multiply({channels, lanes.batch, outputs, s.sums.data_ptr<float>() + p * in, lanes.count, 1,
+              turned, outputs, gradient.data_ptr<float>() + p * channels * outputs, outputs});
+  }
+  Tensor kernel = at::empty({conv.kernel, conv.kernel, channels, outputs});
+  transform(scheme.kernel, true, gradient.data_ptr<float>(), channels * outputs, s.rows,
+            kernel.data_ptr<float>());
+  return kernel;
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void sum_lanes(const float* dy, int64_t pixels, int64_t channels, int64_t lanes, float* sums) {
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t c = 0; c < channels; ++c, dy += lanes) {
+      float partial[16] = {};
+      for (int64_t i = 0; i < lanes; i += 16) {
+        for (int64_t j = 0; j < 16; ++j) partial[j] += dy[i + j];
+      }
+      for (const float part : partial) sums[c] += part;
+    }
+  }
+}
+
+// Moves the gradient that is left to dx where x has the maximum y.
+FEDSMOOTH_VECTOR_CLONES
+void claim(const float* __restrict x, const float* __restrict y, int64_t size,
+           float* __restrict left, float* __restrict dx) {
+  for (int64_t i = 0; i < size; ++i) {
+    const float claimed = x[i] == y[i] ? left[i] : 0.0f;
+    dx[i] += claimed;
+    left[i] = x[i] == y[i] ? 0.0f : left[i];
+  }
+}
+
+}  // namespace
+
+void convolve(const LaneConvolution& conv, Lanes lanes, const float* kernel, const float* bias,
+              const float* x, float* y, bool fresh, LaneScratch& scratch) {
+  const int64_t outputs = conv.out[0], pixels = conv.out[1] * conv.out[2], n = lanes.count;
+  if (const SchemeMatrices* scheme = scheme_for(conv)) {
+    convolve_by(*scheme, conv, lanes, kernel, x, y, fresh, scratch);
+    add_bias(bias, pixels, outputs, n, y);
+  } else {
+    fill_bias(bias, pixels, outputs, n, y);
+    const int64_t channels = conv.in[0];
+    for_each_meeting(conv, [&](int64_t pixel, int64_t tap, int64_t taps, int64_t from) {
+      multiply({outputs, taps * channels, n, kernel + tap * channels * outputs, 1, outputs,
+                x + from * channels * n, n, y + pixel * outputs * n, n, /*add=*/true});
+    });
+  }
+  if (conv.relu) relu(y, pixels * outputs * n);
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void relu_gradient(const float* __restrict y, int64_t size, float* __restrict dy) {
+  for (int64_t i = 0; i < size; ++i) dy[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+void convolve_gradient(const LaneConvolution& conv, Lanes lanes, const float* kernel,
+                       const float* dy, float* dx, LaneScratch& scratch) {
+  if (const SchemeMatrices* scheme = scheme_for(conv)) {
+    return convolve_gradient_by(*scheme, conv, lanes, dy, dx, scratch);
+  }
+  const int64_t channels = conv.in[0], outputs = conv.out[0], n = lanes.count;
+  std::fill_n(dx, conv.in[0] * conv.in[1] * conv.in[2] * n, 0.0f);
+  for_each_meeting(conv, [&](int64_t pixel, int64_t tap, int64_t taps, int64_t from) {
+    multiply({taps * channels, outputs, n, kernel + tap * channels * outputs, outputs, 1,
+              dy + pixel * outputs * n, n, dx + from * channels * n, n, /*add=*/true});
+  });
+}
+
+KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const float* x,
+                               const float* dy, LaneScratch& scratch) {
+  const int64_t channels = conv.in[0], outputs = conv.out[0], n = lanes.count;
+  const int64_t pixels = conv.out[1] * conv.out[2], padded = conv.padded_outputs();
+  KernelGradient gradient;
+  if (conv.bias) {
+    gradient.bias = at::zeros({outputs});
+    sum_lanes(dy, pixels, outputs, n, gradient.bias.data_ptr<float>());
+  }
+  if (const SchemeMatrices* scheme = scheme_for(conv)) {
+    gradient.kernel = kernel_gradient_by(*scheme, conv, lanes, dy, scratch);
+    return gradient;
+  }
+  float* turned = reserve(scratch.products, pixels * n * padded);
+  for (int64_t p = 0; p < pixels; ++p) {
+    transpose(dy + p * outputs * n, outputs, n, padded, turned + p * n * padded);
+  }
+  Tensor kernel = at::zeros({conv.kernel, conv.kernel, channels, padded});
+  for_each_meeting(conv, [&](int64_t pixel, int64_t tap, int64_t taps, int64_t from) {
+    multiply({taps * channels, lanes.batch, padded, x + from * channels * n, n, 1,
+              turned + pixel * n * padded, padded,
+              kernel.data_ptr<float>() + tap * channels * padded, padded, /*add=*/true});
+  });
+  gradient.kernel = kernel.narrow(3, 0, outputs);
+  return gradient;
+}
+
+void pool(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes, const float* x,
+          float* y) {
+  const int64_t size = in[0] * lanes.count;
+  for (int64_t pixel = 0; pixel < out[1] * out[2]; ++pixel, y += size) {
+    const int64_t corner = (pixel / out[2] * in[2] + pixel % out[2]) * layer.stride;
+    std::copy_n(x + corner * size, size, y);
+    for (int64_t w = 1; w < layer.kernel * layer.kernel; ++w) {
+      max_into(y, x + (corner + w / layer.kernel * in[2] + w % layer.kernel) * size, size);
+    }
+  }
+}
+
+void pool_gradient(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes,
+                   const float* x, const float* y, const float* dy, float* dx) {
+  const int64_t size = in[0] * lanes.count;
+  std::fill_n(dx, in[1] * in[2] * size, 0.0f);
+  std::vector<float> left(size);
+  for (int64_t pixel = 0; pixel < out[1] * out[2]; ++pixel, y += size, dy += size) {
+    const int64_t corner = (pixel / out[2] * in[2] + pixel % out[2]) * layer.stride;
+    std::copy_n(dy, size, left.begin());
+    for (int64_t w = 0; w < layer.kernel * layer.kernel; ++w) {
+      const int64_t at = (corner + w / layer.kernel * in[2] + w % layer.kernel) * size;
+      claim(x + at, y, size, left.data(), dx + at);
+    }
+  }
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,289 @@
+#include "fedsmooth/engine/cpu/toeplitz.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "fedsmooth/base/vector_clones.h"
+
+namespace fedsmooth {
+namespace {
+
+// Sixteen channels at a time.
+constexpr int64_t kLanes = 16, kMaxWidth = 32;
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+#define FEDSMOOTH_INLINE inline __attribute__((always_inline))
+
+FEDSMOOTH_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof(Lanes)); }
+FEDSMOOTH_INLINE void store(const Lanes& from, float* to) { std::memcpy(to, &from, sizeof(Lanes)); }
+
+// sum = row * x, for a row known when compiling: zeros vanish, ones become plain additions.
+template <size_t kTerms>
+FEDSMOOTH_INLINE void combine(const std::array<double, kTerms>& row, const Lanes* x, Lanes& sum) {
+  bool first = true;
+#pragma GCC unroll 8
+  for (size_t j = 0; j < kTerms; ++j) {
+    const float factor = static_cast<float>(row[j]);
+    if (factor == 0) continue;
+    if (first) {
+      sum = factor == 1 ? x[j] : factor * x[j];
+    } else if (factor == 1) {
+      sum += x[j];
+    } else if (factor == -1) {
+      sum -= x[j];
+    } else {
+      sum += factor * x[j];
+    }
+    first = false;
+  }
+}
+
+template <class S>
+FEDSMOOTH_INLINE void transform_inputs(const ToeplitzShape& shape, int64_t top, int64_t left,
+                                       const float* x, float* sums, int64_t plane) {
+  constexpr int kProducts = S::kSize.products, kWindow = S::kSize.window;
+  for (int64_t c = 0; c < shape.channels; c += kLanes) {
+    Lanes rows[kProducts][kWindow];  // after the first axis
+    for (int64_t j = 0; j < kWindow; ++j) {
+      Lanes column[kWindow];
+      for (int64_t i = 0; i < kWindow; ++i) {
+        const int64_t y = top + i, z = left + j;
+        column[i] = Lanes{};
+        if (y >= 0 && y < shape.n && z >= 0 && z < shape.n) {
+          load(x + (y * shape.n + z) * shape.channels + c, column[i]);
+        }
+      }
+#pragma GCC unroll 8
+      for (int p = 0; p < kProducts; ++p) combine(S::kInputs[p], column, rows[p][j]);
+    }
+    float* out = sums + c;
+    for (int p = 0; p < kProducts; ++p) {
+#pragma GCC unroll 8
+      for (int q = 0; q < kProducts; ++q, out += plane) {
+        Lanes sum;
+        combine(S::kInputs[q], rows[p], sum);
+        store(sum, out);
+      }
+    }
+  }
+}
+
+template <class S>
+FEDSMOOTH_INLINE void all_inputs(const ToeplitzShape& shape, int64_t images, const float* x,
+                                 float* sums, int64_t plane) {
+  const int64_t tiles = shape.tiles(), shift = S::kSize.skipped - shape.padding;
+  for (int64_t b = 0; b < images; ++b, x += shape.n * shape.n * shape.channels) {
+    for (int64_t tile = 0; tile < tiles * tiles; ++tile, sums += shape.channels) {
+      transform_inputs<S>(shape, tile / tiles * S::kSize.outputs + shift,
+                          tile % tiles * S::kSize.outputs + shift, x, sums, plane);
+    }
+  }
+}
+
+// One tile's products to y [outputs, outputs, width], for sixteen channels.
+template <class S>
+FEDSMOOTH_INLINE void transform_outputs(const float* products, int64_t plane, int64_t width,
+                                        float* y) {
+  constexpr int kProducts = S::kSize.products, kOutputs = S::kSize.outputs;
+  Lanes rows[kOutputs][kProducts];  // after the first axis
+  for (int64_t q = 0; q < kProducts; ++q) {
+    Lanes column[kProducts];
+    for (int64_t p = 0; p < kProducts; ++p) {
+      load(products + (p * kProducts + q) * plane, column[p]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kOutputs; ++i) combine(S::kOutputs[i], column, rows[i][q]);
+  }
+  for (int i = 0; i < kOutputs; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kOutputs; ++j, y += width) {
+      Lanes sum;
+      combine(S::kOutputs[j], rows[i], sum);
+      store(sum, y);
+    }
+  }
+}
+
+// NaN wins: a broken evaluation must not turn into a vote.
+FEDSMOOTH_INLINE void max_into(float* __restrict a, const float* __restrict b, int64_t width) {
+  for (int64_t c = 0; c < width; ++c) a[c] = (a[c] >= b[c]) | (a[c] != a[c]) ? a[c] : b[c];
+}
+
+// Adds the bias to a tile's y [outputs, outputs, width], after the maximum, which does not mind,
+// and writes it at out, a map of rows of `row` floats. In plain loops of a length not known when
+// compiling: these g++ vectorises, comparisons of Lanes it takes apart.
+template <class S>
+FEDSMOOTH_INLINE void finish(float* __restrict y, int64_t width, const ToeplitzEnd& end,
+                             float* __restrict out, int64_t row, int64_t channels) {
+  constexpr int kOutputs = S::kSize.outputs;
+  const int step = end.pool ? 2 : 1;
+  const float floor = end.relu ? 0.0f : -std::numeric_limits<float>::infinity();
+  for (int i = 0; i < kOutputs; i += step, out += row) {
+    for (int j = 0; j < kOutputs; j += step) {
+      float* value = y + (i * kOutputs + j) * width;
+      if (end.pool) {
+        max_into(value, value + width, width);
+        max_into(value, value + kOutputs * width, width);
+        max_into(value, value + (kOutputs + 1) * width, width);
+      }
+      float* __restrict to = out + j / step * channels;
+      const float* __restrict bias = end.bias;
+      for (int64_t c = 0; c < width; ++c) {
+        const float sum = value[c] + bias[c];
+        to[c] = sum < floor ? floor : sum;
+      }
+    }
+  }
+}
+
+template <class S>
+FEDSMOOTH_INLINE void all_outputs(const ToeplitzShape& shape, int64_t images, const float* products,
+                                  int64_t plane, int64_t width, const ToeplitzEnd& end, float* out,
+                                  int64_t channels) {
+  constexpr int64_t kOutputs = S::kSize.outputs;
+  const int64_t tiles = shape.tiles(), side = end.pool ? kOutputs / 2 : kOutputs;
+  const int64_t row = tiles * side * channels;
+  for (int64_t b = 0; b < images; ++b, out += tiles * side * row) {
+    for (int64_t tile = 0; tile < tiles * tiles; ++tile, products += width) {
+      alignas(64) float y[kOutputs * kOutputs * kMaxWidth];
+      for (int64_t c = 0; c < width; c += kLanes) {
+        transform_outputs<S>(products + c, plane, width, y + c);
+      }
+      finish<S>(y, width, end, out + tile / tiles * side * row + tile % tiles * side * channels,
+                row, channels);
+    }
+  }
+}
+
+template <class S>
+Tensor kernel_matrix() {
+  return at::tensor(at::ArrayRef<double>(S::kKernel[0].data(), S::kSize.products * S::kSize.taps))
+      .view({S::kSize.products, S::kSize.taps});
+}
+
+// Calls f with the scheme as a type.
+template <class F>
+FEDSMOOTH_INLINE auto with_type(Scheme scheme, F&& f) {
+  switch (scheme) {
+    case Scheme::kWhole2:
+      return f(Whole2{});
+    case Scheme::kWhole4:
+      return f(Whole4{});
+    default:
+      return f(Tile4{});
+  }
+}
+
+// The scheme for a square map of size n, if there is one.
+std::optional<Scheme> scheme_for(int64_t n, int64_t taps, int64_t padding) {
+  if (n == 2 && taps == 3 && padding == 1) return Scheme::kWhole2;
+  if (n == 4 && taps == 5 && padding == 2) return Scheme::kWhole4;
+  const int64_t outputs = n + 2 * padding - 2;
+  if (taps == 3 && outputs > 0 && outputs % 4 == 0) return Scheme::kTile4;
+  return {};
+}
+
+// A stride known when compiling makes the copies of a block's rows single instructions.
+template <int kStride>
+FEDSMOOTH_INLINE void copy_rows(const float* row, int64_t n, int64_t depth, float* out) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(out + i * depth, row + i * kStride, kStride * sizeof(float));
+}
+
+}  // namespace
+
+SchemeSize ToeplitzShape::size() const {
+  return with_type(scheme, [](auto s) { return decltype(s)::kSize; });
+}
+
+int64_t ToeplitzShape::products() const { return size().products * size().products; }
+
+int64_t ToeplitzShape::tiles() const {
+  return (n + 2 * padding - size().taps + 1) / size().outputs;
+}
+
+std::optional<ToeplitzShape> toeplitz_shape(const Layer& conv, const Shape& in) {
+  if (in[1] != in[2] || conv.outputs % kLanes != 0) return {};
+  if (conv.stride == 1) {
+    const auto scheme = scheme_for(in[1], conv.kernel, conv.padding);
+    if (!scheme || in[0] % kLanes != 0) return {};
+    return ToeplitzShape{*scheme, in[1], conv.padding, in[0]};
+  }
+  if ((conv.stride != 2 && conv.stride != 4) || conv.padding >= conv.kernel) return {};
+  const int64_t taps = (conv.kernel + conv.stride - 1) / conv.stride;
+  const int64_t n = (in[1] + 2 * conv.padding - conv.kernel) / conv.stride + taps;
+  const auto scheme = scheme_for(n, taps, 0);
+  if (!scheme) return {};
+  const int64_t depth = (conv.stride * conv.stride * in[0] + kLanes - 1) / kLanes * kLanes;
+  return ToeplitzShape{*scheme, n, 0, depth};
+}
+
+Tensor block_kernel(const Tensor& kernel, int64_t stride, const ToeplitzShape& shape) {
+  const int64_t outputs = kernel.size(0), channels = kernel.size(1), taps = shape.size().taps;
+  const int64_t fill = taps * stride - kernel.size(2);
+  return at::constant_pad_nd(at::constant_pad_nd(kernel, {0, fill, 0, fill})
+                                 .view({outputs, channels, taps, stride, taps, stride})
+                                 .permute({0, 1, 3, 5, 2, 4})
+                                 .reshape({outputs, -1, taps, taps}),
+                             {0, 0, 0, 0, 0, shape.channels - channels * stride * stride});
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void cut_blocks(const Layer& conv, const Shape& in, const ToeplitzShape& shape, const float* x,
+                const float* mean, const float* scale, float* __restrict row, float* out) {
+  const int64_t stride = conv.stride, n = shape.n, depth = shape.channels;
+  std::fill_n(row, n * stride + in[2], 0.0f);
+  std::fill_n(out, n * n * depth, 0.0f);
+  for (int64_t c = 0; c < in[0]; ++c) {
+    for (int64_t y = conv.padding; y < conv.padding + in[1]; ++y, x += in[2]) {
+      if (y >= n * stride) continue;  // below the last window
+      for (int64_t i = 0; i < in[2]; ++i) row[conv.padding + i] = (x[i] - mean[c]) * scale[c];
+      float* to = out + y / stride * n * depth + (c * stride + y % stride) * stride;
+      if (stride == 2) {
+        copy_rows<2>(row, n, depth, to);
+      } else {
+        copy_rows<4>(row, n, depth, to);
+      }
+    }
+  }
+}
+
+Tensor toeplitz_weights(Scheme scheme, const Tensor& kernel) {
+  const Tensor g = with_type(scheme, [](auto s) { return kernel_matrix<decltype(s)>(); });
+  return at::einsum("pi,qj,kcij->pqck", {g, g, kernel.to(at::kDouble)})
+      .flatten(0, 1)
+      .to(at::kFloat)
+      .contiguous();
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void toeplitz_inputs(const ToeplitzShape& shape, int64_t images, const float* x, float* sums,
+                     int64_t plane) {
+  switch (shape.scheme) {
+    case Scheme::kWhole2:
+      return all_inputs<Whole2>(shape, images, x, sums, plane);
+    case Scheme::kWhole4:
+      return all_inputs<Whole4>(shape, images, x, sums, plane);
+    case Scheme::kTile4:
+      return all_inputs<Tile4>(shape, images, x, sums, plane);
+  }
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void toeplitz_outputs(const ToeplitzShape& shape, int64_t images, const float* products,
+                      int64_t plane, int64_t width, const ToeplitzEnd& end, float* out,
+                      int64_t channels) {
+  switch (shape.scheme) {
+    case Scheme::kWhole2:
+      return all_outputs<Whole2>(shape, images, products, plane, width, end, out, channels);
+    case Scheme::kWhole4:
+      return all_outputs<Whole4>(shape, images, products, plane, width, end, out, channels);
+    case Scheme::kTile4:
+      return all_outputs<Tile4>(shape, images, products, plane, width, end, out, channels);
+  }
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,123 @@
+#include "fedsmooth/engine/cuda/batched_executor.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "fedsmooth/base/group.h"
+#include "fedsmooth/engine/cuda/wave.h"
+
+namespace fedsmooth {
+namespace {
+
+bool share_waves(const LocalTask& a, const LocalTask& b) {
+  return &a.network == &b.network && a.data.images.is_same(b.data.images) && same_step(a, b);
+}
+
+// On the CPU: a comparison that is asked for to understand a run, not to make one.
+void compare_on_cpu(const Round& round, Telemetry& telemetry) {
+  const Forward forward = plain_forward(round.task.network);
+  for (size_t i = 0; i < round.cohort.clients.size(); ++i) {
+    compare_gradients(round.task, forward, round.global, round.cohort.clients[i],
+                      round.cohort.images[i], round.t, telemetry);
+  }
+}
+
+}  // namespace
+
+struct BatchedExecutor::State {
+  Precision precision;
+  int64_t most_clients;
+  const Network* network = nullptr;
+  std::unique_ptr<DevicePlan> plan;
+  std::unique_ptr<DeviceData> data;
+  std::unique_ptr<Wave> wave;
+
+  // As many clients as fit into half of the free memory, as another training may go on beside this
+  // one; in waves of equal size.
+  int64_t wave_size(const LocalTask& task, int64_t cohort) const {
+    size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    const int64_t each = Wave::bytes_per_client(task, plan->plan, precision);
+    int64_t most = static_cast<int64_t>(free / 2) / each;
+    if (most_clients > 0) most = std::min(most, most_clients);
+    most = std::clamp<int64_t>(most, 1, cohort);
+    const int64_t waves = (cohort + most - 1) / most;
+    return (cohort + waves - 1) / waves;
+  }
+
+  void prepare(const LocalTask& task, int64_t cohort) {
+    if (!plan) {
+      plan = std::make_unique<DevicePlan>(task.network);
+      network = &task.network;
+    }
+    TORCH_CHECK(network == &task.network, "BatchedExecutor: made for another network");
+    if (!data || !data->host.is_same(task.data.images)) {
+      wave.reset();
+      data = std::make_unique<DeviceData>(task.data);
+    }
+    if (wave && wave->fits(task) && wave->clients() <= cohort) return;
+    wave.reset();
+    static std::mutex one_at_a_time;  // another training must not count on the same memory
+    const std::lock_guard lock(one_at_a_time);
+    for (int64_t clients = wave_size(task, cohort);; clients = (clients + 1) / 2) {
+      try {
+        wave = std::make_unique<Wave>(task, *plan, *data, precision, static_cast<int>(clients));
+        return;
+      } catch (const OutOfDeviceMemory&) {
+        if (clients == 1) throw;
+      }
+    }
+  }
+
+  // Clients follow each other through the waves, whichever rounds they are of.
+  void run(const std::vector<Round>& rounds, const Places& together,
+           std::vector<RoundResult>& results) {
+    size_t clients = 0;
+    for (const size_t i : together) clients += rounds[i].cohort.clients.size();
+    prepare(rounds[together.front()].task, static_cast<int64_t>(clients));
+    const auto room = static_cast<size_t>(wave->clients());
+    std::vector<WavePart> parts;
+    size_t taken = 0;
+    for (const size_t i : together) {
+      const size_t all = rounds[i].cohort.clients.size();
+      for (size_t first = 0, count; first < all; first += count) {
+        count = std::min(room - taken, all - first);
+        parts.push_back({rounds[i], first, count, results[i]});
+        taken += count;
+        if (taken < room) continue;
+        wave->run(parts);
+        parts.clear();
+        taken = 0;
+      }
+    }
+    if (!parts.empty()) wave->run(parts);
+  }
+};
+
+BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
+    : state_(new State{precision, wave}) {}
+
+BatchedExecutor::~BatchedExecutor() = default;
+
+std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
+  std::vector<RoundResult> results(rounds.size());
+  for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
+  const auto same = [&](size_t a, size_t b) { return share_waves(rounds[a].task, rounds[b].task); };
+  for (const Places& together : group_places(rounds.size(), same)) {
+    state_->run(rounds, together, results);
+  }
+  return results;
+}
+
+std::map<std::string, PhaseCost> BatchedExecutor::measure_step(const Round& round) {
+  const size_t clients = round.cohort.clients.size();
+  state_->prepare(round.task, static_cast<int64_t>(clients));
+  Wave& wave = *state_->wave;
+  RoundResult unused;
+  return wave.measure_step(
+      {{round, 0, std::min(clients, static_cast<size_t>(wave.clients())), unused}});
+}
+
+}  // namespace fedsmooth

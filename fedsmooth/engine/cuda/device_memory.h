@@ -1,0 +1,98 @@
+// Memory of the GPU, and errors of its runtime as exceptions.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth {
+
+/// Thrown when the GPU has no room; everything else that goes wrong is a bug.
+struct OutOfDeviceMemory : Error {
+  OutOfDeviceMemory() : Error("the GPU has too little free memory; use --device=cpu") {}
+};
+
+void check_cuda(cudaError_t status, const char* what);
+
+/// Name of the GPU in use.
+std::string gpu_name();
+
+/// An array on the GPU. Not initialised.
+template <typename T>
+class DeviceArray {
+ public:
+  DeviceArray() = default;
+  explicit DeviceArray(int64_t size) : size_(size) {
+    check_cuda(cudaMalloc(reinterpret_cast<void**>(&data_), sizeof(T) * (size > 0 ? size : 1)),
+               "cudaMalloc");
+  }
+  explicit DeviceArray(const std::vector<T>& values)
+      : DeviceArray(static_cast<int64_t>(values.size())) {
+    upload(values.data(), size_, nullptr);
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(DeviceArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+  void upload(const T* from, int64_t count, cudaStream_t stream) const {
+    check_cuda(cudaMemcpyAsync(data_, from, sizeof(T) * count, cudaMemcpyHostToDevice, stream),
+               "copy to the GPU");
+  }
+  /// Waits for the stream.
+  void download(T* to, cudaStream_t stream) const {
+    check_cuda(cudaMemcpyAsync(to, data_, sizeof(T) * size_, cudaMemcpyDeviceToHost, stream),
+               "copy from the GPU");
+    check_cuda(cudaStreamSynchronize(stream), "copy from the GPU");
+  }
+  std::vector<T> download(cudaStream_t stream) const {
+    std::vector<T> values(size_);
+    download(values.data(), stream);
+    return values;
+  }
+  void clear(cudaStream_t stream) const {
+    check_cuda(cudaMemsetAsync(data_, 0, sizeof(T) * size_, stream), "cudaMemset");
+  }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+/// Memory of the host that the GPU copies from and to at full speed.
+template <typename T>
+class HostArray {
+ public:
+  HostArray() = default;
+  explicit HostArray(int64_t size) : size_(size) {
+    check_cuda(cudaMallocHost(reinterpret_cast<void**>(&data_), sizeof(T) * size),
+               "cudaMallocHost");
+  }
+  ~HostArray() { cudaFreeHost(data_); }
+  HostArray(const HostArray&) = delete;
+  HostArray& operator=(HostArray&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,59 @@
+#include "fedsmooth/engine/cuda/device_model.h"
+
+#include <ATen/ATen.h>
+
+namespace fedsmooth {
+
+DeviceModel::DeviceModel(const Model& model, Precision precision)
+    : precision_(precision), device_(model.network) {
+  std::vector<float> values;
+  for (const Tensor& w : model.weights) {
+    const Tensor dense = w.contiguous();
+    values.insert(values.end(), dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
+  }
+  const int64_t size = plan().size;
+  const DeviceArray<float> uploaded(values), vector(size), velocity(size);
+  weights_ = DeviceArray<float>(size);
+  if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(size * 2);
+  WeightSpread spread;
+  spread.clients = 1;
+  spread.size = size;
+  spread.count = uploaded.size();
+  spread.values = uploaded.data();
+  spread.positions = device_.positions.data();
+  spread.vector = vector.data();
+  spread.weights = weights_.data();
+  spread.velocity = velocity.data();
+  spread.working = working_.data();
+  check_cuda(spread_weights(spread, nullptr), "spread_weights");
+  check_cuda(cudaStreamSynchronize(nullptr), "spread_weights");
+}
+
+int DeviceModel::image_size() const {
+  const auto [channels, height, width] = plan().input;
+  return static_cast<int>(channels * height * width);
+}
+
+WaveShape DeviceModel::shape(int images, int rows) const {
+  const auto [channels, height, width] = plan().input;
+  WaveShape shape{1, images, 1, rows};
+  shape.channels = static_cast<int>(channels);
+  shape.height = static_cast<int>(height);
+  shape.width = static_cast<int>(width);
+  shape.image_size = image_size();
+  return shape;
+}
+
+InputMap DeviceModel::input_map(void* out) const {
+  const BatchedMap& map = plan().stages.front().in;
+  InputMap input;
+  input.source = device_.source.data();
+  input.mean = device_.mean.data();
+  input.scale = device_.scale.data();
+  input.pixels = map.pixels();
+  input.map_channels = map.channels;
+  input.out = out;
+  return input;
+}
+
+}  // namespace fedsmooth

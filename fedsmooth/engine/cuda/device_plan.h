@@ -1,0 +1,47 @@
+// What the GPU holds whatever the clients: a network's tables and the data.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/engine/cuda/batched_plan.h"
+#include "fedsmooth/engine/cuda/device_memory.h"
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/federated/client.h"
+
+namespace fedsmooth {
+
+/// Pair lists on the device.
+class PairTable {
+ public:
+  /// `order` of the results says which to compute together.
+  PairTable(const PairLists& lists, const std::vector<int>& order, const Tiling& tiling);
+
+  const DevicePairs& view() const { return view_; }
+
+ private:
+  DeviceArray<int> first_, order_, chunk_first_, items_, item_first_, lefts_, place_first_;
+  DeviceArray<int2> pairs_, places_;
+  DevicePairs view_;
+};
+
+/// What a network needs on the device whatever the clients.
+struct DevicePlan {
+  explicit DevicePlan(const Network& network);
+
+  BatchedPlan plan;
+  std::vector<PairTable> by_output, by_input, by_tap;
+  DeviceArray<int16_t> source;  // as in InputMap
+  DeviceArray<int> positions;
+  DeviceArray<float> mean, scale;
+  DeviceArray<uint8_t> real;
+};
+
+struct DeviceData {
+  explicit DeviceData(const Dataset& data);
+
+  Tensor host;  // the images from which these were copied
+  DeviceArray<uint8_t> images;
+  DeviceArray<int64_t> labels;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,268 @@
+#include "fedsmooth/engine/cuda/device_sampler.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/cuda/noise_bank.h"
+
+namespace fedsmooth {
+namespace {
+
+using SharedModel = std::shared_ptr<const DeviceModel>;
+
+// The passes at the one batch shape, and what leads into and out of them.
+class DevicePass {
+ public:
+  explicit DevicePass(SharedModel model)
+      : model_(std::move(model)),
+        passes_(model_->device(), model_->precision(), 1, kGpuBatch, /*gradients=*/false) {}
+  virtual ~DevicePass() = default;
+
+  const DeviceModel& model() const { return *model_; }
+  Launches& launches() { return launches_; }
+
+  // Images [kGpuBatch, C, H, W] on the device.
+  DeviceArray<float> upload(const Tensor& images) {
+    TORCH_CHECK(images.numel() == int64_t{kGpuBatch} * model().image_size(),
+                "upload: ", images.sizes());
+    const Tensor dense = images.to(at::kFloat).contiguous();
+    DeviceArray<float> x(dense.numel());
+    x.upload(dense.data_ptr<float>(), x.size(), launches_.stream());
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "images");
+    return x;
+  }
+
+  // Logits [kGpuBatch, classes] of such images.
+  Tensor classify(const DeviceArray<float>& x) {
+    enqueue_images(x.data());
+    const BatchedPlan& plan = model().plan();
+    const Tensor logits = at::empty({kGpuBatch, plan.stages.back().out.channels});
+    check_cuda(cudaMemcpyAsync(logits.data_ptr(), passes_.logits(), logits.nbytes(),
+                               cudaMemcpyDeviceToHost, launches_.stream()),
+               "logits");
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
+    return logits.narrow(1, 0, plan.classes).contiguous();
+  }
+
+  // What the images of a list of requests need beforehand.
+  virtual void prepare(const std::vector<VoteRequest>&, const float* /*x*/) {}
+
+  // Adds the votes of the rows to counts [images, classes] on the device; does not wait.
+  void vote(NoisyRows rows, int* counts) {
+    rows.rows = kGpuBatch;
+    enqueue_copies(rows);
+    const BatchedPlan& plan = model().plan();
+    const VoteCount count{rows, passes_.logits(), plan.classes, plan.stages.back().out.channels,
+                          counts};
+    launches_.add("votes", count_votes(count, launches_.stream()));
+  }
+
+ protected:
+  // Logits of kGpuBatch images on the device.
+  virtual void enqueue_images(const float* x) {
+    const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
+    InputMap map = model().input_map(passes_.input());
+    map.x = x;
+    launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
+    passes_.forward(model().weights(), launches_);
+  }
+
+  // Logits of noisy copies.
+  virtual void enqueue_copies(NoisyRows rows) {
+    rows.map = model().input_map(passes_.input());
+    launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
+    passes_.forward(model().weights(), launches_);
+  }
+
+  SharedModel model_;
+  LayerPasses passes_;
+  Launches launches_;
+};
+
+// The first layer in float32, and from the bank.
+class BankedPass : public DevicePass {
+ public:
+  explicit BankedPass(SharedModel model) : DevicePass(std::move(model)), first_(*model_) {}
+
+  void prepare(const std::vector<VoteRequest>& requests, const float* x) override {
+    if (requests.empty()) return;
+    VoteRequest draws = requests.front();
+    for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.n);
+    for (const VoteRequest& r : requests) {
+      TORCH_CHECK(r.stream.key.value == draws.stream.key.value &&
+                      r.stream.item == draws.stream.item && r.sigma == draws.sigma,
+                  "a bank serves one stream");
+    }
+    const auto found = std::find_if(banks_.begin(), banks_.end(),
+                                    [&](const auto& bank) { return bank->serves(draws); });
+    if (found == banks_.end()) {
+      // Selection's and estimation's; others have had their time.
+      if (banks_.size() == 2) banks_.erase(banks_.begin());
+      try {
+        banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, kGpuBatch, launches_));
+      } catch (const OutOfDeviceMemory&) {
+        throw Error("--noise-bank: the GPU has no room for a bank of {} draws; leave it out",
+                    draws.n);
+      }
+      bank_ = banks_.back().get();
+    } else {
+      bank_ = found->get();
+    }
+    images_ = static_cast<int>(requests.size());
+    of_x_ = first_.of_images(x, images_, launches_);
+  }
+
+ private:
+  void enqueue_sums(const NoisyRows& rows, const float* of_noise, const float* of_x, int images) {
+    BankRows sums = first_.sums();
+    sums.rows = rows;
+    sums.of_noise = of_noise;
+    sums.of_x = of_x;
+    sums.x_rows = (images + 63) / 64 * 64;
+    sums.out = passes_.stage_output(first_.stages() - 1);
+    launches_.add("bank", add_from_bank(sums, launches_.stream()));
+    passes_.forward_from(first_.stages(), model().weights(), launches_);
+  }
+
+  // As noises on an image of which the layer gives nothing.
+  void enqueue_images(const float* x) override {
+    const DeviceArray<float> of_noise = first_.of_images(x, kGpuBatch, launches_);
+    const DeviceArray<float> nothing(int64_t{64} * first_.row_size());
+    nothing.clear(launches_.stream());
+    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
+    check_cuda(cudaStreamSynchronize(nullptr), "bank");
+    NoisyRows rows;
+    rows.copies = copies.data();
+    rows.images = 1;
+    rows.total = rows.rows = kGpuBatch;
+    enqueue_sums(rows, of_noise.data(), nothing.data(), 1);
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "bank");
+  }
+
+  void enqueue_copies(NoisyRows rows) override {
+    enqueue_sums(rows, bank_->data(), of_x_.data(), images_);
+  }
+
+  FirstLayer first_;
+  std::vector<std::unique_ptr<NoiseBank>> banks_;
+  const NoiseBank* bank_ = nullptr;  // of the requests at hand
+  DeviceArray<float> of_x_;
+  int images_ = 0;
+};
+
+class DeviceSampler : public Sampler {
+ public:
+  DeviceSampler(const BaseClassifier& f, std::unique_ptr<DevicePass> pass,
+                std::function<bool()> cancelled)
+      : Sampler(f), pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
+
+  std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
+    const BatchedPlan& plan = pass_->model().plan();
+    const int size = pass_->model().image_size();
+    const int64_t classes = plan.classes;
+    std::vector<NoisyCopies> copies;
+    std::vector<float> images;
+    NoisyRows rows;
+    for (const VoteRequest& r : requests) {
+      const Tensor x = r.x.contiguous();
+      TORCH_CHECK(x.numel() == size, "count_all: an image of ", x.sizes());
+      images.insert(images.end(), x.data_ptr<float>(), x.data_ptr<float>() + size);
+      copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
+                        static_cast<float>(r.sigma), rows.total});
+      rows.total += r.n;
+    }
+    fill(copies_, copies);
+    fill(images_, images);
+    fill(counts_, std::vector<int>(requests.size() * classes));
+    check_cuda(cudaStreamSynchronize(nullptr), "count_all");
+    rows.copies = copies_.data();
+    rows.images = static_cast<int>(requests.size());
+    rows.x = images_.data();
+    rows.image_size = size;
+    rows.area = static_cast<int>(size / plan.input[0]);
+    pass_->prepare(requests, images_.data());
+    for (; rows.begin < rows.total; rows.begin += kGpuBatch) {
+      if (cancelled_ && cancelled_()) throw Cancelled{};
+      pass_->vote(rows, counts_.data());
+    }
+    const std::vector<int> found = counts_.download(pass_->launches().stream());
+    std::vector<Votes> votes;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const auto first = found.begin() + static_cast<int64_t>(i) * classes;
+      votes.emplace_back(first, first + classes);
+    }
+    return votes;
+  }
+
+  Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
+  int64_t requests_at_once(int64_t n) const override {
+    return std::clamp<int64_t>(kVotesAtOnce / n, 1, kRequestsAtOnce);
+  }
+
+ protected:
+  Tensor evaluate(const Tensor& images) override { return pass_->classify(pass_->upload(images)); }
+
+  // Uploading a batch takes as long as a hundred thousand votes.
+  Tensor evaluate_again(const FunctionCheck& check) override {
+    if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
+    return pass_->classify(checked_);
+  }
+
+ private:
+  // Enough that the last batch hardly counts; few enough that an interruption loses little.
+  static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
+
+  // Keeps the memory: giving it back would wait for whatever else the GPU does.
+  template <typename T>
+  static void fill(DeviceArray<T>& array, const std::vector<T>& values) {
+    const auto count = static_cast<int64_t>(values.size());
+    if (array.size() < count) array = DeviceArray<T>(count);
+    array.upload(values.data(), count, nullptr);
+  }
+
+  std::unique_ptr<DevicePass> pass_;
+  std::function<bool()> cancelled_;
+  DeviceArray<NoisyCopies> copies_;
+  DeviceArray<float> images_;
+  DeviceArray<int> counts_;
+  DeviceArray<float> checked_;  // the inputs of check()
+};
+
+std::string describe(const DeviceModel& model, const char* evaluator) {
+  const bool bf16 = model.precision() == Precision::kBfloat16;
+  const bool hopper = bf16 && model.device().by_output.front().view().tiling.hopper;
+  return fmt::format("cuda/{}/{}{}x{}/{}", bf16 ? "bf16" : "fp32", hopper ? "hopper" : "portable",
+                     evaluator, kGpuBatch, gpu_name());
+}
+
+template <class Pass>
+BaseClassifier classifier_by(const SharedModel& model, const char* evaluator) {
+  BaseClassifier f;
+  f.make = [model]() -> Classifier {
+    const auto pass = std::make_shared<Pass>(model);
+    return [pass](const Tensor& images) { return pass->classify(pass->upload(images)); };
+  };
+  f.classes = model->plan().classes;
+  f.batch = kGpuBatch;
+  f.description = describe(*model, evaluator);
+  f.sampler = [model, f](std::function<bool()> cancelled) {
+    return std::make_unique<DeviceSampler>(f, std::make_unique<Pass>(model), std::move(cancelled));
+  };
+  return f;
+}
+
+}  // namespace
+
+BaseClassifier gpu_classifier(const Model& model, Precision precision) {
+  return classifier_by<DevicePass>(std::make_shared<const DeviceModel>(model, precision), "");
+}
+
+BaseClassifier banked_gpu_classifier(const Model& model) {
+  return classifier_by<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
+                                   "-fp32-first");
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,21 @@
+// A network on the GPU as a base classifier, and its votes counted there.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/smoothing/sampler.h"
+
+namespace fedsmooth {
+
+/// Noisy copies evaluated at a time on the GPU: part of the definition of f. Its tiles of 64 keep
+/// 132 multiprocessors equally busy.
+inline constexpr int kGpuBatch = 64 * 132;
+
+/// For networks that BatchedPlan supports. It brings a sampler of its own.
+BaseClassifier gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16);
+
+/// The same with the first layer in float32. Its sampler takes requests that share their stream and
+/// computes what the first layer gives of each draw once for all images.
+BaseClassifier banked_gpu_classifier(const Model& model);
+
+}  // namespace fedsmooth

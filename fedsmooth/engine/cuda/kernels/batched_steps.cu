@@ -1,0 +1,282 @@
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+
+#include "fedsmooth/base/normal.h"
+#include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int kCropPadding = 4;  // as in data/augment.cpp
+
+// A block an image.
+__global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, ImageLoad l) {
+  __shared__ int top, left, flipped;
+  const int image = blockIdx.x, client = blockIdx.y, step = *l.step;
+  const int from = l.chosen[(client * l.steps + step) * s.batch + image];
+  if (threadIdx.x == 0) {
+    l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
+    top = left = flipped = 0;
+    if (l.augment) {
+      const philox4x32_ctr_t words = philox(l.augment_keys[client], 0, image,
+                                            static_cast<uint32_t>(step), l.settings[client].client);
+      top = static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
+      left = static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
+      flipped = static_cast<int>(words.v[2] % 2);
+    }
+  }
+  __syncthreads();
+  const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  const uint8_t* pixels = l.images + static_cast<int64_t>(from) * s.image_size;
+  for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
+    const int column = i % s.width;
+    const int to_row = i / s.width % s.height + top;
+    const int to_column = (flipped ? s.width - 1 - column : column) + left;
+    const bool inside = to_row >= 0 && to_row < s.height && to_column >= 0 && to_column < s.width;
+    const int place = (i / (s.height * s.width) * s.height + to_row) * s.width + to_column;
+    l.x[first + i] = l.x_adv[first + i] =
+        inside ? __fdiv_rn(static_cast<float>(pixels[place]), 255.0f) : 0.0f;
+  }
+}
+
+// Four values of a sample a thread: one Philox call.
+__global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, const int* step,
+                                  float* noise) {
+  const int client = blockIdx.y, quads = (s.image_size + 3) / 4;
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= s.batch * s.noises * quads) return;
+  const int sample = i / quads, quad = i % quads;
+  const ClientSettings& c = settings[client];
+  const philox4x32_ctr_t words =
+      philox(c.key, quad, sample, static_cast<uint32_t>(*step), c.client);
+  float drawn[4];
+  normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
+  normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+  float* out = noise + (static_cast<int64_t>(client) * s.batch * s.noises + sample) * s.image_size;
+  for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
+    out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
+  }
+}
+
+// A block makes one row: the noisy image goes into shared memory in order, and from there to the
+// map's pixels.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
+  extern __shared__ float image[];
+  const int row = blockIdx.x, client = blockIdx.y, eights = m.map_channels / 8;
+  const int noises = m.noise == nullptr ? 1 : s.noises;
+  const bool used = row < s.batch * noises;
+  if (used) {
+    const int64_t from = static_cast<int64_t>(client) * s.batch + row / noises;
+    const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
+      float value = m.x[from * s.image_size + i];
+      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + i];
+      const int c = i / (s.height * s.width);
+      image[i] = (value - m.mean[c]) * m.scale[c];
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < m.pixels * eights; i += kThreads) {
+    const int pixel = i / eights, eight = i % eights;
+    const Eight<int16_t> source = load_eight<int16_t>(m.source, i);
+    Eight<T> out;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
+    }
+    const int64_t place = (static_cast<int64_t>(client) * m.pixels + pixel) * s.rows + row;
+    store_eight(m.out, place * eights + eight, out);
+  }
+}
+
+// Sum over a block in a fixed order, known to all its threads.
+template <typename Number>
+__device__ Number sum_block(Number value) {
+  __shared__ Number parts[kThreads / 32];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(~0u, value, distance);
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  Number sum = parts[0];
+  for (int i = 1; i < kThreads / 32; ++i) sum += parts[i];
+  return sum;
+}
+
+// A block a client, a thread an image at a time.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l) {
+  const int client = blockIdx.x;
+  const float* logits = l.logits + static_cast<int64_t>(client) * s.rows * s.padded_classes;
+  T* out = static_cast<T*>(l.out) + static_cast<int64_t>(client) * s.rows * s.padded_classes;
+  float* probability = l.probability + static_cast<int64_t>(client) * s.rows;
+  const float count = static_cast<float>(s.batch * s.noises);
+  double loss = 0.0;
+  for (int image = threadIdx.x; image < s.batch; image += kThreads) {
+    const int y = l.y[client * s.batch + image];
+    float mean = 0.0f;
+    for (int i = 0; i < s.noises; ++i) {
+      const int row = image * s.noises + i;
+      const float* z = logits + row * s.padded_classes;
+      float largest = z[0], sum = 0.0f;
+      for (int k = 1; k < s.classes; ++k) largest = fmaxf(largest, z[k]);
+      for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
+      probability[row] = expf(z[y] - largest) / sum;
+      mean += probability[row];
+      loss += static_cast<double>(logf(sum) - (z[y] - largest));
+      if (l.gradient == LossStep::Gradient::kLoss) {
+        for (int k = 0; k < s.classes; ++k) {
+          const float p = expf(z[k] - largest) / sum;
+          store(out + row * s.padded_classes + k, (p - (k == y ? 1.0f : 0.0f)) / count);
+        }
+      }
+    }
+    mean /= static_cast<float>(s.noises);
+    if (l.seen != nullptr && *l.step == 0) l.seen[client * s.batch + image] = mean;
+    if (l.gradient != LossStep::Gradient::kAttack) continue;
+    // J = -log of the mean, which is clamped at 1e-20.
+    for (int i = 0; i < s.noises; ++i) {
+      const int row = image * s.noises + i;
+      const float* z = logits + row * s.padded_classes;
+      float largest = z[0], sum = 0.0f;
+      for (int k = 1; k < s.classes; ++k) largest = fmaxf(largest, z[k]);
+      for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
+      const float factor =
+          mean >= 1e-20f ? -probability[row] / (mean * static_cast<float>(s.noises)) : 0.0f;
+      for (int k = 0; k < s.classes; ++k) {
+        const float p = expf(z[k] - largest) / sum;
+        store(out + row * s.padded_classes + k, factor * ((k == y ? 1.0f : 0.0f) - p));
+      }
+    }
+  }
+  if (l.gradient != LossStep::Gradient::kLoss) return;
+  const double total = sum_block(loss);
+  if (threadIdx.x == 0) l.loss[client] += total / count;
+}
+
+// The gradient of one image into shared memory: the sum over its noises.
+template <typename T>
+__device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  if (a.map_gradient != nullptr) {
+    const int eights = a.map_channels / 8;
+    for (int i = threadIdx.x; i < a.pixels * eights; i += kThreads) {
+      const int pixel = i / eights, eight = i % eights;
+      const int64_t row =
+          (static_cast<int64_t>(client) * a.pixels + pixel) * s.rows + image * s.noises;
+      float sums[8] = {};
+      for (int n = 0; n < s.noises; ++n) {
+        const Eight<T> part = load_eight<T>(a.map_gradient, (row + n) * eights + eight);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
+      }
+      const Eight<int16_t> source = load_eight<int16_t>(a.source, i);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const int value = source.value[j];
+        if (value >= 0) g[value] = sums[j] * a.scale[value / (s.height * s.width)];
+      }
+    }
+    return;
+  }
+  const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.noises;
+  const float* probability = a.probability + static_cast<int64_t>(client) * s.rows;
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
+    float sum = 0.0f;
+    for (int n = 0; a.noise != nullptr && n < s.noises; ++n) {  // one point needs noise
+      float weight = probability[image * s.noises + n];
+      if (a.baseline != nullptr)
+        weight -= a.baseline[static_cast<int64_t>(client) * s.rows + image];
+      sum += a.noise[(first + n) * s.image_size + v] * weight;
+    }
+    g[v] = sum / static_cast<float>(s.noises) / (-sigma * sigma);
+  }
+}
+
+// A block an image.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackStep a) {
+  extern __shared__ float g[];
+  const int image = blockIdx.x, client = blockIdx.y, size = s.image_size;
+  const ClientSettings c = a.settings[client];
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * size;
+  const float* x = a.x + offset;
+  float* x_adv = a.x_adv + offset;
+  for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // some pixels meet no kernel
+  __syncthreads();
+  gather_gradient<T>(s, a, c.sigma, g);
+  __syncthreads();
+  float squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) squares += g[v] * g[v];
+  const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squares)), 1e-30f) : 1.0f;
+  squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    const float moved = fminf(fmaxf(x_adv[v] + c.step_size * (g[v] / norm), 0.0f), 1.0f);
+    g[v] = moved - x[v];
+    squares += g[v] * g[v];
+  }
+  const float factor = fminf(c.epsilon / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
+  squares = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) {
+    x_adv[v] = x[v] + g[v] * factor;
+    const float d = x_adv[v] - x[v];
+    squares += d * d;
+  }
+  const float length = sqrtf(sum_block(squares));
+  if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
+}
+
+__global__ void next_step_kernel(int* step) { ++*step; }
+
+}  // namespace
+
+cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream) {
+  load_images_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, load);
+  return cudaGetLastError();
+}
+
+cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, const int* step,
+                       float* noise, cudaStream_t stream) {
+  const int64_t calls = int64_t{shape.batch} * shape.noises * ((shape.image_size + 3) / 4);
+  draw_noise_kernel<<<blocks_for(calls, shape.clients), kThreads, 0, stream>>>(shape, settings,
+                                                                               step, noise);
+  return cudaGetLastError();
+}
+cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
+                       cudaStream_t stream) {
+  const dim3 grid(shape.rows, shape.clients);
+  const size_t bytes = sizeof(float) * shape.image_size;
+  return launch_in(precision, [&](auto value) {
+    make_input_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, map);
+  });
+}
+
+cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
+                      cudaStream_t stream) {
+  return launch_in(precision, [&](auto value) {
+    loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+  });
+}
+
+cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
+                        cudaStream_t stream) {
+  const dim3 grid(shape.batch, shape.clients);
+  const size_t bytes = sizeof(float) * shape.image_size;
+  return launch_in(precision, [&](auto value) {
+    attack_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, attack);
+  });
+}
+
+cudaError_t find_kernels() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, next_step_kernel);
+}
+
+cudaError_t next_step(int* step, cudaStream_t stream) {
+  next_step_kernel<<<1, 1, 0, stream>>>(step);
+  return cudaGetLastError();
+}
+
+}  // namespace fedsmooth

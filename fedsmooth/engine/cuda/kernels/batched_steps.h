@@ -1,0 +1,94 @@
+// What a local step does between the products of batched_product.h, on the GPU, for all clients of
+// a wave: images and noise, the loss, the attack. Arithmetic follows the serial path
+// (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+
+namespace fedsmooth {
+
+/// Sizes that all clients of a wave share. Rows are those of the maps: batch * noises, filled up to
+/// a multiple of 64.
+struct WaveShape {
+  int clients = 0, batch = 0, noises = 0, rows = 0;
+  int channels = 0, height = 0, width = 0;  // of an image
+  int image_size = 0;                       // their product
+  int classes = 0, padded_classes = 0;
+};
+
+/// x and x_adv [client, batch, image] in [0, 1]: the images `chosen` [client, steps, batch] of this
+/// step, cropped and flipped if asked. `step` is a number on the device.
+struct ImageLoad {
+  const uint8_t* images = nullptr;
+  const int64_t* labels = nullptr;
+  const int* chosen = nullptr;
+  int steps = 0;
+  bool augment = false;
+  const uint64_t* augment_keys = nullptr;  // of the clients
+  const ClientSettings* settings = nullptr;
+  const int* step = nullptr;
+  float *x = nullptr, *x_adv = nullptr;
+  int* y = nullptr;  // [client, batch]
+};
+cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStream_t stream);
+
+/// noise [client, batch * noises, image], as fill_normal() draws it, times sigma.
+cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, const int* step,
+                       float* noise, cudaStream_t stream);
+
+/// The network's input map [client, pixel, row, channel]: normalised x + noise (null: without).
+struct InputMap {
+  const float *x = nullptr, *noise = nullptr;
+  const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
+  const float *mean = nullptr, *scale = nullptr;
+  int pixels = 0, map_channels = 0;
+  void* out = nullptr;
+};
+cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
+                       cudaStream_t stream);
+
+/// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
+/// gradient with respect to the logits of the attack's J or of the loss.
+struct LossStep {
+  enum class Gradient { kNone, kAttack, kLoss };
+
+  Gradient gradient = Gradient::kNone;
+  const float* logits = nullptr;  // [client, row, padded class]
+  const int* y = nullptr;
+  float* probability = nullptr;
+  void* out = nullptr;     // [client, row, padded class]
+  double* loss = nullptr;  // [client]: the mean over the rows is added, with kLoss
+  const int* step = nullptr;
+  float* seen = nullptr;  // [client, batch]: mean probability, written in step 0; null: nowhere
+};
+cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
+                      cudaStream_t stream);
+
+/// One step of the ascent. Gradients come from the input map's gradient, or from the noise and the
+/// probabilities.
+struct AttackStep {
+  const float* x = nullptr;
+  float* x_adv = nullptr;
+  const void* map_gradient = nullptr;  // null: by one point
+  const int16_t* source = nullptr;     // as in InputMap
+  int pixels = 0, map_channels = 0;
+  const float* scale = nullptr;
+  const float *noise = nullptr, *probability = nullptr;
+  const float* baseline = nullptr;  // [client, row]: probability at x itself, for two points
+  bool normalize = true;
+  const ClientSettings* settings = nullptr;
+  const int* step = nullptr;
+  float* perturbation = nullptr;  // [client, batch]: |x_adv - x|, written in step 0
+};
+cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
+                        cudaStream_t stream);
+
+/// Whether this build has code for the GPU.
+cudaError_t find_kernels();
+
+/// The number behind `step` plus one.
+cudaError_t next_step(int* step, cudaStream_t stream);
+
+}  // namespace fedsmooth

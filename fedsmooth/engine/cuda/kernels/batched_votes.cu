@@ -1,0 +1,167 @@
+#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+
+#include "fedsmooth/base/normal.h"
+#include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+
+namespace fedsmooth {
+namespace {
+
+// Of which image the copy at `place` of the list is.
+__device__ int image_of(const NoisyRows& r, int64_t place) {
+  int low = 0, high = r.images;  // it begins at or after `low`, before `high`
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (r.copies[middle].first <= place ? low : high) = middle;
+  }
+  return low;
+}
+
+// Calls each(i, channel, value) for the values of the copy at `place`, by all threads of the block.
+template <class Each>
+__device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& each) {
+  const int image = image_of(r, place);
+  const NoisyCopies c = r.copies[image];
+  const float* x = r.x + static_cast<int64_t>(image) * r.image_size;
+  const auto sample = static_cast<uint32_t>(place - c.first);
+  for (int quad = threadIdx.x; 4 * quad < r.image_size; quad += kThreads) {
+    const int channel = 4 * quad / r.area, next_channel = (channel + 1) * r.area;
+    const philox4x32_ctr_t words = philox(c.key, quad, sample, c.item, c.client);
+    float drawn[4];
+    normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
+    normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int i = 4 * quad + j;
+      if (i >= r.image_size) break;
+      each(i, i < next_channel ? channel : i / r.area, add(x[i], multiply(c.sigma, drawn[j])));
+    }
+  }
+}
+
+// A block a row. The copy goes into shared memory in order, and from there to the map's pixels.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
+  extern __shared__ float image[];
+  const int row = blockIdx.x, eights = r.map.map_channels / 8;
+  const int64_t place = r.begin + row;
+  const bool used = place < r.total;
+  if (used) {
+    each_noisy_value(r, place, [&](int i, int c, float value) {
+      image[i] = (value - r.map.mean[c]) * r.map.scale[c];
+    });
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < r.map.pixels * eights; i += kThreads) {
+    const Eight<int16_t> source = load_eight<int16_t>(r.map.source, i);
+    Eight<T> out;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
+    }
+    const int64_t at = static_cast<int64_t>(i / eights) * r.rows + row;
+    store_eight(r.map.out, at * eights + i % eights, out);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) noisy_images_kernel(NoisyRows r, float* out) {
+  const int64_t place = r.begin + blockIdx.x;
+  if (place >= r.total) return;
+  float* row = out + static_cast<int64_t>(blockIdx.x) * r.image_size;
+  each_noisy_value(r, place, [&](int i, int, float value) { row[i] = value; });
+}
+
+// Four channels of the sum at one pixel.
+__device__ float4 sum_at(const BankRows& b, const float4* of_noise, const float4* of_x, int pixel) {
+  const int fours = b.channels / 4;
+  const float4 e = of_noise[static_cast<int64_t>(pixel) * b.rows.rows * fours];
+  const float4 x = of_x[static_cast<int64_t>(pixel) * b.x_rows * fours];
+  float4 sum = {x.x + e.x, x.y + e.y, x.z + e.z, x.w + e.w};
+  if (b.relu) {
+    sum = {sum.x < 0 ? 0 : sum.x, sum.y < 0 ? 0 : sum.y, sum.z < 0 ? 0 : sum.z,
+           sum.w < 0 ? 0 : sum.w};
+  }
+  return sum;
+}
+
+// NaN wins.
+__device__ float larger(float a, float b) { return a >= b || a != a ? a : b; }
+
+// A thread makes four channels of one pixel, or square, of a row.
+__global__ void add_from_bank_kernel(BankRows b) {
+  const int fours = b.channels / 4;
+  const int i = blockIdx.y * kThreads + threadIdx.x, row = blockIdx.x;
+  const int places = b.squares == 0 ? b.pixels : b.pixels / 4;
+  if (i >= places * fours) return;
+  const int place = i / fours, four = i % fours;
+  const int64_t copy = b.rows.begin + row;
+  float4 value = {};
+  if (copy < b.rows.total) {
+    const int image = image_of(b.rows, copy);
+    const int64_t sample = copy - b.rows.copies[image].first;
+    const int64_t block = sample / b.rows.rows, in_block = sample % b.rows.rows;
+    const auto* of_noise = reinterpret_cast<const float4*>(b.of_noise) +
+                           (block * b.pixels * b.rows.rows + in_block) * fours + four;
+    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + image * fours + four;
+    if (b.squares == 0) {
+      value = sum_at(b, of_noise, of_x, place);
+    } else {
+      const int first = place / b.squares * 4 * b.squares + place % b.squares * 2;
+      value = sum_at(b, of_noise, of_x, first);
+      for (const int next : {1, 2 * b.squares, 2 * b.squares + 1}) {
+        const float4 other = sum_at(b, of_noise, of_x, first + next);
+        value = {larger(value.x, other.x), larger(value.y, other.y), larger(value.z, other.z),
+                 larger(value.w, other.w)};
+      }
+    }
+  }
+  const __nv_bfloat162 halves[2] = {__floats2bfloat162_rn(value.x, value.y),
+                                    __floats2bfloat162_rn(value.z, value.w)};
+  const int64_t at = (static_cast<int64_t>(place) * b.rows.rows + row) * fours + four;
+  static_cast<uint2*>(b.out)[at] = *reinterpret_cast<const uint2*>(halves);
+}
+
+__global__ void count_votes_kernel(VoteCount v) {
+  const int row = blockIdx.x * kThreads + threadIdx.x;
+  const int64_t place = v.rows.begin + row;
+  if (row >= v.rows.rows || place >= v.rows.total) return;
+  const float* z = v.logits + static_cast<int64_t>(row) * v.stride;
+  int best = 0;
+  bool finite = true;
+  for (int k = 0; k < v.classes; ++k) {
+    finite = finite && isfinite(z[k]);
+    if (z[k] > z[best]) best = k;
+  }
+  if (!finite) return;
+  // Of a warp's votes for the same class of the same image one thread adds up all.
+  const int at = image_of(v.rows, place) * v.classes + best;
+  const unsigned same = __match_any_sync(__activemask(), at);
+  if (threadIdx.x % 32 == __ffs(same) - 1) atomicAdd(v.counts + at, __popc(same));
+}
+
+}  // namespace
+
+cudaError_t make_noisy_input(Precision precision, const NoisyRows& r, cudaStream_t stream) {
+  return launch_in(precision, [&](auto value) {
+    noisy_input_kernel<decltype(value)>
+        <<<r.rows, kThreads, sizeof(float) * r.image_size, stream>>>(r);
+  });
+}
+
+cudaError_t make_noisy_images(const NoisyRows& r, float* out, cudaStream_t stream) {
+  noisy_images_kernel<<<r.rows, kThreads, 0, stream>>>(r, out);
+  return cudaGetLastError();
+}
+
+cudaError_t add_from_bank(const BankRows& b, cudaStream_t stream) {
+  const int places = b.squares == 0 ? b.pixels : b.pixels / 4;
+  const int blocks = (places * b.channels / 4 + kThreads - 1) / kThreads;
+  add_from_bank_kernel<<<dim3(b.rows.rows, blocks), kThreads, 0, stream>>>(b);
+  return cudaGetLastError();
+}
+
+cudaError_t count_votes(const VoteCount& v, cudaStream_t stream) {
+  count_votes_kernel<<<blocks_for(v.rows.rows, 1), kThreads, 0, stream>>>(v);
+  return cudaGetLastError();
+}
+
+}  // namespace fedsmooth

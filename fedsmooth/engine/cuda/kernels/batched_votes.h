@@ -1,0 +1,58 @@
+// Votes under noise on the GPU: the rows of a batch are noisy copies of images, drawn from the same
+// streams as on the CPU, and only counts come back.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+
+namespace fedsmooth {
+
+/// Copies x + sigma e of one image, for samples 0 .. n-1 of a stream. All that are asked for form
+/// one list of copies, whatever images they are of.
+struct NoisyCopies {
+  uint64_t key = 0;
+  uint32_t item = 0, client = 0;
+  float sigma = 0;
+  int64_t first = 0;  // place of sample 0 in the list
+};
+
+/// Rows 0 .. rows-1 of a map are the copies from `begin` on, of `total` altogether.
+struct NoisyRows {
+  const NoisyCopies* copies = nullptr;  // [images], in the order of the list
+  int images = 0;
+  const float* x = nullptr;  // [images, channels, height, width]
+  int64_t begin = 0, total = 0;
+  int rows = 0;
+  int image_size = 0, area = 0;  // values of an image and of one channel
+  InputMap map;                  // without x and noise
+};
+/// Forms x + noise in float32 and writes the network's input map [pixel, row, channel].
+cudaError_t make_noisy_input(Precision precision, const NoisyRows& rows, cudaStream_t stream);
+/// The copies themselves, [row, channels, height, width].
+cudaError_t make_noisy_images(const NoisyRows& rows, float* out, cudaStream_t stream);
+
+/// The first layer of a network is linear, so that of x + noise it gives the sum of what it gives
+/// of each. `of_noise` holds the latter for samples 0, 1, ... of one stream, in blocks of `rows`:
+/// [block, pixel, row, channel]; `of_x` [pixel, image, channel], with room for x_rows images, has
+/// the bias. ReLU, the maximum over squares of pixels if `squares` (in a row) is not 0, and the
+/// rounding to bfloat16 come after.
+struct BankRows {
+  NoisyRows rows;
+  const float *of_noise = nullptr, *of_x = nullptr;
+  int x_rows = 0;
+  int pixels = 0, channels = 0, squares = 0;
+  bool relu = false;
+  void* out = nullptr;  // [pixel or square, row, channel]
+};
+cudaError_t add_from_bank(const BankRows& bank, cudaStream_t stream);
+
+/// Adds each row's vote to counts [images, classes]: for the largest logit, the lowest class on
+/// ties, nobody if a logit is not finite.
+struct VoteCount {
+  NoisyRows rows;
+  const float* logits = nullptr;  // [row, stride]
+  int classes = 0, stride = 0;
+  int* counts = nullptr;
+};
+cudaError_t count_votes(const VoteCount& count, cudaStream_t stream);
+
+}  // namespace fedsmooth

@@ -1,0 +1,62 @@
+// What happens to the weights of a wave's clients on the GPU: they are spread, stepped by SGD, and
+// added up for the average.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+
+namespace fedsmooth {
+
+/// The same weights for all clients, momentum zero.
+struct WeightSpread {
+  int clients = 0;
+  int64_t size = 0, count = 0;  // of a client's vector; of the weights
+  const float* values = nullptr;
+  const int* positions = nullptr;  // of the weights in a vector
+  float* vector = nullptr;         // scratch
+  float *weights = nullptr, *velocity = nullptr;
+  void* working = nullptr;  // in bfloat16; null: not wanted
+};
+cudaError_t spread_weights(const WeightSpread& spread, cudaStream_t stream);
+
+/// dw[t] = sum of x[i]^T dy[o], and with it a step of SGD on the weights, their momentum and, if
+/// they are apart, the weights in the working precision.
+struct WeightUpdate {
+  int clients = 0, rows = 0;
+  int in_channels = 0, out_channels = 0, in_pixels = 0, out_pixels = 0;
+  const void *x = nullptr, *dy = nullptr;
+  DevicePairs pairs;                              // by tap
+  float *weights = nullptr, *velocity = nullptr;  // [tap, C, K]
+  void* working = nullptr;                        // null: the weights themselves
+  int64_t client_size = 0;
+  const uint8_t* real = nullptr;  // [tap, C, K]: whether it is a weight at all; null: all are
+  const ClientSettings* settings = nullptr;
+};
+cudaError_t update_kernel(Precision precision, const WeightUpdate& update, cudaStream_t stream);
+
+/// A step of SGD on a bias [K].
+struct BiasUpdate {
+  int clients = 0, rows = 0, channels = 0, pixels = 0;
+  const void* dy = nullptr;
+  float *weights = nullptr, *velocity = nullptr;
+  int64_t client_size = 0;
+  const ClientSettings* settings = nullptr;
+};
+cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStream_t stream);
+
+/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the clients k whose weights are all
+/// within
+/// +-largest; `usable` [client], one for each before, says which are.
+struct WeightSum {
+  int clients = 0;
+  int64_t size = 0, count = 0;
+  const float* weights = nullptr;
+  const int* positions = nullptr;
+  const double* scale = nullptr;  // [client]
+  float largest = 0;
+  int* usable = nullptr;
+  long long* sums = nullptr;  // [size]: scratch
+  long long* out = nullptr;   // [count]
+};
+cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream);
+
+}  // namespace fedsmooth

@@ -1,0 +1,204 @@
+#include "fedsmooth/engine/cuda/layer_passes.h"
+
+namespace fedsmooth {
+namespace {
+
+int64_t size_of(Precision precision) { return precision == Precision::kBfloat16 ? 2 : 4; }
+
+}  // namespace
+
+LayerPasses::LayerPasses(const DevicePlan& device, Precision precision, int clients, int rows,
+                         bool gradients)
+    : device_(device), precision_(precision), clients_(clients), rows_(rows) {
+  const std::vector<BatchedStage>& stages = device.plan.stages;
+  const int64_t all_rows = int64_t{clients} * rows;
+  const auto bytes = [&](const BatchedMap& map) {
+    return all_rows * map.row_size() * size_of(precision);
+  };
+  input_ = DeviceArray<uint8_t>(bytes(stages.front().in));
+  if (gradients) input_gradient_ = DeviceArray<uint8_t>(bytes(stages.front().in));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    // Of a product and a pool in one there is no map between them, nor a gradient after.
+    const bool before = i + 1 < stages.size() && in_one(i + 1);
+    maps_.emplace_back(before ? 0 : bytes(stages[i].out));
+    gradients_.emplace_back(gradients && !in_one(i) ? bytes(stages[i].out) : 0);
+    choices_.emplace_back(gradients && in_one(i) ? all_rows * stages[i].out.row_size() : 0);
+  }
+  logits_ = DeviceArray<float>(all_rows * stages.back().out.channels);
+  gradients_.back().clear(nullptr);
+  check_cuda(cudaStreamSynchronize(nullptr), "cudaMemset");
+}
+
+int64_t LayerPasses::bytes_per_row(const BatchedPlan& plan, Precision precision) {
+  int64_t values = 2 * plan.stages.front().in.row_size();
+  for (const BatchedStage& stage : plan.stages) values += 2 * stage.out.row_size();
+  return values * size_of(precision) + 4 * plan.stages.back().out.channels;
+}
+
+// Whether a stage is a pool that is done by the product before it.
+bool LayerPasses::in_one(size_t i) const {
+  const std::vector<BatchedStage>& stages = device_.plan.stages;
+  return i > 0 && stages[i].squares && !stages[i - 1].is_pool &&
+         precision_ == Precision::kBfloat16 && device_.by_output[i - 1].view().tiling.hopper;
+}
+
+const void* LayerPasses::kernel(const StackedWeights& weights, const BatchedStage& stage) const {
+  const void* vectors = weights.working == nullptr ? weights.weights : weights.working;
+  return static_cast<const char*>(vectors) + stage.kernel * size_of(precision_);
+}
+
+MapProduct LayerPasses::product_of(const StackedWeights& weights, const BatchedStage& stage) const {
+  MapProduct p;
+  p.clients = clients_;
+  p.rows = rows_;
+  p.kernel = kernel(weights, stage);
+  p.kernel_client = p.bias_client = device_.plan.size;
+  p.taps = stage.taps;
+  return p;
+}
+
+Pooling LayerPasses::pooling_of(size_t i) const {
+  const BatchedStage& stage = device_.plan.stages[i];
+  Pooling p{clients_, rows_, stage.in.channels, stage.in.pixels(), stage.out.pixels()};
+  p.windows = device_.by_output[i].view();
+  p.windows_of = device_.by_input[i].view();
+  p.relu = stage.relu;
+  p.x = stage_input(i);
+  p.y = maps_[i].data();
+  return p;
+}
+
+// Of a product or one of its gradients.
+double LayerPasses::operations_of(const BatchedStage& stage) const {
+  return 2.0 * count_pairs(stage.by_output) * clients_ * rows_ * stage.in.channels *
+         stage.out.channels;
+}
+
+double LayerPasses::weights_of(const BatchedStage& stage) const {
+  return static_cast<double>(clients_) * stage.taps * stage.in.channels * stage.out.channels;
+}
+
+// The map before and after.
+double LayerPasses::map_bytes_of(const BatchedStage& stage) const {
+  const auto values = static_cast<double>(stage.in.row_size() + stage.out.row_size());
+  return values * clients_ * rows_ * static_cast<double>(size_of(precision_));
+}
+
+void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launches& launches) const {
+  const BatchedStage& stage = device_.plan.stages[i];
+  if (stage.is_pool) {
+    launches.add("pooling", pool_maps(precision_, pooling_of(i), launches.stream()));
+    return;
+  }
+  const bool last = i + 1 == maps_.size(), pooled = !last && in_one(i + 1);
+  MapProduct p = product_of(weights, stage);
+  p.depth = stage.in.channels;
+  p.columns = stage.out.channels;
+  p.left = stage_input(i);
+  p.left_pixels = stage.in.pixels();
+  p.pairs = device_.by_output[i].view();
+  p.out = maps_[pooled ? i + 1 : i].data();
+  if (last) p.out_float = logits_.data();
+  p.bias = stage.has_bias ? weights.weights + stage.bias : nullptr;
+  p.relu = stage.relu;
+  if (pooled) {
+    p.squares = stage.out.width / 2;
+    p.choice = gradients_.back().size() > 0 ? choices_[i + 1].data() : nullptr;
+  }
+  launches.add("products", multiply_maps(precision_, p, launches.stream()), operations_of(stage),
+               map_bytes_of(stage) + weights_of(stage) * static_cast<double>(size_of(precision_)));
+}
+
+void LayerPasses::forward(const StackedWeights& weights, Launches& launches) const {
+  forward_from(0, weights, launches);
+}
+
+void LayerPasses::forward_from(size_t first, const StackedWeights& weights,
+                               Launches& launches) const {
+  for (size_t i = first; i < maps_.size(); ++i) {
+    if (!in_one(i)) forward_stage(weights, i, launches);
+  }
+}
+
+// The gradient of a stage's input, or of the map before that if a pool lies between.
+void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
+                                      Launches& launches) const {
+  const std::vector<BatchedStage>& stages = device_.plan.stages;
+  const BatchedStage& stage = stages[i];
+  const bool pooled = i > 0 && in_one(i - 1);
+  void* out = i == 0 ? input_gradient_.data() : gradients_[pooled ? i - 2 : i - 1].data();
+  if (stage.is_pool) {
+    Pooling p = pooling_of(i);
+    p.dy = gradients_[i].data();
+    p.dx = out;
+    launches.add("pooling", pool_gradient(precision_, p, launches.stream()));
+    return;
+  }
+  MapProduct p = product_of(weights, stage);
+  p.gradient = true;
+  p.depth = stage.out.channels;
+  p.columns = stage.in.channels;
+  p.left = gradients_[i].data();
+  p.left_pixels = stage.out.pixels();
+  p.pairs = device_.by_input[i].view();
+  p.out = out;
+  if (pooled) {
+    p.squares = stage.in.width;
+    p.choice = choices_[i - 1].data();
+  } else if (i > 0 && !stages[i - 1].is_pool && stages[i - 1].relu) {
+    p.mask = maps_[i - 1].data();
+  }
+  launches.add("products", multiply_maps(precision_, p, launches.stream()), operations_of(stage),
+               map_bytes_of(stage) + weights_of(stage) * static_cast<double>(size_of(precision_)));
+}
+
+void LayerPasses::differentiate_input(const StackedWeights& weights, Launches& launches) const {
+  for (size_t i = maps_.size(); i-- > 0;) {
+    if (!in_one(i)) differentiate_stage(weights, i, launches);
+  }
+}
+
+void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettings* settings,
+                               size_t i, Launches& launches) const {
+  const BatchedPlan& plan = device_.plan;
+  const BatchedStage& stage = plan.stages[i];
+  WeightUpdate u;
+  u.clients = clients_;
+  u.rows = rows_;
+  u.in_channels = stage.in.channels;
+  u.out_channels = stage.out.channels;
+  u.in_pixels = stage.in.pixels();
+  u.out_pixels = stage.out.pixels();
+  u.x = stage_input(i);
+  u.dy = gradients_[i].data();
+  u.pairs = device_.by_tap[i].view();
+  u.weights = weights.weights + stage.kernel;
+  u.velocity = weights.velocity + stage.kernel;
+  u.working =
+      weights.working == nullptr ? nullptr : static_cast<char*>(weights.working) + stage.kernel * 2;
+  u.client_size = plan.size;
+  u.real = stage.masked ? device_.real.data() + stage.kernel : nullptr;
+  u.settings = settings;
+  // Weights and momentum are read and written, the working weights written.
+  const double per_weight = weights.working == nullptr ? 16 : 18;
+  launches.add("update", update_kernel(precision_, u, launches.stream()), operations_of(stage),
+               map_bytes_of(stage) + weights_of(stage) * per_weight);
+  if (!stage.has_bias) return;
+  launches.add("update", update_bias(precision_,
+                                     {clients_, rows_, stage.out.channels, stage.out.pixels(),
+                                      gradients_[i].data(), weights.weights + stage.bias,
+                                      weights.velocity + stage.bias, plan.size, settings},
+                                     launches.stream()));
+}
+
+void LayerPasses::update(const StackedWeights& weights, const ClientSettings* settings,
+                         Launches& launches) const {
+  for (size_t i = maps_.size(); i-- > 0;) {
+    if (in_one(i)) continue;
+    // Before the weights change.
+    if (i > 0) differentiate_stage(weights, i, launches);
+    if (!device_.plan.stages[i].is_pool) update_stage(weights, settings, i, launches);
+  }
+}
+
+}  // namespace fedsmooth

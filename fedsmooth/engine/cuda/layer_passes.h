@@ -1,0 +1,69 @@
+// The passes of a network on the GPU, for many clients at once, each with weights of its own: all
+// maps, and the launches that fill them.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/engine/cuda/device_plan.h"
+#include "fedsmooth/engine/cuda/kernels/batched_pooling.h"
+#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/launches.h"
+
+namespace fedsmooth {
+
+/// Vectors of BatchedPlan::size, one for each client.
+struct StackedWeights {
+  float* weights = nullptr;
+  void* working = nullptr;  // in bfloat16; null: the weights themselves are multiplied
+  float* velocity = nullptr;
+};
+
+class LayerPasses {
+ public:
+  /// Rows are a multiple of 64. Without `gradients` there is only forward().
+  LayerPasses(const DevicePlan& device, Precision precision, int clients, int rows, bool gradients);
+
+  static int64_t bytes_per_row(const BatchedPlan& plan, Precision precision);
+
+  void* input() const { return input_.data(); }  // the first map, to be filled
+  const float* logits() const { return logits_.data(); }
+  void* output_gradient() const { return gradients_.back().data(); }  // zero, to be filled
+  const void* input_gradient() const { return input_gradient_.data(); }
+
+  /// From input() to logits().
+  void forward(const StackedWeights& weights, Launches& launches) const;
+  /// From the map that stage `first` reads.
+  void forward_from(size_t first, const StackedWeights& weights, Launches& launches) const;
+  void* stage_output(size_t stage) const { return maps_[stage].data(); }
+  /// From output_gradient() to input_gradient().
+  void differentiate_input(const StackedWeights& weights, Launches& launches) const;
+  /// From output_gradient() to a step of SGD.
+  void update(const StackedWeights& weights, const ClientSettings* settings,
+              Launches& launches) const;
+
+ private:
+  bool in_one(size_t pool) const;
+  const void* stage_input(size_t stage) const {
+    return stage == 0 ? input_.data() : maps_[stage - 1].data();
+  }
+  const void* kernel(const StackedWeights& weights, const BatchedStage& stage) const;
+  MapProduct product_of(const StackedWeights& weights, const BatchedStage& stage) const;
+  Pooling pooling_of(size_t stage) const;
+  double operations_of(const BatchedStage& stage) const;
+  double weights_of(const BatchedStage& stage) const;
+  double map_bytes_of(const BatchedStage& stage) const;
+  void forward_stage(const StackedWeights& weights, size_t stage, Launches& launches) const;
+  void differentiate_stage(const StackedWeights& weights, size_t stage, Launches& launches) const;
+  void update_stage(const StackedWeights& weights, const ClientSettings* settings, size_t stage,
+                    Launches& launches) const;
+
+  const DevicePlan& device_;
+  Precision precision_;
+  int clients_, rows_;
+  DeviceArray<uint8_t> input_, input_gradient_;
+  std::vector<DeviceArray<uint8_t>> maps_, gradients_;  // in the working precision
+  std::vector<DeviceArray<uint8_t>> choices_;           // of pools that are one with their product
+  DeviceArray<float> logits_;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,244 @@
+#include "fedsmooth/engine/cuda/wave.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace fedsmooth {
+namespace {
+
+constexpr int kRowTile = 64;     // rows that a product takes at least
+constexpr int kFewClients = 32;  // do not fill a GPU
+
+// What a captured step depends on, beyond the numbers that lie on the device.
+auto steps_of(const LocalTask& task) {
+  return std::make_tuple(task.method, task.attack.estimator, task.attack.steps,
+                         task.attack.normalize, task.attack.epsilon > 0, task.smoothing.m,
+                         task.local.steps, task.local.batch, task.local.passes, task.augment);
+}
+
+ClientSettings settings_of(const Round& round, int64_t k) {
+  const LocalTask& task = round.task;
+  return {make_key(task.seed, Purpose::kTraining, static_cast<uint64_t>(round.t)).value,
+          static_cast<uint32_t>(k),
+          static_cast<float>(task.smoothing.sigma),
+          static_cast<float>(task.attack.epsilon),
+          static_cast<float>(step_size(task.attack)),
+          static_cast<float>(task.local.learning_rate),
+          static_cast<float>(task.local.momentum),
+          static_cast<float>(task.local.weight_decay)};
+}
+
+WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients) {
+  const auto batch = static_cast<int>(task.local.batch);
+  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
+  const auto [channels, height, width] = plan.input;
+  return {clients,
+          batch,
+          noises,
+          (batch * noises + kRowTile - 1) / kRowTile * kRowTile,
+          static_cast<int>(channels),
+          static_cast<int>(height),
+          static_cast<int>(width),
+          static_cast<int>(channels * height * width),
+          plan.classes,
+          plan.stages.back().out.channels};
+}
+
+}  // namespace
+
+bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
+
+Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data,
+           Precision precision, int clients)
+    : task_(task),
+      device_(device),
+      data_(data),
+      precision_(precision),
+      shape_(shape_of(task, device.plan, clients)),
+      launches_(/*urgent=*/clients <= kFewClients),
+      passes_(device, precision, clients, shape_.rows, /*gradients=*/true) {
+  const BatchedPlan& plan = device.plan;
+  const int64_t batch = shape_.batch, noises = shape_.noises;
+  const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
+  settings_ = DeviceArray<ClientSettings>(n);
+  augment_keys_ = DeviceArray<uint64_t>(n);
+  chosen_ = DeviceArray<int>(n * task.local.steps * batch);
+  step_ = DeviceArray<int>(1);
+  y_ = DeviceArray<int>(n * batch);
+  usable_ = DeviceArray<int>(n);
+  x_ = DeviceArray<float>(images);
+  x_adv_ = DeviceArray<float>(images);
+  if (adds_noise(task.method)) noise_ = DeviceArray<float>(images * noises);
+  probability_ = DeviceArray<float>(n * rows);
+  baseline_ = DeviceArray<float>(n * rows);
+  before_ = DeviceArray<float>(n * batch);
+  after_ = DeviceArray<float>(n * batch);
+  perturbation_ = DeviceArray<float>(n * batch);
+  loss_ = DeviceArray<double>(n);
+  shares_ = DeviceArray<double>(n);
+  global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
+  vector_ = DeviceArray<float>(plan.size);
+  weights_ = DeviceArray<float>(n * plan.size);
+  velocity_ = DeviceArray<float>(n * plan.size);
+  if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
+  sums_ = DeviceArray<long long>(plan.size);
+  sum_ = DeviceArray<long long>(global_.size());
+  values_ = HostArray<float>(global_.size());
+  host_sum_ = HostArray<long long>(global_.size());
+  capture();
+}
+
+Wave::~Wave() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+
+int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+                               Precision precision) {
+  const WaveShape shape = shape_of(task, plan, 1);
+  const int64_t per_weight = precision == Precision::kBfloat16 ? 10 : 8;
+  const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
+  return plan.size * per_weight + shape.rows * LayerPasses::bytes_per_row(plan, precision) +
+         images * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
+}
+
+void Wave::capture() {
+  cudaGraph_t graph = nullptr;
+  check_cuda(cudaStreamBeginCapture(launches_.stream(), cudaStreamCaptureModeThreadLocal),
+             "capture");
+  enqueue_step();
+  check_cuda(cudaStreamEndCapture(launches_.stream(), &graph), "capture");
+  check_cuda(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
+  cudaGraphDestroy(graph);
+}
+
+void Wave::load_clients(const std::vector<WavePart>& parts) {
+  const int64_t taken = task_.local.steps * task_.local.batch;
+  std::vector<ClientSettings> settings(shape_.clients);
+  std::vector<uint64_t> keys(shape_.clients, 0);
+  std::vector<int> chosen(chosen_.size(), 0);
+  std::vector<double> shares(shape_.clients, 0.0);
+  int64_t place = 0;
+  for (const auto& [round, first, count, result] : parts) {
+    const LocalTask& task = round.task;
+    const Key augment = make_key(task.seed, Purpose::kAugment, static_cast<uint64_t>(round.t));
+    for (size_t i = first; i < first + count; ++i, ++place) {
+      const int64_t k = round.cohort.clients[i];
+      settings[place] = settings_of(round, k);
+      keys[place] = augment.value;
+      const auto order = shuffle_images(round.cohort.images[i], taken, task.seed, k, round.t);
+      std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
+      shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
+    }
+  }
+  settings_.upload(settings.data(), settings_.size(), launches_.stream());
+  augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
+  chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
+  shares_.upload(shares.data(), shares_.size(), launches_.stream());
+  step_.clear(launches_.stream());
+  loss_.clear(launches_.stream());
+  const std::vector<int> usable(shape_.clients, 1);
+  usable_.upload(usable.data(), usable_.size(), launches_.stream());
+  place = 0;
+  for (const WavePart& part : parts) {
+    // Places that are left over get the last weights: they train too, if for nothing.
+    const bool last = &part == &parts.back();
+    const auto count = static_cast<int64_t>(part.count);
+    load_weights(part.round.global, place, last ? shape_.clients - place : count);
+    place += count;
+  }
+}
+
+// The same weights for clients [place, place + clients).
+void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
+  const int64_t begin = place * device_.plan.size;
+  float* value = values_.data();
+  for (const Tensor& w : global) {
+    const Tensor dense = w.contiguous();
+    value = std::copy_n(dense.data_ptr<float>(), dense.numel(), value);
+  }
+  global_.upload(values_.data(), global_.size(), launches_.stream());
+  WeightSpread spread;
+  spread.clients = static_cast<int>(clients);
+  spread.size = device_.plan.size;
+  spread.count = global_.size();
+  spread.values = global_.data();
+  spread.positions = device_.positions.data();
+  spread.vector = vector_.data();
+  spread.weights = weights_.data() + begin;
+  spread.velocity = velocity_.data() + begin;
+  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
+  check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
+  // values_ serves the next part too.
+  check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
+}
+
+void Wave::add_results(const std::vector<WavePart>& parts) {
+  const auto loss = loss_.download(launches_.stream());
+  const auto before = before_.download(launches_.stream()),
+             after = after_.download(launches_.stream());
+  const auto perturbation = perturbation_.download(launches_.stream());
+  int64_t place = 0;
+  for (const WavePart& part : parts) {
+    const std::vector<int> usable = add_sum(part, place);
+    const double epsilon = part.round.task.attack.epsilon;
+    for (size_t i = 0; i < part.count; ++i, ++place) {
+      if (!usable[i]) continue;
+      Telemetry telemetry;
+      telemetry.loss = loss[place];
+      telemetry.steps = task_.local.steps * task_.local.passes;
+      for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
+        const int64_t at = place * shape_.batch + b;
+        telemetry.add_attack(perturbation[at] / epsilon, before[at], after[at]);
+      }
+      part.result.telemetry.add(telemetry);
+    }
+  }
+}
+
+// The weights of a part, whose clients begin at `place`. Returns which of them were usable.
+std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
+  WeightSum sum;
+  sum.clients = static_cast<int>(part.count);
+  sum.size = device_.plan.size;
+  sum.count = sum_.size();
+  sum.weights = weights_.data() + place * sum.size;
+  sum.positions = device_.positions.data();
+  sum.scale = shares_.data() + place;
+  sum.largest = FixedPointSum::kLargest;
+  sum.usable = usable_.data() + place;
+  sum.sums = sums_.data();
+  sum.out = sum_.data();
+  check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
+  sum_.download(host_sum_.data(), launches_.stream());
+  const std::vector<int> all = usable_.download(launches_.stream());
+  std::vector<int> usable(all.begin() + place, all.begin() + place + sum.clients);
+  int64_t share = 0, dropped = 0;
+  for (size_t i = 0; i < part.count; ++i) {
+    if (usable[i]) {
+      share += std::llrint(part.round.cohort.share(part.first + i) * FixedPointSum::kUnit);
+    } else {
+      ++dropped;
+    }
+  }
+  part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
+  return usable;
+}
+
+std::map<std::string, PhaseCost> Wave::measure_step(const std::vector<WavePart>& parts) {
+  load_clients(parts);
+  enqueue_step();  // warms up
+  return launches_.measure([&] { enqueue_step(); });
+}
+
+void Wave::run(const std::vector<WavePart>& parts) {
+  load_clients(parts);
+  for (int64_t i = 0; i < task_.local.steps; ++i) {
+    check_cuda(cudaGraphLaunch(graph_, launches_.stream()), "cudaGraphLaunch");
+  }
+  add_results(parts);
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,81 @@
+// Clients that train side by side on the GPU.
+#pragma once
+
+#include <vector>
+
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/layer_passes.h"
+#include "fedsmooth/federated/train.h"
+
+namespace fedsmooth {
+
+/// Whether the local steps of two tasks differ only in numbers that lie on the device.
+bool same_step(const LocalTask& a, const LocalTask& b);
+
+/// Clients [first, first + count) of a round, side by side in a wave, and where their results go.
+struct WavePart {
+  const Round& round;
+  size_t first, count;
+  RoundResult& result;
+};
+
+/// One wave's clients: all that they hold on the device, and the graph of their local step.
+class Wave {
+ public:
+  Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data, Precision precision,
+       int clients);
+  ~Wave();
+  Wave(const Wave&) = delete;
+  Wave& operator=(const Wave&) = delete;
+
+  int clients() const { return shape_.clients; }
+  bool fits(const LocalTask& task) const { return same_step(task, task_); }
+
+  /// Trains clients that fit, at most clients() of them.
+  void run(const std::vector<WavePart>& parts);
+
+  /// One local step of these clients, by what it is spent on.
+  std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
+
+  static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+                                  Precision precision);
+
+ private:
+  bool attacked() const { return attacks(task_.method) && task_.attack.epsilon > 0; }
+  const float* noise() const { return adds_noise(task_.method) ? noise_.data() : nullptr; }
+
+  void capture();
+  void enqueue_step();
+  void enqueue_attack();
+  void enqueue_forward(const float* noise);
+  void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
+  void load_clients(const std::vector<WavePart>& parts);
+  void load_weights(const Weights& global, int64_t place, int64_t clients);
+  void add_results(const std::vector<WavePart>& parts);
+  std::vector<int> add_sum(const WavePart& part, int64_t place);
+
+  StackedWeights stacked() const { return {weights_.data(), working_.data(), velocity_.data()}; }
+
+  LocalTask task_;
+  const DevicePlan& device_;
+  const DeviceData& data_;
+  Precision precision_;
+  WaveShape shape_;
+  Launches launches_;
+  LayerPasses passes_;
+  cudaGraphExec_t graph_ = nullptr;
+
+  DeviceArray<ClientSettings> settings_;
+  DeviceArray<uint64_t> augment_keys_;
+  DeviceArray<int> chosen_, step_, y_, usable_;
+  DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
+  DeviceArray<float> before_, after_, perturbation_;
+  DeviceArray<double> loss_, shares_;
+  DeviceArray<float> global_, vector_, weights_, velocity_;
+  DeviceArray<uint8_t> working_;  // weights in bfloat16, if products are
+  DeviceArray<long long> sums_, sum_;
+  HostArray<float> values_;
+  HostArray<long long> host_sum_;
+};
+
+}  // namespace fedsmooth

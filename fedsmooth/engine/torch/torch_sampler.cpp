@@ -1,0 +1,124 @@
+#include "fedsmooth/engine/torch/torch_sampler.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/engine/cuda/device_memory.h"
+#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/torch/fused_forward.h"
+#include "fedsmooth/engine/torch/steady_batch.h"
+#include "fedsmooth/model/fold.h"
+
+namespace fedsmooth {
+namespace {
+
+// Kernels of ours and of LibTorch follow each other on its default stream.
+constexpr cudaStream_t kStream = nullptr;
+
+class TorchSampler : public Sampler {
+ public:
+  TorchSampler(const BaseClassifier& f, Classifier on_gpu, std::function<bool()> cancelled)
+      : Sampler(f), f_(std::move(on_gpu)), cancelled_(std::move(cancelled)) {}
+
+  Votes count(const VoteRequest& r) override {
+    c10::NoGradGuard no_grad;
+    const Tensor x = r.x.contiguous().to(at::kCUDA);
+    if (!noisy_.defined()) {
+      noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
+    }
+    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
+        {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
+    const DeviceArray<int> counts(classes());
+    counts.clear(kStream);
+    NoisyRows rows;
+    rows.copies = copies.data();
+    rows.images = 1;
+    rows.x = x.data_ptr<float>();
+    rows.total = r.n;
+    rows.rows = static_cast<int>(batch());
+    rows.image_size = static_cast<int>(x.numel());
+    rows.area = static_cast<int>(x.size(1) * x.size(2));
+    for (; rows.begin < r.n; rows.begin += batch()) {
+      if (cancelled_ && cancelled_()) throw Cancelled{};
+      check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
+      const Tensor logits = f_(noisy_).contiguous();
+      const auto width = static_cast<int>(classes());
+      check_cuda(
+          count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
+          "votes");
+    }
+    const std::vector<int> found = counts.download(kStream);
+    return {found.begin(), found.end()};
+  }
+
+ protected:
+  Tensor evaluate(const Tensor& images) override { return f_(images.to(at::kCUDA)).to(at::kCPU); }
+
+  Tensor evaluate_again(const FunctionCheck& check) override {
+    if (!checked_.defined() || checked_.sizes() != check.inputs.sizes()) {
+      checked_ = check.inputs.to(at::kCUDA);
+    }
+    return f_(checked_).to(at::kCPU);
+  }
+
+ private:
+  Classifier f_;
+  std::function<bool()> cancelled_;
+  Tensor noisy_;
+  Tensor checked_;  // the inputs of check()
+};
+
+BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, int64_t batch,
+                              const char* precision) {
+  BaseClassifier f;
+  f.make = [on_gpu]() -> Classifier {
+    return [on_gpu](const Tensor& images) { return on_gpu(images.to(at::kCUDA)).to(at::kCPU); };
+  };
+  f.classes = classes;
+  f.batch = batch;
+  f.description =
+      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), torch_version());
+  f.sampler = [on_gpu, f](std::function<bool()> cancelled) {
+    return std::make_unique<TorchSampler>(f, on_gpu, std::move(cancelled));
+  };
+  return f;
+}
+
+BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const char* precision,
+                            const Shape& input) {
+  // Algorithms that are chosen by their speed may change from run to run.
+  at::globalContext().setBenchmarkCuDNN(false);
+  at::globalContext().setDeterministicCuDNN(true);
+  const auto make = [&](int64_t batch) {
+    return classifier_for(on_gpu, classes, batch, precision);
+  };
+  return largest_steady_batch(make, input);
+}
+
+}  // namespace
+
+BaseClassifier torch_gpu_classifier(const Model& trained) {
+  // Folding changes what is rounded to bfloat16. Certificates are about the network that runs.
+  const Model model = fold_batch_norm(trained);
+  Weights weights;
+  for (const Tensor& w : model.weights) {
+    const Tensor moved = w.to(at::kCUDA, at::kBFloat16);
+    weights.push_back(w.dim() == 4 ? moved.contiguous(at::MemoryFormat::ChannelsLast) : moved);
+  }
+  const Classifier on_gpu = [network = model.network, weights](const Tensor& images) {
+    const Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+    return fused_forward(network, weights, rounded).to(at::kFloat);
+  };
+  return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
+}
+
+BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input) {
+  // What is called float32 is not to be rounded to TF32.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
+  return choose_batch(on_gpu, classes, "fp32", input);
+}
+
+}  // namespace fedsmooth

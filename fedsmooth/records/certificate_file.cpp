@@ -1,0 +1,130 @@
+#include "fedsmooth/records/certificate_file.h"
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
+
+namespace fedsmooth {
+namespace {
+
+using nlohmann::json;
+
+std::string format_table(const std::vector<CertificateRow>& rows) {
+  std::string text = certificate_header();
+  for (const CertificateRow& row : rows) text += format_row(row);
+  return text;
+}
+
+// What an identity says of every row. What it leaves out is not compared.
+struct Expected {
+  std::optional<int64_t> n0, n;
+  std::optional<double> alpha, sigma;
+  std::optional<uint64_t> seed;
+  std::optional<std::string> base;
+  NoiseKind noise = NoiseKind::kFloat;
+  bool shared = false, only_correct = false;
+  RadiusKind radius = RadiusKind::kOneSided;
+
+  Expected(const json& identity, const std::string& name)
+      : n0(find_count(identity, "n0", name)),
+        n(find_count(identity, "n", name)),
+        alpha(find_number(identity, "alpha", name)),
+        sigma(find_number(identity, "sigma", name)),
+        seed(find_seed(identity, "seed", name)),
+        base(find_string(identity, "base", name)),
+        shared(find_flag(identity, "noise_bank", name).value_or(false)),
+        only_correct(find_flag(identity, "only_correct", name).value_or(false)),
+        radius(radius_of(identity, name)) {
+    const std::string kind = find_string(identity, "noise", name).value_or("float");
+    if (kind == noise_name(NoiseKind::kExact)) noise = NoiseKind::kExact;
+    CertificateRow old;
+    old.base = base.value_or("");
+    take_noise_from_base(old);
+    if (base) base = old.base;
+  }
+
+  // The first column in which a row differs; empty if none does.
+  std::string difference(const CertificateRow& row) const {
+    const int64_t votes = row.certificate.counts.n;
+    if (n0 && row.n0 != *n0) return "n0";
+    if (n && votes != *n && !(only_correct && votes == 0)) return "n";
+    if (alpha && row.alpha != *alpha) return "alpha";
+    if (sigma && row.sigma != *sigma) return "sigma";
+    if (seed && row.seed != *seed) return "seed";
+    if (base && row.base != *base) return "base";
+    if (row.noise != noise) return "noise";
+    if (row.shared != shared) return "shared";
+    return {};
+  }
+};
+
+void refuse(std::string_view why, const std::string& name, size_t row) {
+  if (!why.empty()) throw Error("{}:{}: {}", name, row + 2, why);
+}
+
+// Without an identity, the kind of the radii is not known.
+void check_support(const std::vector<CertificateRow>& rows, const std::string& name) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (unsupported(rows[i], RadiusKind::kOneSided).empty()) continue;
+    refuse(unsupported(rows[i], RadiusKind::kMulticlass), name, i);
+  }
+}
+
+}  // namespace
+
+RadiusKind radius_of(const json& identity, const std::string& name) {
+  const std::string kind = find_string(identity, "radius", name).value_or("one-sided");
+  for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
+    if (kind == radius_name(radius)) return radius;
+  }
+  throw Error("{}: \"radius\" is {:?}, which is not one-sided or multiclass", name,
+              kind.substr(0, 40));
+}
+
+void check_identity(const std::vector<CertificateRow>& rows, const json& identity,
+                    const std::string& name) {
+  const Expected expected(identity, name);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string column = expected.difference(rows[i]);
+    if (!column.empty()) {
+      refuse(column + " is not that of the table's identity, in the JSON beside it", name, i);
+    }
+    refuse(unsupported(rows[i], expected.radius), name, i);
+  }
+}
+
+std::vector<CertificateRow> read_certificates(const std::filesystem::path& table) {
+  std::vector<CertificateRow> rows = parse_certificates(read_file(table), table.string());
+  if (table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table))) {
+    check_identity(rows, read_sidecar(table)["identity"], table.string());
+  } else {
+    check_support(rows, table.string());
+  }
+  return rows;
+}
+
+void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,
+                        const json& sidecar) {
+  sidecar_path(table);  // refuses another ending
+  const FileLock lock(table);
+  if (std::filesystem::exists(table)) {
+    throw Error("{}: exists; choose another --out", table.string());
+  }
+  write_new_table(table, format_table(rows), sidecar);
+}
+
+CertificateFile::CertificateFile(const std::filesystem::path& table, const json& sidecar,
+                                 bool resume)
+    : file_(table, certificate_header(), sidecar, resume, [&](const std::string& text) {
+        rows_ = parse_certificates(text, table.string());
+        check_identity(rows_, sidecar["identity"], table.string());
+        return format_table(rows_);
+      }) {}
+
+void CertificateFile::append(const CertificateRow& row) {
+  file_.append(format_row(row));
+  rows_.push_back(row);
+}
+
+void CertificateFile::append_void(std::string_view line) { file_.append(line); }
+
+}  // namespace fedsmooth

@@ -1,0 +1,145 @@
+#include "fedsmooth/records/run.h"
+
+#include <charconv>
+#include <sstream>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/model/safetensors.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kChecksum = "checksum";  // of the file without it
+
+fs::path checkpoint_path(const Run& run) { return run.folder / "checkpoint" / "state.safetensors"; }
+
+std::string first_difference(const std::string& there, const std::string& here) {
+  std::istringstream a(there), b(here);
+  std::string old_line, new_line;
+  while (std::getline(a, old_line) && std::getline(b, new_line)) {
+    if (old_line != new_line) return fmt::format("\"{}\" there, \"{}\" here", old_line, new_line);
+  }
+  return "one is longer";
+}
+
+Weights take_weights(const Safetensors& content, const std::string& prefix, const Network& network,
+                     const std::string& name) {
+  Weights weights;
+  for (const Parameter& p : parameters(network)) {
+    const auto found = content.tensors.find(prefix + p.name);
+    if (found == content.tensors.end() || found->second.sizes() != at::IntArrayRef(p.shape)) {
+      throw Error("{}: tensor {}{} is missing or has another shape", name, prefix, p.name);
+    }
+    weights.push_back(found->second);
+  }
+  return weights;
+}
+
+// Whether there is more than what a training begins with.
+bool has_results(const Run& run) {
+  const auto has = [&](const char* file) { return fs::exists(run.folder / file); };
+  return has_checkpoint(run) || run.done() || has("model.safetensors") || has("provenance.json") ||
+         has("certificates.tsv");
+}
+
+}  // namespace
+
+bool has_checkpoint(const Run& run) { return fs::exists(checkpoint_path(run)); }
+
+Run start_run(const fs::path& folder, const Experiment& experiment, bool resume) {
+  const fs::path file = folder / "experiment.toml";
+  const std::string text = format_experiment(experiment);
+  if (!fs::exists(file)) {
+    if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
+      throw Error("{}: exists and is no run; choose another --out", folder.string());
+    }
+    write_file(file, text);
+    return {folder, experiment};
+  }
+  const Run begun = {folder, experiment};
+  const std::string old = format_experiment(read_experiment(file));
+  if (read_file(file) == old && !has_results(begun)) {
+    write_file(file, text);
+    return begun;
+  }
+  if (old != text) {
+    throw Error("{}: is another experiment: {}", folder.string(), first_difference(old, text));
+  }
+  if (!resume) {
+    throw Error("{}: exists; continue it with --resume or choose another --out", folder.string());
+  }
+  return begun;
+}
+
+void keep_drawn_seed(Experiment& experiment, const fs::path& folder) {
+  const fs::path file = folder / "experiment.toml";
+  if (experiment.seed_is_random && fs::exists(file)) experiment.seed = read_experiment(file).seed;
+}
+
+Run open_run(const fs::path& folder) {
+  if (!fs::exists(folder / "experiment.toml")) {
+    throw Error("{}: no run here; `fedsmooth train` writes one", folder.string());
+  }
+  const Run run{folder, read_experiment(folder / "experiment.toml")};
+  if (!run.done()) {
+    throw Error("{}: unfinished (no DONE file); resume with `fedsmooth train --resume`",
+                folder.string());
+  }
+  return run;
+}
+
+void copy_training(const fs::path& from, const Run& to) {
+  for (const char* file : {"clients.tsv", "rounds.tsv", "model.safetensors", "provenance.json"}) {
+    write_file(to.folder / file, read_file(from / file));
+  }
+  write_file(to.folder / "DONE", "");
+}
+
+void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
+                      const Origin& origin) {
+  Safetensors content;
+  content.metadata = origin;
+  content.metadata["round"] = std::to_string(state.round);
+  const std::vector<Parameter> names = parameters(network);
+  for (size_t i = 0; i < names.size(); ++i) {
+    content.tensors["global." + names[i].name] = state.global[i];
+    if (!state.velocity.empty()) content.tensors["velocity." + names[i].name] = state.velocity[i];
+  }
+  content.metadata[kChecksum] = sha256(format_safetensors(content));
+  write_file(checkpoint_path(run), format_safetensors(content));
+}
+
+ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin) {
+  const fs::path path = checkpoint_path(run);
+  Safetensors content = parse_safetensors(read_file(path), path.string());
+  const auto checksum = content.metadata.extract(kChecksum);
+  if (!checksum.empty() && checksum.mapped() != sha256(format_safetensors(content))) {
+    throw Error("{}: is damaged; begin anew in another --out", path.string());
+  }
+  ServerState state;
+  const auto round = content.metadata.find("round");
+  const std::string text = round == content.metadata.end() ? "" : round->second;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), state.round);
+  if (text.empty() || parsed.ec != std::errc() || state.round < 0 ||
+      state.round > run.experiment.train.rounds) {
+    throw Error("{}: does not say which round it is of", path.string());
+  }
+  for (const auto& [what, here] : origin) {
+    const auto there = content.metadata.find(what);
+    if (there != content.metadata.end() && there->second != here) {
+      throw Error("{}: was made with the {} {}, here it is {}; begin anew in another --out",
+                  path.string(), what, there->second, here);
+    }
+  }
+  state.global = take_weights(content, "global.", network, path.string());
+  const auto velocity = content.tensors.lower_bound("velocity.");
+  if (velocity != content.tensors.end() && velocity->first.starts_with("velocity.")) {
+    state.velocity = take_weights(content, "velocity.", network, path.string());
+  }
+  return state;
+}
+
+}  // namespace fedsmooth

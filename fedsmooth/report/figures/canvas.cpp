@@ -1,0 +1,103 @@
+#include "fedsmooth/report/figures/canvas.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/report/figures/gnuplot.h"
+
+namespace fedsmooth {
+namespace {
+
+// Okabe and Ito's colours without yellow, which is too faint on white.
+constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                 "#E69F00", "#56B4E9", "#000000"};
+// Five against seven: 35 curves before a look repeats.
+constexpr std::array kDashes = {"solid", "(18,7)", "(6,6)", "(18,6,5,6)", "(2,5)"};
+
+struct Canvas {
+  std::string terminal;  // gnuplot's, with its options
+  double unit;           // how much of the terminal's length one unit of the figure is
+};
+
+Canvas svg_canvas(std::string_view options) {
+  return {fmt::format("svg noenhanced font 'sans-serif,{}' {}", kFont, options), 1};
+}
+
+/// `unit` in pixels for PNG, in inches for PDF.
+Canvas cairo_canvas(std::string_view format, double unit, double scale) {
+  const double points_per_pixel = 0.75;  // cairo's fonts are in points, its canvas in pixels
+  return {fmt::format("{}cairo noenhanced font 'Sans,{}' fontscale {} linewidth {} dashlength 2",
+                      format, kFont, points_per_pixel * scale, scale),
+          unit};
+}
+
+Canvas canvas_for(const std::filesystem::path& out) {
+  const std::string ending = out.extension().string();
+  if (ending == ".svg") return svg_canvas("background 'white'");
+  if (ending == ".pdf") return cairo_canvas("pdf", 1.0 / 120, 0.6);  // 6 inches, 9.6 point font
+  if (ending == ".png") return cairo_canvas("png", 2.5, 2.5);        // 300 dpi at 6 inches
+  throw Error("{}: unknown kind of figure; use .svg, .pdf or .png", out.string());
+}
+
+std::string draw(const Figure& figure, const Canvas& canvas) {
+  return run_gnuplot(fmt::format("set encoding utf8\nset terminal {} size {},{}\n{}",
+                                 canvas.terminal, canvas.unit * figure.width,
+                                 canvas.unit * figure.height, figure.script));
+}
+
+/// Replaces every span from `first` to the next `last`, both included.
+void replace_spans(std::string& text, std::string_view first, std::string_view last,
+                   std::string_view with) {
+  size_t begin = 0;
+  while ((begin = text.find(first, begin)) != std::string::npos) {
+    const size_t end = text.find(last, begin + first.size());
+    if (end == std::string::npos) return;
+    text.replace(begin, end + last.size() - begin, with);
+    begin += with.size();
+  }
+}
+
+}  // namespace
+
+std::string curve_look(size_t index) {
+  return fmt::format("linecolor rgb '{}' dashtype {}", curve_colour(index),
+                     kDashes[index % kDashes.size()]);
+}
+
+std::string curve_colour(size_t index) { return kColours[index % kColours.size()]; }
+
+std::string_view axes_style() {
+  return "set border 3 linecolor rgb '#777777'\n"
+         "set tics nomirror out scale 0.6 textcolor rgb '#222222'\n"
+         "set grid linetype 1 linecolor rgb '#dddddd' linewidth 0.8\n"
+         "set format '%g'\n";
+}
+
+double tic_step(double span, double most) {
+  double step = std::pow(10, std::floor(std::log10(span / most)));
+  for (const double factor : {2.0, 2.5, 2.0}) {
+    if (span / step > most) step *= factor;
+  }
+  return step;
+}
+
+void write_figure(const Figure& figure, const std::filesystem::path& out) {
+  write_file(out, draw(figure, canvas_for(out)));
+}
+
+std::string figure_svg(const Figure& figure) {
+  std::string svg = draw(figure, svg_canvas("dynamic"));
+  svg.erase(0, svg.find("<svg"));
+  // Labels cannot match any of these, as gnuplot escapes their "<".
+  replace_spans(svg, "<defs>", "</defs>", "");  // point symbols, of which we use none
+  replace_spans(svg, "<desc>", "</desc>", "");
+  replace_spans(svg, "<title>", "</title>", "");  // browsers would show gnuplot's names as tips
+  replace_spans(svg, "<g id=\"gnuplot_", "\"", "<g");
+  return svg;
+}
+
+}  // namespace fedsmooth

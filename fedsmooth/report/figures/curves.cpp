@@ -1,0 +1,100 @@
+#include "fedsmooth/report/figures/curves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fedsmooth/report/attacked.h"
+#include "fedsmooth/report/figures/canvas.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr std::string_view kAttackedLook = "linewidth 1.4 dashtype (5,5)";
+constexpr double kStepsDrawn = 1000;  // more cannot be seen and would bloat the SVG
+
+/// The last point of each of kStepsDrawn intervals. As a step holds its right end's accuracy, what
+/// is left out can only make the curve lower.
+std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, double x_max) {
+  const auto interval = [x_max](const CurvePoint& point) {
+    return std::floor(point.radius / x_max * kStepsDrawn);
+  };
+  std::vector<CurvePoint> kept;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool end = i == 0 || i + 1 == points.size();
+    if (end || interval(points[i]) != interval(points[i + 1])) kept.push_back(points[i]);
+  }
+  return kept;
+}
+
+std::string corner(double radius, double accuracy) {
+  return fmt::format("{:.8g} {:.8g}\n", radius, 100 * accuracy);
+}
+
+/// The corners of the staircase, down to the axis. gnuplot's own steps would begin the dashes anew
+/// at each corner.
+std::string format_staircase(const std::vector<CurvePoint>& points) {
+  std::string corners = corner(points[0].radius, points[0].accuracy);
+  for (size_t i = 1; i < points.size(); ++i) {
+    corners += corner(points[i - 1].radius, points[i].accuracy);
+    corners += corner(points[i].radius, points[i].accuracy);
+  }
+  return corners + corner(points.back().radius, 0);
+}
+
+/// What an attack of one radius leaves is an upper bound for all larger ones, so that these steps
+/// hold their left end's accuracy.
+std::string format_upper_staircase(const std::vector<CurvePoint>& points, double x_max) {
+  std::string corners;
+  for (size_t i = 0; i < points.size(); ++i) {
+    corners += corner(points[i].radius, points[i].accuracy);
+    corners += corner(i + 1 < points.size() ? points[i + 1].radius : x_max, points[i].accuracy);
+  }
+  return corners;
+}
+
+}  // namespace
+
+Curve curve_of(const ReportRun& run, const std::string& label) {
+  Curve curve{label};
+  if (run.certified()) curve.points = accuracy_curve(run.rows);
+  if (!run.attacks.empty()) curve.attacked = attacked_accuracy(run.attacks);
+  return curve;
+}
+
+Axes Axes::around(const std::vector<Curve>& curves, double headroom) {
+  double radius = 0, accuracy = 0;
+  const auto widen = [&](const std::vector<CurvePoint>& points) {
+    if (points.empty()) return;
+    radius = std::max(radius, points.back().radius);
+    accuracy = std::max(accuracy, points.front().accuracy);
+  };
+  for (const Curve& curve : curves) {
+    widen(curve.points);
+    if (!curve.points.empty()) widen(curve.attacked);
+  }
+  return {radius > 0 ? 1.03 * radius : 1.0,
+          std::clamp(std::ceil(10 * headroom * accuracy) / 10, 0.1, 1.0)};
+}
+
+void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t look,
+               std::string_view title, CurvePlots& plots) {
+  if (!curve.attacked.empty()) {
+    plots.data += fmt::format("$attacked{} << END\n{}END\n", id,
+                              format_upper_staircase(curve.attacked, axes.x_max));
+    plots.plots.push_back(fmt::format("$attacked{} with lines {} linecolor rgb '{}' notitle", id,
+                                      kAttackedLook, curve_colour(look)));
+  }
+  plots.data += fmt::format("$curve{} << END\n{}END\n", id,
+                            format_staircase(thin_out(curve.points, axes.x_max)));
+  plots.plots.push_back(
+      fmt::format("$curve{} with lines linewidth 2 {} {}", id, curve_look(look), title));
+}
+
+std::string attacked_entry() {
+  return fmt::format("keyentry with lines {} linecolor rgb '#777777' title '{}'", kAttackedLook,
+                     kAttackedTitle);
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,46 @@
+// Certified accuracy as gnuplot draws it: what figures with one panel and with several share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fedsmooth/report/attacked.h"
+#include "fedsmooth/report/report_run.h"
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+
+struct Curve {
+  std::string label;
+  std::vector<CurvePoint> points;    // as from accuracy_curve(); without any the run is left out
+  std::vector<CurvePoint> attacked;  // as from attacked_accuracy(); may be empty
+};
+
+/// Without points if the run is not certified.
+Curve curve_of(const ReportRun& run, const std::string& label);
+
+struct Axes {
+  double x_max;
+  double y_max;  // share
+
+  /// Wide enough for all curves, and `headroom` times as high as the highest.
+  static Axes around(const std::vector<Curve>& curves, double headroom);
+};
+
+/// Parts of gnuplot's script: data blocks, and what follows `plot`, to be joined by commas.
+struct CurvePlots {
+  std::string data;
+  std::vector<std::string> plots;
+};
+
+/// Adds the step curve with the look of number `look`, and dashed in the same colour what attacks
+/// leave. Its blocks are named after `id`; `title` is gnuplot's option.
+void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t look,
+               std::string_view title, CurvePlots& plots);
+
+/// The legend's word on dashed curves, and its entry.
+constexpr std::string_view kAttackedTitle = "thin: under attack, at most";
+std::string attacked_entry();
+
+}  // namespace fedsmooth

@@ -1,0 +1,209 @@
+#include "fedsmooth/report/figures/history_figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
+#include "fedsmooth/report/figures/gnuplot.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr double kStripHeight = 130, kGap = 42;
+constexpr double kLeft = 64, kRight = 20, kTop = 30, kBottom = 78;
+constexpr double kThin = 0.8;          // width of a second curve
+constexpr size_t kPointsDrawn = 1000;  // more cannot be seen and would bloat the SVG
+
+/// Those to draw; null for one that is left out.
+using Runs = std::vector<const ReportRun*>;
+using Value = std::function<std::optional<double>(const RoundRow&)>;
+
+struct Strip {
+  std::string title;
+  std::vector<double> shown;  // what its axis reaches in any case
+  Value value;
+  Value thin = nullptr;  // a second curve
+};
+
+std::vector<Strip> training_strips() {
+  return {{"loss", {}, [](const RoundRow& row) { return row.loss; }},
+          {"noisy accuracy (%)",
+           {0, 10},
+           [](const RoundRow& row) {
+             return row.noisy_accuracy ? std::optional(100 * *row.noisy_accuracy) : std::nullopt;
+           }},
+          {"seconds per round", {0}, [](const RoundRow& row) { return row.seconds; }}};
+}
+
+std::vector<Strip> attack_strips() {
+  return {{"|x_adv − x| / ε",
+           {0, 1},
+           [](const RoundRow& row) { return row.perturbation_mean; },
+           [](const RoundRow& row) { return row.perturbation_p95; }},
+          {"fall of the true class’s probability",
+           {0, 0.1},
+           [](const RoundRow& row) { return row.probability_drop; }},
+          {"cosine of one-point to true gradient", {0, 1}, [](const RoundRow& row) {
+             return row.gradient_cosine;
+           }}};
+}
+
+using Points = std::vector<std::pair<double, double>>;
+
+/// Round and value, where there is one that can be drawn.
+Points points_of(const std::vector<RoundRow>& rounds, const Value& value) {
+  Points points;
+  for (const RoundRow& row : rounds) {
+    const auto y = value(row);
+    if (y && std::isfinite(*y)) points.emplace_back(row.round, *y);
+  }
+  if (points.size() == 1) {  // a line needs two ends
+    const auto [x, y] = points[0];
+    points = {{x - 0.4, y}, {x + 0.4, y}};
+  }
+  return points;
+}
+
+std::string format_points(const Points& points) {
+  const size_t step = points.size() / kPointsDrawn + 1;
+  std::string lines;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i % step != 0 && i + 1 != points.size()) continue;
+    lines += fmt::format("{:.8g} {:.8g}\n", points[i].first, points[i].second);
+  }
+  return lines;
+}
+
+/// An axis that holds all values and has at most six tics.
+std::string format_axis(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double size = std::max(std::abs(*low), std::abs(*high));
+  const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
+  const double span = !flat ? *high - *low : size > 0 ? size : 1;
+  const double step = tic_step(span, 4);
+  const double bottom = step * std::floor(*low / step);
+  const double top = step * std::ceil(*high / step);
+  return fmt::format("set yrange [{:.8g}:{:.8g}]\nset ytics {:.8g}\n", bottom,
+                     top > bottom ? top : bottom + step, step);
+}
+
+/// What is drawn of a strip. gnuplot wants the data before the first plot.
+struct Drawn {
+  const Strip* strip;
+  std::string data;
+  std::string plots;
+  std::vector<double> values;  // on its axis
+};
+
+/// The strips for which some run has values.
+std::vector<Drawn> draw_strips(const Runs& runs, const std::vector<Strip>& strips) {
+  std::vector<Drawn> drawn;
+  for (const Strip& strip : strips) {
+    Drawn now{&strip, {}, {}, strip.shown};
+    const auto add = [&](size_t run, const Value& value, std::string_view kind, double width) {
+      const Points points = points_of(runs[run]->rounds, value);
+      if (points.empty()) return;
+      for (const auto& [x, y] : points) now.values.push_back(y);
+      const std::string block = fmt::format("${}_{}_{}", kind, drawn.size(), run);
+      now.data += fmt::format("{} << END\n{}END\n", block, format_points(points));
+      now.plots += fmt::format("{}{} with lines linewidth {} {} notitle",
+                               now.plots.empty() ? "" : ", ", block, width, curve_look(run));
+    };
+    for (size_t run = 0; run < runs.size(); ++run) {
+      if (runs[run] == nullptr) continue;
+      add(run, strip.value, "value", 2);
+      if (strip.thin) add(run, strip.thin, "thin", kThin);
+    }
+    if (!now.plots.empty()) drawn.push_back(std::move(now));
+  }
+  return drawn;
+}
+
+/// One entry per run, and one that explains thin lines, each after a comma.
+std::vector<std::string> make_legend(const Runs& runs, const std::vector<Drawn>& drawn) {
+  std::vector<std::string> entries;
+  for (size_t run = 0; run < runs.size(); ++run) {
+    if (runs[run] == nullptr) continue;
+    entries.push_back(fmt::format(", keyentry with lines linewidth 2 {} title {}", curve_look(run),
+                                  quote_for_gnuplot(shorten(runs[run]->name, kLongestLabel))));
+  }
+  if (std::any_of(drawn.begin(), drawn.end(), [](const Drawn& d) { return d.strip->thin; })) {
+    entries.push_back(fmt::format(
+        ", keyentry with lines linewidth {} linecolor rgb '#777777' title 'thin: 95th percentile'",
+        kThin));
+  }
+  return entries;
+}
+
+std::string axis_of_rounds(const Runs& runs) {
+  int64_t last = 1;
+  for (const ReportRun* run : runs) {
+    if (run == nullptr) continue;
+    for (const RoundRow& row : run->rounds) last = std::max(last, row.round);
+  }
+  return fmt::format("set xrange [0:{}]\n{}", 1.03 * static_cast<double>(last) + 0.2,
+                     last <= 10 ? "set xtics 1\n" : "");
+}
+
+std::string place_strip(const Drawn& drawn, double top, double height) {
+  return fmt::format(
+      "set tmargin at screen {}\nset bmargin at screen {}\n"
+      "set label 1 '{}' at graph 0, graph 1 offset 0,0.8 left\n{}plot {}",
+      1 - top / height, 1 - (top + kStripHeight) / height, drawn.strip->title,
+      format_axis(drawn.values), drawn.plots);
+}
+
+Figure stack(const Runs& runs, const std::vector<Strip>& strips) {
+  const std::vector<Drawn> drawn = draw_strips(runs, strips);
+  if (drawn.empty()) throw Error("figure: no number to draw is finite");
+  const std::vector<std::string> legend = make_legend(runs, drawn);
+  const double legend_height = kLine * (static_cast<double>(legend.size()) + 0.5);
+  const double height = kTop + static_cast<double>(drawn.size()) * (kStripHeight + kGap) - kGap +
+                        kBottom + legend_height;
+  std::string script(axes_style());
+  for (const Drawn& strip : drawn) script += strip.data;
+  script += fmt::format(
+      "{}set multiplot\n"
+      "set lmargin at screen {}\nset rmargin at screen {}\n"
+      "set key at screen 0.5,{} center top vertical maxcols 1 Left reverse samplen 3\n"
+      "set format x ''\n",
+      axis_of_rounds(runs), kLeft / kFigureWidth, 1 - kRight / kFigureWidth,
+      legend_height / height);
+  double top = kTop;
+  for (const Drawn& strip : drawn) {
+    const bool last = &strip == &drawn.back();
+    if (last) script += "set format x '%g'\nset xlabel 'round' offset 0,0.3\n";
+    script += place_strip(strip, top, height) +
+              (last ? fmt::format("{}", fmt::join(legend, "")) : "") + "\n";
+    top += kStripHeight + kGap;
+  }
+  return {script + "unset multiplot\n", height};
+}
+
+Runs choose(const std::vector<ReportRun>& runs, bool (*has)(const std::vector<RoundRow>&),
+            std::string_view what) {
+  Runs chosen;
+  for (const ReportRun& run : runs) chosen.push_back(has(run.rounds) ? &run : nullptr);
+  if (std::all_of(chosen.begin(), chosen.end(), [](const ReportRun* run) { return !run; })) {
+    throw Error("figure: no run has {}", what);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Figure training_figure(const std::vector<ReportRun>& runs) {
+  const auto has_rounds = [](const std::vector<RoundRow>& rounds) { return !rounds.empty(); };
+  return stack(choose(runs, has_rounds, "rounds"), training_strips());
+}
+
+Figure attack_figure(const std::vector<ReportRun>& runs) {
+  return stack(choose(runs, has_attack, "an attack in training"), attack_strips());
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,211 @@
+#include "fedsmooth/report/page/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/text.h"
+#include "fedsmooth/report/attacked.h"
+#include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/figures/figure.h"
+#include "fedsmooth/report/figures/history_figure.h"
+#include "fedsmooth/report/page/run_section.h"
+#include "fedsmooth/report/page/style.h"
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr std::string_view kWhatIsCertified =
+    "<p class=\"lead\">Every radius below is a certificate for the <em>smoothed</em> classifier: "
+    "<span class=\"formula\">g(x) = argmax<sub>c</sub> P[f(x + ε) = c]</span> with Gaussian noise "
+    "ε of standard deviation σ gives the same answer everywhere within that ℓ₂ distance of the "
+    "image. It says nothing about the base network f on its own.</p>\n"
+    "<p>Each certificate is wrong with probability at most α over its own noise. α is per image: "
+    "among N images, up to αN wrong certificates are to be expected.</p>\n";
+
+constexpr std::string_view kAccuracyNote =
+    "<p class=\"note\">Certified accuracy at radius r is the share of all images, abstentions "
+    "included, that are classified correctly and certified at r or more. The 95% interval "
+    "(Clopper–Pearson) is about the choice of test images. “At least” holds with probability 99.9% "
+    "over the noise of all certificates together, if images are certified independently.</p>\n";
+
+constexpr std::string_view kAttackedNote =
+    "<p class=\"note\">“Attacked” (thin dashes) is the share of images that withstood every attack "
+    "of at most r. Accuracy under the strongest attack lies between it and the certified share, "
+    "as far as the same images were taken for both.</p>\n";
+
+constexpr std::string_view kTrainingNote =
+    "<p class=\"note\">Loss is the mean over a round’s SGD steps; noisy accuracy that of the "
+    "smoothed "
+    "model on some test images, in the rounds that evaluate it.</p>\n";
+
+constexpr std::string_view kAttackNote =
+    "<p class=\"note\">On each client’s first minibatch of a round: how far the adversarial "
+    "examples "
+    "lie from their images, in units of ε; by how much the true class’s smoothed probability "
+    "falls; "
+    "the cosine between the one-point and the true gradient, where measured. An attack that "
+    "reaches "
+    "ε without any such fall is no better than noise. Runs without an attack are left out.</p>\n";
+
+constexpr size_t kMostCurves = 12;    // that one figure can show
+constexpr size_t kMostUnfolded = 6;   // sections about a run each
+constexpr double kLeastScale = 0.65;  // at which the text in a figure can be read
+
+std::string section(std::string_view title, std::string_view body) {
+  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(title), body);
+}
+
+std::string figure(const Figure& drawn) {
+  return fmt::format("<div class=\"curves\">\n{}</div>\n", figure_svg(drawn));
+}
+
+/// A figure of any width. On a narrow screen it scrolls rather than shrink any further.
+std::string panels(const Figure& drawn) {
+  return fmt::format(
+      "<div class=\"scroll\"><div class=\"curves panels\" "
+      "style=\"min-width: {:.0f}px; max-width: {:.0f}px\">\n{}</div></div>\n",
+      kLeastScale * drawn.width, drawn.width, figure_svg(drawn));
+}
+
+std::string named_figure(const NamedFigure& named) {
+  const std::string name = escape_html(named.name);
+  if (!named.figure) {
+    return fmt::format("<p class=\"note\">{} is left out: none of its runs is certified.</p>\n",
+                       name);
+  }
+  return fmt::format("<figure>\n{}<figcaption><strong>{}.</strong> {}</figcaption>\n</figure>\n",
+                     panels(*named.figure), name, escape_html(named.caption));
+}
+
+std::string figures_section(const std::vector<NamedFigure>& figures) {
+  if (figures.empty()) return {};
+  std::string body;
+  for (const NamedFigure& named : figures) body += named_figure(named);
+  return section("Figures", body);
+}
+
+/// Every radius that is in some run's table.
+std::set<double> radii_of(const std::vector<ReportRun>& runs) {
+  std::set<double> radii;
+  for (const ReportRun& run : runs) {
+    if (!run.certified()) continue;
+    for (const AtRadius& at : summarize(run.rows).table) radii.insert(at.radius);
+  }
+  return radii;
+}
+
+/// An upper bound where some attack was at most as long as the radius.
+std::string attacked_row(const std::vector<AttackRow>& attacks, const std::set<double>& radii) {
+  if (attacks.empty()) return {};
+  const std::vector<CurvePoint> curve = attacked_accuracy(attacks);
+  std::string cells;
+  for (const double radius : radii) {
+    const auto accuracy = attacked_at(curve, radius);
+    cells += fmt::format("<td>{}</td>", accuracy ? percent(*accuracy) : "");
+  }
+  return fmt::format("<tr><th>attacked %</th>{}</tr>\n", cells);
+}
+
+std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
+  std::string values, intervals, bounds;
+  for (const double radius : radii) {
+    if (!can_certify(run.rows, radius)) {
+      for (std::string* row : {&values, &intervals, &bounds}) *row += "<td></td>";
+      continue;
+    }
+    const AtRadius at = accuracy_at(run.rows, radius);
+    values += fmt::format("<td>{}</td>", percent(at.accuracy.value));
+    intervals += fmt::format("<td>{}–{}</td>", percent(at.accuracy.low), percent(at.accuracy.high));
+    bounds += fmt::format("<td>{}</td>", percent_at_least(at.high_probability));
+  }
+  return fmt::format(
+      "<tbody>\n<tr class=\"run\"><th colspan=\"{}\">{}</th></tr>\n"
+      "<tr class=\"value\"><th>certified %</th>{}</tr>\n"
+      "<tr><th>95% interval</th>{}</tr>\n<tr><th>at least, 99.9%</th>{}</tr>\n{}</tbody>\n",
+      radii.size() + 1, escape_html(run.name), values, intervals, bounds,
+      attacked_row(run.attacks, radii));
+}
+
+std::string accuracy_table(const std::vector<ReportRun>& runs) {
+  const std::set<double> radii = radii_of(runs);
+  std::string table =
+      "<div class=\"scroll\"><table class=\"accuracy\">\n<thead><tr><th>ℓ₂ radius</th>";
+  for (const double radius : radii) table += fmt::format("<th>{:.2f}</th>", radius);
+  table += "</tr></thead>\n";
+  for (const ReportRun& run : runs) {
+    if (run.certified()) table += accuracy_rows(run, radii);
+  }
+  return table + "</table></div>\n";
+}
+
+bool any(const std::vector<ReportRun>& runs, bool (*has)(const ReportRun&)) {
+  return std::any_of(runs.begin(), runs.end(), has);
+}
+
+bool any_certified(const std::vector<ReportRun>& runs) {
+  return any(runs, [](const ReportRun& run) { return run.certified(); });
+}
+
+std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
+  if (!any_certified(runs)) return {};
+  const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
+  return section("Certified accuracy",
+                 fmt::format("{}{}{}{}", drawn ? figure(certified_figure(runs)) : "",
+                             accuracy_table(runs), kAccuracyNote, attacked ? kAttackedNote : ""));
+}
+
+std::string training_section(const std::vector<ReportRun>& runs) {
+  if (!any(runs, [](const ReportRun& run) { return !run.rounds.empty(); })) return {};
+  std::string body = figure(training_figure(runs)) + std::string(kTrainingNote);
+  if (any(runs, [](const ReportRun& run) { return has_attack(run.rounds); })) {
+    body += fmt::format("<h3>The attack in training</h3>\n{}{}", figure(attack_figure(runs)),
+                        kAttackNote);
+  }
+  return section("Training", body);
+}
+
+std::string run_sections(const std::vector<ReportRun>& runs) {
+  std::string body;
+  for (const ReportRun& run : runs) {
+    if (runs.size() <= kMostUnfolded) {
+      body += section(run.name, render_run_section(run));
+    } else {
+      body += fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(run.name),
+                          render_run_section(run));
+    }
+  }
+  return runs.size() <= kMostUnfolded ? body : section("Runs", body);
+}
+
+std::string page(std::string_view title, std::string_view body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}"
+      "<footer>Made by fedsmooth.</footer>\n</body>\n</html>\n",
+      title, kReportStyle, body);
+}
+
+}  // namespace
+
+std::string render_report(const std::vector<ReportRun>& runs,
+                          const std::vector<NamedFigure>& figures) {
+  if (runs.empty()) throw Error("report: no runs");
+  for (const ReportRun& run : runs) {
+    if (!run.certified() && run.rounds.empty()) {
+      throw Error("report: {} has neither certificates nor rounds", run.name);
+    }
+  }
+  const bool certified = any_certified(runs);
+  const bool all_at_once = figures.empty() && runs.size() <= kMostCurves;
+  return page(certified ? "Certified robustness" : "Training history",
+              fmt::format("{}{}{}{}{}", certified ? kWhatIsCertified : "", figures_section(figures),
+                          certified_section(runs, all_at_once),
+                          all_at_once ? training_section(runs) : "", run_sections(runs)));
+}
+
+}  // namespace fedsmooth

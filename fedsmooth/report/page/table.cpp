@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fedsmooth/base/text.h"
+#include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/page/html.h"
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+std::string render_accuracy(const std::vector<AtRadius>& table) {
+  std::string text = fmt::format("  {:>8}{:>13}{:>18}{:>12}\n", "radius", "certified %",
+                                 "95% interval", "at least*");
+  for (const AtRadius& at : table) {
+    text += fmt::format("  {:>8.2f}{:>13}{:>18}{:>12}\n", at.radius, percent(at.accuracy.value),
+                        percent(at.accuracy.low) + " to " + percent(at.accuracy.high),
+                        percent_at_least(at.high_probability));
+  }
+  return text;
+}
+
+std::string render_run(const ReportRun& run) {
+  std::string text = shorten(run.name, kWidth) + "\n";
+  text += run.certified() ? render_accuracy(summarize(run.rows).table)
+                          : "  not certified yet; `fedsmooth certify` does it\n";
+  for (const auto& [name, value] : list_facts(run)) {
+    text += fmt::format("  {:<26}{}\n", name, value);
+  }
+  for (const std::string& warning : list_warnings(run)) {
+    text += fmt::format("  warning: {}\n", warning);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string render_table(const std::vector<ReportRun>& runs) {
+  std::string text;
+  for (const ReportRun& run : runs) text += render_run(run) + "\n";
+  if (std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.certified(); })) {
+    return text;
+  }
+  return text +
+         "* with probability 99.9% over the noise of all certificates together. Radii are l2 and\n"
+         "  certify the smoothed classifier; each certificate fails with probability at most "
+         "alpha.\n";
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,271 @@
+// Votes on the GPU: those of the CPU, whatever lies beside them, and sound where the truth is
+// known.
+#ifdef FEDSMOOTH_CUDA
+
+#include "fedsmooth/engine/cuda/device_sampler.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/engine/torch/torch_sampler.h"
+#include "fedsmooth/smoothing/certify.h"
+#include "fedsmooth/smoothing/exact_noise.h"
+#include "fedsmooth/smoothing/noise.h"
+#include "tests/engine/cuda/gpu.h"
+#include "tests/engine/networks.h"
+
+namespace fedsmooth {
+namespace {
+
+using DeviceSamplerTest = GpuTest;
+
+// Weights large enough that noise changes the answer.
+Model model_called(const std::string& name) {
+  const Network network = named_network(name);
+  Weights weights = initial_weights(network, Key{1});
+  for (Tensor& w : weights) w = w * 1.5;
+  return {network, weights, 0.5, {}};
+}
+
+VoteRequest request_for(uint64_t seed, int64_t n) {
+  return {uniform({3, 32, 32}, seed), 0.5, n, {make_key(seed, Purpose::kEstimation), 7}};
+}
+
+class DeviceSamplerCaseTest : public DeviceSamplerTest,
+                              public testing::WithParamInterface<std::string> {};
+
+// The same classifier, fed with the CPU's noise and counted there.
+TEST_P(DeviceSamplerCaseTest, CountsWhatItsClassifierSays) {
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    const BaseClassifier f = gpu_classifier(model_called(GetParam()), precision);
+    SerialSampler serial(f);
+    const auto sampler = f.sampler({});
+    for (const int64_t n : {1, 100, kGpuBatch + 17}) {
+      EXPECT_EQ(sampler->count(request_for(1, n)), serial.count(request_for(1, n))) << n;
+    }
+  }
+}
+
+// In float32 both compute the same sums in another order: only near-ties may be decided otherwise.
+TEST_P(DeviceSamplerCaseTest, CountsLikeTheCpu) {
+  const Model model = model_called(GetParam());
+  const VoteRequest request = request_for(2, 3000);
+  const Votes found = gpu_classifier(model, Precision::kFloat32).sampler({})->count(request);
+  Tensor noisy = at::empty({request.n, 3, 32, 32});
+  add_noise(request.x, request.sigma, request.stream, 0, request.n, noisy);
+  const Tensor logits = forward(model.network, model.weights, noisy);
+  const auto [largest, classes] = logits.topk(2, 1);
+  const Tensor margin = largest.select(1, 0) - largest.select(1, 1);
+  const auto near_ties = (margin < 1e-5 * logits.abs().max()).sum().item<int64_t>();
+  EXPECT_LT(near_ties, 30);
+  const Tensor expected = at::bincount(classes.select(1, 0), {}, 10);
+  int64_t total = 0;
+  for (int64_t c = 0; c < 10; ++c) {
+    EXPECT_LE(std::abs(found[c] - expected[c].item<int64_t>()), near_ties) << c;
+    total += found[c];
+  }
+  EXPECT_EQ(total, request.n);
+}
+
+TEST_P(DeviceSamplerCaseTest, WhatLiesBesideChangesNothing) {
+  const BaseClassifier f = gpu_classifier(model_called(GetParam()));
+  const auto sampler = f.sampler({});
+  const std::vector<VoteRequest> requests = {request_for(1, 100), request_for(2, 5000),
+                                             request_for(3, 1), request_for(4, 9000)};
+  const std::vector<Votes> together = sampler->count_all(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(together[i], f.sampler({})->count(requests[i])) << i;
+  }
+  EXPECT_EQ(sampler->count_all({}).size(), 0U);
+}
+
+TEST_P(DeviceSamplerCaseTest, IsAFunction) {
+  const Model model = model_called(GetParam());
+  const BaseClassifier f = gpu_classifier(model);
+  const auto fingerprint = [](const BaseClassifier& of) {
+    return check_is_function(of, {3, 32, 32}).fingerprint;
+  };
+  EXPECT_EQ(fingerprint(f), fingerprint(gpu_classifier(model)));
+  EXPECT_NE(fingerprint(f), fingerprint(gpu_classifier(model, Precision::kFloat32)));
+}
+
+// What counts the votes is checked and probed itself, with the inputs of the check kept on the GPU.
+TEST_P(DeviceSamplerCaseTest, ItsSamplerIsCheckedAndProbed) {
+  const Model model = model_called(GetParam());
+  for (const BaseClassifier& f : {gpu_classifier(model), banked_gpu_classifier(model)}) {
+    const auto sampler = f.sampler({});
+    EXPECT_EQ(sampler->check({3, 32, 32}), check_is_function(f, {3, 32, 32}).fingerprint);
+    const Votes before = sampler->count(request_for(1, 5000));
+    for (int i = 0; i < 3; ++i) sampler->probe();
+    EXPECT_EQ(sampler->count(request_for(1, 5000)), before);
+    EXPECT_THROW(with_exact_noise(f, 0.5), Error);
+  }
+}
+
+// From the bank, and without: the same sums but for float32 rounding and the first layer's
+// bfloat16.
+TEST_P(DeviceSamplerCaseTest, ABankGivesTheVotesOfItsDraws) {
+  const Model model = model_called(GetParam());
+  const BaseClassifier f = banked_gpu_classifier(model);
+  check_is_function(f, {3, 32, 32});
+  const auto sampler = f.sampler({});
+  std::vector<VoteRequest> requests;
+  for (uint64_t i = 0; i < 70; ++i) {
+    requests.push_back({uniform({3, 32, 32}, i), 0.5, 400, {make_key(5, Purpose::kEstimation), 0}});
+  }
+  const std::vector<Votes> found = sampler->count_all(requests);
+  SerialSampler serial(f);  // noise by the CPU, the first layer of the sum
+  for (const size_t i : {size_t{0}, size_t{37}, size_t{69}}) {
+    const Votes expected = serial.count(requests[i]);
+    int64_t moved = 0;
+    for (int64_t c = 0; c < 10; ++c) moved += std::abs(found[i][c] - expected[c]);
+    EXPECT_LE(moved, 4) << i;  // near-ties of float32 sums, before they are rounded to bfloat16
+    EXPECT_EQ(sampler->count(requests[i]), found[i]) << i;
+  }
+  // Another bank, larger than a block, then the first again.
+  VoteRequest other = requests[0];
+  other.stream.key = make_key(6, Purpose::kEstimation);
+  other.n = kGpuBatch + 5;
+  const Votes larger = sampler->count(other);
+  EXPECT_EQ(std::accumulate(larger.begin(), larger.end(), int64_t{0}), other.n);
+  EXPECT_EQ(sampler->count(requests[3]), found[3]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, DeviceSamplerCaseTest, testing::Values("small", "alexnet"),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(DeviceSamplerTest, OtherNetworksRunThroughLibTorch) {
+  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << missing_for_torch_gpu();
+  const BaseClassifier f = torch_gpu_classifier(model_called("resnet20"));
+  check_is_function(f, {3, 32, 32});
+  SerialSampler serial(f);
+  EXPECT_EQ(f.sampler({})->count(request_for(1, 5000)), serial.count(request_for(1, 5000)));
+}
+
+TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
+  Model model = model_called("small");
+  model.weights.back().fill_(INFINITY);
+  const Votes votes = gpu_classifier(model).sampler({})->count(request_for(1, 500));
+  EXPECT_EQ(votes, Votes(10, 0));
+}
+
+TEST_F(DeviceSamplerTest, StopsWhenAsked) {
+  const auto sampler = gpu_classifier(model_called("small")).sampler([] { return true; });
+  EXPECT_THROW(sampler->count(request_for(1, 100)), Cancelled);
+}
+
+// f(x) = [x . w > 0] for a unit vector w: the distance to the half-space's border is known.
+class HalfSpaceTest : public DeviceSamplerTest {
+ protected:
+  HalfSpaceTest() {
+    using Kind = Layer::Kind;
+    Layer normalize{Kind::kNormalize};
+    normalize.mean = {0.5};
+    normalize.sd = {1.0};
+    const Network network{"half-space", {1, 4, 4}, {normalize, {Kind::kLinear, "w", 2}}};
+    Tensor weight = at::full({2, 16}, 0.25), bias = at::zeros({2});
+    weight[0].neg_();
+    for (const Tensor& w : initial_weights(network, Key{0})) {
+      model_.weights.push_back(w.dim() == 1 ? bias : weight.view(w.sizes()));
+    }
+    model_.network = network;
+  }
+
+  // An image at distance d: x . w = d for the normalised pixels.
+  static Tensor image_at(double d) { return at::full({1, 4, 4}, 0.5 + d / 4); }
+
+  Model model_;
+};
+
+TEST_F(HalfSpaceTest, VotesFollowTheNormalDistribution) {
+  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler({});
+  const int64_t n = 200'000;
+  for (const double d : {-0.3, 0.0, 0.1, 0.5, 1.0}) {
+    const double p = 0.5 * std::erfc(-d / 0.5 / std::sqrt(2.0));
+    const Votes votes = sampler->count({image_at(d), 0.5, n, {make_key(1, Purpose::kEstimation)}});
+    const double error = std::sqrt(p * (1 - p) / static_cast<double>(n));
+    EXPECT_NEAR(static_cast<double>(votes[1]) / static_cast<double>(n), p, 4.5 * error) << d;
+  }
+}
+
+// A radius beyond the true distance is an error, which may happen with probability alpha.
+TEST_F(HalfSpaceTest, RadiiCover) {
+  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler({});
+  CertifyOptions options;
+  options.n0 = 20;
+  options.n = 500;
+  options.alpha = 0.1;
+  const double d = 0.4;
+  std::vector<LabelledImage> images;
+  for (uint32_t i = 0; i < 2000; ++i) images.push_back({image_at(d), i});
+  int64_t wrong = 0, certified = 0;
+  double largest = 0;
+  for (const Certificate& c : certify_all(*sampler, images, 0.5, options, 3)) {
+    wrong += c.predict != kAbstain && (c.predict != 1 || c.radius > d);
+    certified += c.predict == 1 && c.radius > 0;
+    largest = std::max(largest, c.radius);
+  }
+  // 4 standard errors above alpha.
+  EXPECT_LT(static_cast<double>(wrong) / 2000, 0.1 + 4 * std::sqrt(0.1 * 0.9 / 2000));
+  EXPECT_GT(wrong, 0);  // the test could fail
+  EXPECT_GT(certified, 1900);
+  EXPECT_GT(largest, 0.3);
+}
+
+// The device's noise itself: moments, tails, neighbours, streams.
+TEST_F(DeviceSamplerTest, NoiseIsNormal) {
+  const int rows = 2048, size = 3072;
+  const auto draw = [&](uint64_t key) {
+    const std::vector<NoisyCopies> copies = {{key, 5, 0, 1.0f, 0}};
+    const DeviceArray<NoisyCopies> on_device(copies);
+    const DeviceArray<float> x(std::vector<float>(size, 0.0f)), out(int64_t{rows} * size);
+    NoisyRows r;
+    r.copies = on_device.data();
+    r.images = 1;
+    r.x = x.data();
+    r.total = r.rows = rows;
+    r.image_size = size;
+    r.area = size / 3;
+    check_cuda(make_noisy_images(r, out.data(), nullptr), "make_noisy_images");
+    const std::vector<float> values = out.download(nullptr);
+    return at::tensor(at::ArrayRef<float>(values)).to(at::kDouble).view({rows, size});
+  };
+  const Tensor a = draw(make_key(1, Purpose::kEstimation).value);
+  const Tensor b = draw(make_key(1, Purpose::kSelection).value);
+  const double n = static_cast<double>(rows) * size;
+  const auto mean = [](const Tensor& t) { return t.mean().item<double>(); };
+  // 5 standard errors each.
+  EXPECT_NEAR(mean(a), 0, 5 / std::sqrt(n));
+  EXPECT_NEAR(mean(a.pow(2)), 1, 5 * std::sqrt(2 / n));
+  EXPECT_NEAR(mean(a.pow(3)), 0, 5 * std::sqrt(15 / n));
+  EXPECT_NEAR(mean(a.pow(4)), 3, 5 * std::sqrt(96 / n));
+  for (const double t : {1.0, 2.0, 3.0, 4.0}) {
+    const double p = std::erfc(t / std::sqrt(2.0));
+    EXPECT_NEAR(mean((a.abs() > t).to(at::kDouble)), p, 5 * std::sqrt(p / n)) << t;
+  }
+  for (const int64_t lag : {1, 2, 3, 4, 1024}) {
+    EXPECT_NEAR(mean(a.narrow(1, 0, size - lag) * a.narrow(1, lag, size - lag)), 0,
+                5 / std::sqrt(n * static_cast<double>(size - lag) / size))
+        << lag;
+  }
+  EXPECT_NEAR(mean(a.narrow(0, 0, rows - 1) * a.narrow(0, 1, rows - 1)), 0, 5.1 / std::sqrt(n));
+  EXPECT_NEAR(mean(a * b), 0, 5 / std::sqrt(n));
+}
+
+}  // namespace
+}  // namespace fedsmooth
+
+#else
+#include <gtest/gtest.h>
+
+TEST(DeviceSamplerCaseTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(DeviceSamplerTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(HalfSpaceTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+#endif

@@ -1,0 +1,85 @@
+#include "fedsmooth/engine/cuda/pair_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/engine/networks.h"
+
+namespace fedsmooth {
+namespace {
+
+// The lists that the groups stand for.
+PairLists ungroup(const PairGroups& g, size_t results, int per_group) {
+  PairLists lists(results);
+  for (int group = 0; group < g.groups; ++group) {
+    for (int chunk = g.chunk_first[group]; chunk < g.chunk_first[group + 1]; ++chunk) {
+      const int first = g.item_first[chunk], end = g.item_first[chunk + 1];
+      EXPECT_LE(end - first, g.most_items);
+      for (int r = 0; r < per_group; ++r) {
+        const int at = chunk * per_group + r;
+        for (int i = g.place_first[at]; i < g.place_first[at + 1]; ++i) {
+          const Pair& place = g.places[i];
+          EXPECT_LT(place.left, g.lefts[chunk]);
+          EXPECT_GE(place.right, g.lefts[chunk]);
+          EXPECT_LT(first + place.right, end);
+          lists[g.order[group * per_group + r]].push_back(
+              {g.items[first + place.left], g.items[first + place.right]});
+        }
+      }
+    }
+  }
+  return lists;
+}
+
+using Pairs = std::vector<std::pair<int, int>>;
+Pairs sorted(const std::vector<Pair>& list) {
+  Pairs out;
+  for (const Pair& pair : list) out.emplace_back(pair.left, pair.right);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void expect_same(const PairLists& found, const PairLists& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(sorted(found[i]), sorted(expected[i])) << i;
+}
+
+TEST(PairGroupsTest, ShareWhatTheyRead) {
+  const PairLists lists = {{{5, 1}, {7, 2}}, {{7, 1}}, {{2, 2}, {5, 0}}};
+  const PairGroups groups = group_pairs(lists, {0, 1, 2}, 2, 10);
+  EXPECT_EQ(groups.groups, 2);
+  EXPECT_EQ(groups.most_items, 4);
+  EXPECT_EQ(groups.chunk_first, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(groups.items, (std::vector<int>{5, 7, 1, 2, 5, 2, 0, 2}));
+  EXPECT_EQ(groups.lefts, (std::vector<int>{2, 2}));
+  expect_same(ungroup(groups, 3, 2), lists);
+}
+
+TEST(PairGroupsTest, ChunksHoldEveryPairOnce) {
+  for (const char* name : {"alexnet", "small"}) {
+    const BatchedPlan plan(named_network(name));
+    for (const BatchedStage& stage : plan.stages) {
+      for (const PairLists* lists : {&stage.by_output, &stage.by_input, &stage.by_tap}) {
+        std::vector<int> order(lists->size());
+        std::iota(order.rbegin(), order.rend(), 0);
+        for (const int per_group : {1, 4, 9}) {
+          for (const int items : {2, 7, 26}) {
+            const PairGroups groups = group_pairs(*lists, order, per_group, items);
+            EXPECT_LE(groups.most_items, items);
+            expect_same(ungroup(groups, lists->size(), per_group), *lists);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PairGroupsTest, SquaresAreNeighbours) {
+  EXPECT_EQ(order_by_squares(2, 4), (std::vector<int>{0, 1, 4, 5, 2, 3, 6, 7}));
+  EXPECT_EQ(order_by_squares(3, 3), (std::vector<int>{0, 1, 3, 4, 2, 5, 6, 7, 8}));
+  EXPECT_EQ(order_by_squares(1, 1), (std::vector<int>{0}));
+}
+
+}  // namespace
+}  // namespace fedsmooth

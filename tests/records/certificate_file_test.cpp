@@ -1,0 +1,167 @@
+#include "fedsmooth/records/certificate_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "fedsmooth/base/error.h"
+#include "tests/folder.h"
+#include "tests/model/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+CertificateRow row(int64_t index, int64_t top = 900) {
+  CertificateRow made;
+  made.index = index;
+  made.n0 = 100;
+  made.alpha = 0.001;
+  made.sigma = 0.25;
+  made.seed = 7;
+  made.base = "cpu";
+  made.certificate =
+      certificate_from_counts({0, 1000, top, 50}, 0.25, 0.001, RadiusKind::kOneSided);
+  return made;
+}
+
+const json kSidecar = {{"identity",
+                        {{"model_sha256", "abc"},
+                         {"n0", 100},
+                         {"n", 1000},
+                         {"alpha", 0.001},
+                         {"sigma", 0.25},
+                         {"seed", 7},
+                         {"base", "cpu"},
+                         {"radius", "one-sided"},
+                         {"only_correct", false},
+                         {"noise_bank", false}}}};
+
+class CertificateFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { remove_folder(folder_); }
+
+  // What reading a table of these rows is refused for.
+  std::string refusal_of(const CertificateRow& changed) {
+    write_file(table_, certificate_header() + format_row(row(0)) + format_row(changed));
+    write_file(sidecar_path(table_), kSidecar.dump());
+    const std::string read = refusal([&] { read_certificates(table_); });
+    EXPECT_EQ(refusal([&] { CertificateFile(table_, kSidecar, /*resume=*/true); }), read);
+    return read;
+  }
+
+  fs::path folder_ =
+      fs::temp_directory_path() / ("fedsmooth_certificate_file" + std::to_string(::getpid()));
+  fs::path table_ = folder_ / "t.tsv";
+};
+
+TEST_F(CertificateFileTest, RowsAreReadBackAndContinued) {
+  { CertificateFile(table_, kSidecar, false).append(row(0)); }
+  EXPECT_EQ(read_certificates(table_).size(), 1U);
+  {
+    CertificateFile file(table_, kSidecar, /*resume=*/true);
+    EXPECT_EQ(file.rows().size(), 1U);
+    file.append(row(1));
+  }
+  EXPECT_EQ(read_certificates(table_).size(), 2U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+}
+
+TEST_F(CertificateFileTest, RowsThatTheirCountsDoNotSupportAreRefused) {
+  CertificateRow bad = row(1);
+  bad.certificate.radius = 5.0;
+  EXPECT_EQ(refusal_of(bad), table_.string() + ":3: radius_exact is above what its counts support");
+  fs::remove(sidecar_path(table_));  // whatever the kind of radius
+  EXPECT_EQ(refusal([&] { read_certificates(table_); }),
+            table_.string() + ":3: p_lower is above what its counts support");
+}
+
+TEST_F(CertificateFileTest, AMulticlassRadiusInAOneSidedTableIsRefused) {
+  CertificateRow bad = row(1);
+  bad.certificate =
+      certificate_from_counts({0, 1000, 600, 50}, 0.25, 0.001, RadiusKind::kMulticlass);
+  ASSERT_GT(bad.certificate.radius, row(1, 600).certificate.radius);
+  EXPECT_NE(refusal_of(bad).find("support"), std::string::npos);
+}
+
+TEST_F(CertificateFileTest, RowsOfAnotherMeasurementAreRefused) {
+  const auto refused_for = [&](const char* column, const auto& change) {
+    CertificateRow bad = row(1);
+    change(bad);
+    bad.certificate = certificate_from_counts(bad.certificate.counts, bad.sigma, bad.alpha,
+                                              RadiusKind::kOneSided);
+    EXPECT_EQ(refusal_of(bad), fmt::format("{}:3: {} is not that of the table's identity, in the "
+                                           "JSON beside it",
+                                           table_.string(), column));
+  };
+  refused_for("n0", [](CertificateRow& r) { r.n0 = 99; });
+  refused_for("n", [](CertificateRow& r) { r.certificate.counts.n = 1001; });
+  refused_for("alpha", [](CertificateRow& r) { r.alpha = 0.1; });
+  refused_for("sigma", [](CertificateRow& r) { r.sigma = 0.5; });
+  refused_for("seed", [](CertificateRow& r) { r.seed = 8; });
+  refused_for("base", [](CertificateRow& r) { r.base = "cuda"; });
+  refused_for("noise", [](CertificateRow& r) { r.noise = NoiseKind::kExact; });
+  refused_for("shared", [](CertificateRow& r) { r.shared = true; });
+  refused_for("n", [](CertificateRow& r) {
+    r.label = 1;  // wrong, so that it may do without votes, but not in this table
+    r.certificate.counts = {0, 0, 0, 0};
+  });
+}
+
+TEST_F(CertificateFileTest, SidecarsOfAWrongTypeAreRefused) {
+  write_file(table_, certificate_header() + format_row(row(0)));
+  const json wrong = {{"n", "many"},           {"alpha", "x"}, {"seed", -1},
+                      {"radius", "l7"},        {"base", 5},    {"noise_bank", 1},
+                      {"sigma", json::array()}};
+  for (const auto& [key, value] : wrong.items()) {
+    json sidecar = kSidecar;
+    sidecar["identity"][key] = value;
+    write_file(sidecar_path(table_), sidecar.dump());
+    EXPECT_NE(refusal([&] { read_certificates(table_); }).find("\"" + key + "\""),
+              std::string::npos)
+        << key;
+  }
+  write_file(sidecar_path(table_), "{\"identity\": {\"a\": " + std::string(100'000, '['));
+  EXPECT_NE(refusal([&] { read_certificates(table_); }).find("deep"), std::string::npos);
+}
+
+TEST_F(CertificateFileTest, AVoidTableStaysVoid) {
+  {
+    CertificateFile file(table_, kSidecar, false);
+    file.append(row(0));
+    file.append_void(format_void("it changed"));
+  }
+  EXPECT_NE(refusal([&] { read_certificates(table_); }).find("is void"), std::string::npos);
+  EXPECT_NE(refusal([&] { CertificateFile(table_, kSidecar, true); }).find("is void"),
+            std::string::npos);
+}
+
+TEST_F(CertificateFileTest, ATableHasOneWriter) {
+  CertificateFile first(table_, kSidecar, false);
+  EXPECT_EQ(refusal([&] { CertificateFile(table_, kSidecar, true); }),
+            table_.string() + ": another process is writing it");
+  EXPECT_EQ(refusal([&] { write_certificates(table_, {row(0)}, kSidecar); }),
+            table_.string() + ": another process is writing it");
+  first.append(row(0));
+  EXPECT_EQ(read_certificates(table_).size(), 1U);  // readers need not wait
+}
+
+TEST_F(CertificateFileTest, AJsonThatIsNotOursIsNeverOverwritten) {
+  write_file(sidecar_path(table_), "{\"my\": \"data\"}");
+  EXPECT_NE(refusal([&] { CertificateFile(table_, kSidecar, false); }).find("would be overwritten"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { write_certificates(table_, {row(0)}, kSidecar); }).find("overwritten"),
+            std::string::npos);
+  EXPECT_EQ(read_file(sidecar_path(table_)), "{\"my\": \"data\"}");
+  EXPECT_FALSE(fs::exists(table_));
+  // One of ours is what a kill left before its table was there.
+  write_file(sidecar_path(table_), kSidecar.dump());
+  EXPECT_NO_THROW(CertificateFile(table_, kSidecar, false));
+}
+
+}  // namespace
+}  // namespace fedsmooth
