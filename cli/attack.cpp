@@ -128,7 +128,7 @@ int run_attack(const Arguments& a, const Overrides& overrides, const Common& com
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(subject_experiment(a.path, all).data, Split::kTest);
   Subject subject = load_subject(a.path, all, &data, image_shape(data), "cpu");
-  subject.fingerprint = check_is_function(subject.f, image_shape(data)).fingerprint;
+  subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
   const AttackPlan plan{subject, data, choose_images(data.size(), subject.experiment.certify),
                         epsilons, a.n};
 

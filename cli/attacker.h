@@ -28,12 +28,13 @@ class Attacker {
   std::vector<AttackRow> attack(int64_t image);
 
  private:
-  Tensor draw_noise(const Tensor& x, int64_t image) const;
-  Tensor perturb(const Tensor& x, int64_t label, const Tensor& noise, double epsilon) const;
-  int64_t predict(const Tensor& x, int64_t image);
+  Array draw_noise(const Array& x, int64_t image) const;
+  Array perturb(const Array& x, int64_t label, const Array& noise, double epsilon) const;
+  int64_t predict(const Array& x, int64_t image);
 
   const AttackPlan& plan_;
   SerialSampler sampler_;
+  DifferentiableClassifier f_;
 };
 
 }  // namespace fedsmooth::cli

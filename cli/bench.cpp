@@ -1,6 +1,5 @@
 // fedsmooth bench train|certify [EXPERIMENT.toml]: throughput of this build on this machine, as
 // JSON.
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
   for (uint32_t image = 0; votes > 0; ++image) {
     const int64_t n = std::min(votes, e.certify.n);
     const Stream stream = {make_key(0, Purpose::kProbe), e.certify.noise_bank ? 0 : image};
-    const Tensor grey = at::full({3, 32, 32}, 128.0F).div(255);
+    const Array grey = Array::full({3, 32, 32}, 128.0f / 255);
     requests.push_back({grey, e.smoothing.sigma, n, stream});
     votes -= n;
   }
@@ -81,11 +80,13 @@ int bench_certify(const Experiment& experiment, const Common& common) {
 
 // As many random images as the experiment's clients hold: the time does not depend on them.
 Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
-  Dataset data;
-  Tensor pixels = at::empty({count, shape[0], shape[1], shape[2]});
-  fill_uniform({make_key(0, Purpose::kProbe)}, 0, pixels.data_ptr<float>(), pixels.numel());
-  data.images = pixels.mul_(255).to(at::kByte);
-  data.labels = at::arange(count, at::kLong).remainder(classes);
+  Dataset data{Array({count, shape[0], shape[1], shape[2]}, Array::Type::kByte), {}, {}};
+  std::vector<float> pixels(data.images.count());
+  fill_uniform({make_key(0, Purpose::kProbe)}, 0, pixels.data(), std::ssize(pixels));
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    data.images.bytes()[i] = static_cast<uint8_t>(pixels[i] * 255);
+  }
+  for (int64_t i = 0; i < count; ++i) data.labels.push_back(i % classes);
   return data;
 }
 

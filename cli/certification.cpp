@@ -10,6 +10,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/engine/samplers.h"
@@ -78,7 +79,7 @@ Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const Comm
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
   if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
   plan.sampler = make_sampler(plan.subject.f, thread_count(common), interrupted);
-  plan.subject.fingerprint = plan.sampler->check(shape);
+  plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
   plan.identity = describe_subject(plan.subject, plan.data);
   plan.identity.update(describe_options(plan.subject.experiment));
   plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);

@@ -1,17 +1,14 @@
 // fedsmooth: one program, one sub-command per verb. Exit status: 0 done; 2 the user's mistake; 1 a
 // bug; 130 interrupted, with the state saved.
-#include <c10/util/Exception.h>
 #include <fcntl.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <string_view>
 
 #include "cli/progress.h"
 #include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/parallel.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -38,12 +35,6 @@ int tell_out_of_memory(const Ranks* ranks) {
   return 2;
 }
 
-// LibTorch has no type of its own for it on the CPU.
-bool is_out_of_memory(const c10::Error& error) {
-  return std::string_view(error.what_without_backtrace()).find("can't allocate memory") !=
-         std::string_view::npos;
-}
-
 // `ranks` is set as soon as they have met.
 int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   try {
@@ -64,10 +55,6 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     return 130;
   } catch (const std::bad_alloc&) {
     return tell_out_of_memory(ranks.get());
-  } catch (const c10::Error& bug) {
-    if (is_out_of_memory(bug)) return tell_out_of_memory(ranks.get());
-    print_error(name_of(ranks.get()) + "bug: " + bug.what_without_backtrace());
-    return 1;
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() tells.
     if (std::ferror(stdout) != 0) return 0;
@@ -93,7 +80,6 @@ bool output_is_lost() { return std::fflush(stdout) != 0 || std::ferror(stdout) !
 int main(int argc, char** argv) {
   using namespace fedsmooth;
   cli::open_standard_streams();
-  use_single_threaded_operators();
   cli::watch_signals();
   std::unique_ptr<Ranks> ranks;
   const int status = cli::run_and_explain(argc, argv, ranks);

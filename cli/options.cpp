@@ -224,8 +224,7 @@ void watch_signals() {
 int run_command_line(int argc, char** argv, Ranks& ranks) {
   CLI::App app{"Certifiably robust federated learning."};
   app.name("fedsmooth");
-  app.set_version_flag("--version", fmt::format("fedsmooth {} ({}, LibTorch {})", version(),
-                                                commit(), torch_version()));
+  app.set_version_flag("--version", fmt::format("fedsmooth {} ({})", version(), commit()));
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"

@@ -1,5 +1,4 @@
 // fedsmooth predict RUN_OR_MODEL IMAGE...: PREDICT for image files or test-set indices.
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
@@ -27,7 +27,7 @@ struct Arguments {
 
 struct Input {
   std::string name;
-  Tensor image;        // float [C, H, W]
+  Array image;         // [C, H, W] in [0, 1]
   uint32_t index = 0;  // names its noise
 };
 
@@ -37,18 +37,17 @@ bool is_index(const std::string& text) {
 }
 
 // Names a file's noise by its content, so that it gets the same votes alone and among others.
-uint32_t content_name(const Tensor& pixels) {
-  const Tensor bytes = pixels.contiguous();  // uint8
+uint32_t content_name(const Array& pixels) {
   const std::string digest =
-      sha256({static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())});
+      sha256({static_cast<const char*>(pixels.data()), static_cast<size_t>(pixels.byte_count())});
   return static_cast<uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
 }
 
 Input load_input(const std::string& name, const Dataset* data) {
   if (name.empty()) throw Error("predict: the name of an image is empty");
   if (!is_index(name)) {
-    const Tensor pixels = read_image(name);
-    return {name, pixels.to(at::kFloat).div(255), content_name(pixels)};
+    const Array pixels = read_image(name);
+    return {name, to_unit_interval(pixels), content_name(pixels)};
   }
   const int64_t index = std::stoll(name);
   if (index >= data->size()) {
@@ -131,14 +130,14 @@ int run_predict(const Arguments& a, const Overrides& overrides, const Common& co
   }
   const Dataset* test = data ? &*data : nullptr;
   const std::vector<Input> inputs = load_inputs(a.images, test);
-  const auto sizes = inputs[0].image.sizes();
+  const Sizes sizes = inputs[0].image.sizes();
   const Subject subject =
       load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, common.device);
   const Experiment& e = subject.experiment;
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 
   const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, threads);
-  warn_of_other_classifier(a.path, subject, sampler->check({sizes[0], sizes[1], sizes[2]}));
+  warn_of_other_classifier(a.path, subject, sampler->check(sizes));
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   nlohmann::json summary = nlohmann::json::array();
   for (const Input& input : inputs) {

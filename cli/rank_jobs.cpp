@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/records/table_file.h"
 
@@ -33,7 +34,6 @@ std::string find_fault(const std::vector<std::string>& words) {
 json describe_build() {
   return {{"version", version()},
           {"commit", commit()},
-          {"libtorch", torch_version()},
           {"program", sha256(read_file("/proc/self/exe"))}};
 }
 

@@ -11,6 +11,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
@@ -190,7 +191,6 @@ void RunTraining::finish(const Traffic& traffic) const {
   write_file(run_.folder / "model.safetensors", bytes);
   nlohmann::json provenance = {{"version", version()},
                                {"commit", commit()},
-                               {"libtorch", torch_version()},
                                {"device", setting_.chosen.device},
                                {"threads", setting_.threads},
                                {"started", setting_.started},

@@ -5,8 +5,9 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/engine/torch/torch_script.h"
+#include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
@@ -81,7 +82,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
     subject.f = choose_classifier(device, subject.model_path, input);
-    subject.differentiable = load_torch_script(subject.model_path);
+    subject.make_differentiable = [path = subject.model_path] { return script_gradients(path); };
     if (data != nullptr && subject.f.classes != data->classes()) {
       throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
                   subject.f.classes, data->classes());
@@ -95,8 +96,12 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
     subject.f = choose_classifier(device, model, e.certify.noise_bank);
-    subject.differentiable = [model](const Tensor& images) {
-      return forward(model.network, model.weights, images);
+    subject.make_differentiable = [model] {
+      const std::shared_ptr<Passes> passes = fastest_passes(model.network);
+      passes->load(model.weights);
+      return DifferentiableClassifier{
+          [passes](const Array& x) { return passes->forward(x, std::nullopt); },
+          [passes](const Array& gradient) { return passes->backward_to_images(gradient); }};
     };
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
@@ -110,7 +115,8 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
 }
 
 Shape image_shape(const Dataset& data) {
-  return {data.images.size(1), data.images.size(2), data.images.size(3)};
+  const Sizes sizes = data.shape();
+  return {sizes[0], sizes[1], sizes[2]};
 }
 
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/options.h"
 #include "fedsmooth/data/dataset.h"
-#include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/model/network.h"
+#include "fedsmooth/smoothing/sampler.h"
 
 namespace fedsmooth::cli {
 
@@ -15,7 +17,8 @@ struct Subject {
   std::filesystem::path model_path;
   Experiment experiment;  // the run's, or the defaults, with the overrides applied
   BaseClassifier f;
-  Classifier differentiable;  // the same network by LibTorch, through which gradients flow
+  /// The same network with gradients, for one thread each; for `attack`.
+  std::function<DifferentiableClassifier()> make_differentiable;
   double sigma = 0.0;
   std::vector<std::string> class_names;
   std::string sha256;       // of the model file

@@ -7,6 +7,7 @@
 #include "cli/training.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/records/run.h"
 

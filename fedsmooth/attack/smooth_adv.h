@@ -7,6 +7,8 @@
 // all steps. Only gradients with respect to the input are computed.
 #pragma once
 
+#include <vector>
+
 #include "fedsmooth/base/classifier.h"
 
 namespace fedsmooth {
@@ -23,34 +25,39 @@ struct AttackOptions {
   double epsilon = 0.5;         // l2, in units of the [0, 1] image: the paper's 128/256
   double step_size = 0.0;       // 0: 2 epsilon / steps
   bool normalize = true;        // unit gradient per image
-  int64_t warmup_rounds = 0;    // training: epsilon grows to its value over so many rounds
+  int64_t warmup_rounds = 0;    // training: epsilon grows to its value over this many rounds
   bool measure_cosine = false;  // training: compare the one-point with the true gradient
 };
 
-/// Of the ascent: 2 epsilon / steps unless it is given.
+using Labels = std::vector<int64_t>;
+
+/// The step of the ascent: 2 epsilon / steps unless it is given.
 double step_size(const AttackOptions& options);
 
-/// [F(x + noise_i)_y] as [B, m]: x [B, C, H, W] or broadcastable, y [B], noise [B, m, C, H, W].
-Tensor true_class_probability(const Classifier& f, const Tensor& x, const Tensor& y,
-                              const Tensor& noise);
+/// x + noise: images [B, C, H, W] and noise [B, m, C, H, W] to copies [B m, C, H, W].
+Array noisy_copies(const Array& x, const Array& noise);
+
+/// [F(x + noise_i)_y] as [B, m]: x [B, C, H, W], y [B], noise [B, m, C, H, W].
+Array true_class_probability(const Classifier& f, const Array& x, const Labels& y,
+                             const Array& noise);
 
 /// Ascent directions of J at x, [B, C, H, W].
-Tensor stochastic_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
-                           const Tensor& noise);
-Tensor one_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
-                          const Tensor& noise, double sigma);
-Tensor two_point_gradient(const Classifier& f, const Tensor& x, const Tensor& y,
-                          const Tensor& noise, double sigma);
+Array stochastic_gradient(const DifferentiableClassifier& f, const Array& x, const Labels& y,
+                          const Array& noise);
+Array one_point_gradient(const Classifier& f, const Array& x, const Labels& y, const Array& noise,
+                         double sigma);
+Array two_point_gradient(const Classifier& f, const Array& x, const Labels& y, const Array& noise,
+                         double sigma);
 
-/// Per-image l2 norm, [B, 1, 1, 1].
-Tensor l2_norm(const Tensor& x);
+/// The l2 norm of each entry of the first axis.
+std::vector<double> l2_norms(const Array& x);
 
 /// The nearest points to `x_adv` with |x_adv - x| <= epsilon, per image.
-Tensor project_l2(const Tensor& x_adv, const Tensor& x, double epsilon);
+Array project_l2(const Array& x_adv, const Array& x, double epsilon);
 
 /// Adversarial examples for x [B, C, H, W] in [0, 1] with labels y: in the ball and in [0, 1].
 /// `noise` [B, m, C, H, W] has standard deviation sigma; noise of zeros attacks F itself.
-Tensor smooth_adv(const Classifier& f, const Tensor& x, const Tensor& y, const Tensor& noise,
-                  double sigma, const AttackOptions& options);
+Array smooth_adv(const DifferentiableClassifier& f, const Array& x, const Labels& y,
+                 const Array& noise, double sigma, const AttackOptions& options);
 
 }  // namespace fedsmooth

@@ -1,10 +1,10 @@
 #include "fedsmooth/base/draws.h"
 
-#include <c10/util/Exception.h>
-
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
+
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 
@@ -17,7 +17,7 @@ uint32_t Draws::word() {
 }
 
 int64_t Draws::below(int64_t n) {
-  TORCH_CHECK(n >= 1 && n <= int64_t{1} << 32, "Draws::below: ", n);
+  check(n >= 1 && n <= int64_t{1} << 32, "Draws::below: {}", n);
   // Words from the incomplete last multiple of n on would favour small numbers.
   const uint64_t limit = (uint64_t{1} << 32) / n * n;
   uint64_t drawn = word();
@@ -49,7 +49,7 @@ double Draws::gamma(double shape) {
 // Fisher and Yates. Where few are chosen, the list is never written out: only the swapped places
 // are remembered.
 std::vector<int64_t> Draws::choose(int64_t count, int64_t n) {
-  TORCH_CHECK(0 <= count && count <= n, "Draws::choose: ", count, " of ", n);
+  check(0 <= count && count <= n, "Draws::choose: {} of {}", count, n);
   std::vector<int64_t> chosen;
   if (count > n / 4) {
     chosen.resize(n);

@@ -1,6 +1,7 @@
 // Random choices from one stream, in order: whole numbers, subsets, permutations.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

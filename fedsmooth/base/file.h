@@ -2,7 +2,6 @@
 // content or the new one, also when the machine stops in between.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -46,23 +45,5 @@ class FileLock {
   std::filesystem::path lock_;
   int descriptor_ = -1;
 };
-
-/// Incremental SHA-256 (FIPS 180-4).
-class Sha256 {
- public:
-  void update(const void* bytes, size_t size);
-  /// The digest of everything so far, as 64 hexadecimal digits.
-  std::string hex() const;
-
- private:
-  void compress(const unsigned char* block);
-
-  uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  unsigned char tail_[64] = {};
-  uint64_t size_ = 0;
-};
-
-std::string sha256(std::string_view bytes);
 
 }  // namespace fedsmooth

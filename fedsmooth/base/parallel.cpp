@@ -1,19 +1,13 @@
 #include "fedsmooth/base/parallel.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <dlfcn.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <vector>
-
-#include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
 
@@ -24,37 +18,6 @@ int available_cores() {
     return std::max(1U, std::thread::hardware_concurrency());
   }
   return CPU_COUNT(&allowed);
-}
-
-namespace {
-
-// A function of OpenBLAS, or null where another BLAS is in use.
-template <typename Function>
-Function* openblas(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
-bool blas_takes_one_caller_only() {
-  auto* parallel = openblas<int()>("openblas_get_parallel");
-  return parallel != nullptr && parallel() == 0;
-}
-
-}  // namespace
-
-void use_single_threaded_operators() {
-  at::set_num_threads(1);
-  // LibTorch does not reach into an OpenBLAS that has threads of its own.
-  if (auto* set_threads = openblas<void(int)>("openblas_set_num_threads")) set_threads(1);
-}
-
-std::string blas_name() {
-  auto* config = openblas<char*()>("openblas_get_config");
-  auto* core = openblas<char*()>("openblas_get_corename");
-  if (config == nullptr || core == nullptr) return at::hasMKL() ? "mkl" : "blas";
-  std::istringstream words(config());  // "OpenBLAS 0.3.21 ..."
-  std::string name, version;
-  words >> name >> version;
-  return name + "-" + version + "-" + core();
 }
 
 struct Workers::State {
@@ -68,7 +31,6 @@ struct Workers::State {
   std::vector<std::thread> threads;
 
   void work(int worker) {
-    at::set_num_threads(1);
     int64_t seen = 0;
     std::unique_lock lock(mutex);
     while (true) {
@@ -90,11 +52,6 @@ struct Workers::State {
 };
 
 Workers::Workers(int count) : state_(std::make_unique<State>()) {
-  if (count > 1 && blas_takes_one_caller_only()) {
-    throw Error(
-        "threads: the serial OpenBLAS gives wrong products when several threads call it; install "
-        "libopenblas0-pthread or use --threads 1");
-  }
   for (int i = 0; i < count; ++i) {
     state_->threads.emplace_back([state = state_.get(), i] { state->work(i); });
   }

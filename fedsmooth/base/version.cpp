@@ -2,7 +2,6 @@
 
 #include <commit.h>  // made by cmake/commit.cmake
 #include <fmt/chrono.h>
-#include <torch/version.h>
 
 #include <ctime>
 
@@ -11,8 +10,6 @@ namespace fedsmooth {
 std::string version() { return FEDSMOOTH_VERSION; }
 
 std::string commit() { return FEDSMOOTH_COMMIT; }
-
-std::string torch_version() { return TORCH_VERSION; }
 
 std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));

@@ -1,10 +1,9 @@
 #include "fedsmooth/config/experiment.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <numeric>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/experiment_toml.h"
@@ -265,7 +264,7 @@ std::string show_key(const Experiment& experiment, const std::string& key) {
   Experiment copy = experiment;
   const std::vector<Field> all = fields(copy);
   const Field* field = find_field(all, key);
-  TORCH_CHECK(field != nullptr, "show_key: no key ", key);
+  check(field != nullptr, "show_key: no key {}", key);
   return field->show();
 }
 

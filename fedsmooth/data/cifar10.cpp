@@ -1,5 +1,3 @@
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "fedsmooth/base/error.h"
@@ -60,10 +58,10 @@ void read_batch(const fs::path& path, uint8_t* images, int64_t* labels) {
 Dataset read_cifar10(const fs::path& root, Split split) {
   const std::vector<std::string> names = batch_names(split);
   const int64_t count = std::ssize(names) * kRecords;
-  Dataset data{at::empty({count, 3, 32, 32}, at::kByte), at::empty({count}, at::kLong),
+  Dataset data{Array({count, 3, 32, 32}, Array::Type::kByte), std::vector<int64_t>(count),
                kClassNames};
-  auto* images = data.images.data_ptr<uint8_t>();
-  auto* labels = data.labels.data_ptr<int64_t>();
+  uint8_t* images = data.images.bytes();
+  int64_t* labels = data.labels.data();
   for (const std::string& name : names) {
     read_batch(find_batch(root, name), images, labels);
     images += kRecords * kPixels;

@@ -1,17 +1,14 @@
 #include "fedsmooth/data/dataset.h"
 
-#include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/data/sources.h"
 
 namespace fedsmooth {
 
-Tensor Dataset::image(int64_t index) const { return images[index].to(at::kFloat).div(255); }
-
-int64_t Dataset::label(int64_t index) const { return labels[index].item<int64_t>(); }
+Array Dataset::image(int64_t index) const { return to_unit_interval(images[index]); }
 
 namespace {
 
@@ -25,12 +22,15 @@ Dataset read_dataset(const DataOptions& options, Split split) {
               options.name);
 }
 
-// Whether each of `size` images is among the `held_out`.
-Tensor choose_held_out(int64_t size, int64_t held_out) {
-  const Tensor held = at::zeros({size}, at::kBool);
-  auto* chosen = held.data_ptr<bool>();
-  for (int64_t i = 0; i < held_out; ++i) chosen[i * size / held_out] = true;
-  return held;
+// Of `size` images, those that are held out, or the others.
+std::vector<int64_t> choose_images(int64_t size, int64_t held_out, bool held) {
+  std::vector<bool> is_held(size, false);
+  for (int64_t i = 0; i < held_out; ++i) is_held[i * size / held_out] = true;
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < size; ++i) {
+    if (is_held[i] == held) chosen.push_back(i);
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -41,20 +41,21 @@ Dataset load_dataset(const DataOptions& options, Split split) {
   if (options.held_out >= all.size()) {
     throw Error("data.held_out={}: there are {} training images", options.held_out, all.size());
   }
-  const Tensor held = choose_held_out(all.size(), options.held_out);
-  const Tensor taken = (split == Split::kTest ? held : held.logical_not()).nonzero().squeeze(1);
-  return {all.images.index_select(0, taken), all.labels.index_select(0, taken), all.class_names};
+  const std::vector<int64_t> chosen =
+      choose_images(all.size(), options.held_out, /*held=*/split == Split::kTest);
+  Dataset part{all.images.pick(chosen), {}, all.class_names};
+  for (const int64_t i : chosen) part.labels.push_back(all.labels[i]);
+  return part;
 }
 
 std::string digest(const Dataset& dataset) {
-  const Tensor images = dataset.images.contiguous();
-  const Tensor labels = dataset.labels.contiguous();
+  const Array& images = dataset.images;
   // Without the shape, a 16x64 image and a 32x32 one could share a digest.
   const std::string shape = fmt::format("{}\n", fmt::join(images.sizes(), " "));
   Sha256 hash;
   hash.update(shape.data(), shape.size());
-  hash.update(images.data_ptr(), images.nbytes());
-  hash.update(labels.data_ptr(), labels.nbytes());
+  hash.update(images.data(), images.byte_count());
+  hash.update(dataset.labels.data(), dataset.labels.size() * sizeof(int64_t));
   return hash.hex();
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/base/tensor.h"
+#include "fedsmooth/base/array.h"
 
 namespace fedsmooth {
 
@@ -19,15 +19,17 @@ struct DataOptions {
 enum class Split { kTrain, kTest };
 
 struct Dataset {
-  Tensor images;  // uint8 [N, C, H, W]
-  Tensor labels;  // int64 [N], each in [0, class_names.size())
+  Array images;                 // bytes [N, C, H, W]
+  std::vector<int64_t> labels;  // [N], each in [0, class_names.size())
   std::vector<std::string> class_names;
 
-  int64_t size() const { return labels.size(0); }
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
   int64_t classes() const { return static_cast<int64_t>(class_names.size()); }
   /// Image `index` as float [C, H, W] in [0, 1].
-  Tensor image(int64_t index) const;
-  int64_t label(int64_t index) const;
+  Array image(int64_t index) const;
+  int64_t label(int64_t index) const { return labels.at(index); }
+  /// [C, H, W] of every image.
+  Sizes shape() const { return images[0].sizes(); }
 };
 
 /// Reads and checks one half of a data set; an Error names the file that is missing or wrong.

@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h uses FILE without including it
 
-#include <ATen/ATen.h>
 #include <jpeglib.h>
 #include <png.h>
 
@@ -22,7 +22,23 @@ void check_size(int64_t width, int64_t height, const std::string& name) {
   }
 }
 
-Tensor planes(const Tensor& rows) { return rows.permute({2, 0, 1}).contiguous(); }
+// The first three channels of rows [H, W, C] as planes [3, H, W].
+Array planes(const Array& rows) {
+  const int64_t area = rows.size(0) * rows.size(1), channels = rows.size(2);
+  Array image({3, rows.size(0), rows.size(1)}, Array::Type::kByte);
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t i = 0; i < area; ++i) {
+      image.bytes()[c * area + i] = rows.bytes()[i * channels + c];
+    }
+  }
+  return image;
+}
+
+int smallest_alpha(const Array& rows) {
+  int alpha = 255;
+  for (int64_t i = 3; i < rows.count(); i += 4) alpha = std::min<int>(alpha, rows.bytes()[i]);
+  return alpha;
+}
 
 struct PngReader {
   png_image image{};
@@ -32,7 +48,7 @@ struct PngReader {
   PngReader& operator=(const PngReader&) = delete;
 };
 
-Tensor decode_png(std::string_view bytes, const std::string& name) {
+Array decode_png(std::string_view bytes, const std::string& name) {
   PngReader reader;
   png_image& image = reader.image;
   const auto check = [&](int ok) {
@@ -43,14 +59,14 @@ Tensor decode_png(std::string_view bytes, const std::string& name) {
 
   image.format = PNG_FORMAT_RGBA;
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // libpng would take 16-bit samples for linear light
-  const Tensor rows = at::empty({image.height, image.width, 4}, at::kByte);
-  check(png_image_finish_read(&image, nullptr, rows.data_ptr(), 0, nullptr));
-  const auto alpha = rows.select(2, 3).min().item<int64_t>();
+  Array rows({image.height, image.width, 4}, Array::Type::kByte);
+  check(png_image_finish_read(&image, nullptr, rows.data(), 0, nullptr));
+  const int alpha = smallest_alpha(rows);
   if (alpha != 255) {
     throw Error("{}: has transparent pixels (alpha {} of 255); flatten it onto a background", name,
                 alpha);
   }
-  return planes(rows.narrow(2, 0, 3));
+  return planes(rows);
 }
 
 /// libjpeg reports errors by calling error_exit, which must not return. It is C, so the way out is
@@ -109,7 +125,7 @@ class JpegReader {
   char message_[JMSG_LENGTH_MAX] = "";
 };
 
-Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
+Array decode_jpeg(std::string_view bytes, const std::string& name) {
   JpegReader reader;
   const auto check = [&](bool ok) {
     if (!ok) throw Error("{}: not a valid JPEG: {}; write it again", name, reader.message());
@@ -117,21 +133,21 @@ Tensor decode_jpeg(std::string_view bytes, const std::string& name) {
   check(reader.read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
   check_size(reader.width(), reader.height(), name);
 
-  const Tensor rows = at::empty({reader.height(), reader.width(), 3}, at::kByte);
-  check(reader.read_pixels(rows.data_ptr<uint8_t>()));
+  Array rows({reader.height(), reader.width(), 3}, Array::Type::kByte);
+  check(reader.read_pixels(rows.bytes()));
   return planes(rows);
 }
 
 }  // namespace
 
-Tensor decode_image(std::string_view bytes, const std::string& name) {
+Array decode_image(std::string_view bytes, const std::string& name) {
   // The first bytes, not the file's ending: many a .png is a renamed .jpg.
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(bytes, name);
   if (bytes.starts_with("\xff\xd8\xff")) return decode_jpeg(bytes, name);
   throw Error("{}: neither PNG nor JPEG, by its first bytes; convert it", name);
 }
 
-Tensor read_image(const std::filesystem::path& path) {
+Array read_image(const std::filesystem::path& path) {
   return decode_image(read_file(path), path.string());
 }
 

@@ -1,5 +1,3 @@
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cctype>
 
@@ -70,18 +68,18 @@ std::vector<fs::path> list_images(const fs::path& folder) {
   return images;
 }
 
-Tensor read_images(const std::vector<fs::path>& paths) {
-  Tensor images;  // [N, 3, H, W], once the first image tells the size
+Array read_images(const std::vector<fs::path>& paths) {
+  Array images;  // [N, 3, H, W], once the size is known from the first image
   for (int64_t i = 0; i < std::ssize(paths); ++i) {
-    const Tensor image = read_image(paths[i]);
+    const Array image = read_image(paths[i]);
     const int64_t height = image.size(1), width = image.size(2);
-    if (i == 0) images = at::empty({std::ssize(paths), 3, height, width}, at::kByte);
+    if (i == 0) images = Array({std::ssize(paths), 3, height, width}, Array::Type::kByte);
     if (height != images.size(2) || width != images.size(3)) {
       throw Error("{}: {}x{} pixels, but {} has {}x{}; scale all images to one size",
                   paths[i].string(), width, height, paths[0].string(), images.size(3),
                   images.size(2));
     }
-    images[i].copy_(image);
+    std::copy_n(image.bytes(), image.count(), images[i].bytes());
   }
   return images;
 }
@@ -102,7 +100,7 @@ Dataset read_image_folder(const fs::path& root, Split split) {
   }
   std::vector<std::string> names;  // valid UTF-8, which file names need not be
   for (const std::string& name : classes) names.push_back(one_line(name));
-  return {read_images(paths), at::tensor(labels, at::kLong), names};
+  return {read_images(paths), labels, names};
 }
 
 }  // namespace fedsmooth

@@ -4,8 +4,6 @@
 // Sizes and contrasts are chosen for certification at sigma = 0.25: a small network learns the
 // clean images almost perfectly, has to be trained with noise to know them under noise, and then
 // certifies the figures of high contrast far and those of low contrast hardly.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -83,9 +81,9 @@ constexpr Figure kFigures[] = {
 constexpr int64_t kClasses = std::size(kFigures);
 
 /// The random numbers of one image, in order.
-class Draws {
+class ImageDraws {
  public:
-  explicit Draws(Stream stream) : stream_(stream) {}
+  explicit ImageDraws(Stream stream) : stream_(stream) {}
 
   float uniform(float low, float high) {
     if (next_ == buffer_.size()) {
@@ -122,7 +120,7 @@ using Colour = std::array<float, 3>;
 /// interpolated.
 class Surface {
  public:
-  Surface(const Colour& colour, Draws& draws) {
+  Surface(const Colour& colour, ImageDraws& draws) {
     const auto [right, down] = draws.direction<2>();
     const float slope = draws.uniform(0.0f, 0.12f);
     for (int row = 0; row < kNodes; ++row) {
@@ -157,7 +155,7 @@ struct Pose {
   Point centre, along, across;
 };
 
-Pose draw_pose(Draws& draws) {
+Pose draw_pose(ImageDraws& draws) {
   const float length = draws.uniform(8.0f, 13.0f);  // pixels to one unit of the figure
   const float width = length * draws.uniform(0.8f, 1.0f);
   const float middle = 0.5f * kSide;
@@ -184,7 +182,7 @@ float coverage(const Figure& figure, const Pose& pose, int row, int column) {
 }
 
 /// Writes one image, uint8 [3, 32, 32].
-void render(const Figure& figure, Draws draws, uint8_t* image) {
+void render(const Figure& figure, ImageDraws draws, uint8_t* image) {
   const Pose pose = draw_pose(draws);
   Colour behind, front;
   for (float& channel : behind) channel = draws.uniform(0.3f, 0.7f);
@@ -226,13 +224,14 @@ std::array<int64_t, kClasses> shuffled_classes(Key key, int64_t group) {
 
 Dataset make_shapes(Split split, int64_t count, uint64_t seed) {
   const Key key = make_key(seed, Purpose::kShapes, split == Split::kTrain ? 0 : 1);
-  Dataset data{at::empty({count, 3, kSide, kSide}, at::kByte), at::empty({count}, at::kLong), {}};
+  Dataset data{
+      Array({count, 3, kSide, kSide}, Array::Type::kByte), std::vector<int64_t>(count), {}};
   for (const Figure& figure : kFigures) data.class_names.emplace_back(figure.name);
-  auto* images = data.images.data_ptr<uint8_t>();
-  auto* labels = data.labels.data_ptr<int64_t>();
+  uint8_t* images = data.images.bytes();
+  int64_t* labels = data.labels.data();
   for (int64_t i = 0; i < count; ++i) {
     labels[i] = shuffled_classes(key, i / kClasses)[i % kClasses];
-    const Draws draws({key, static_cast<uint32_t>(i)});
+    const ImageDraws draws({key, static_cast<uint32_t>(i)});
     render(kFigures[labels[i]], draws, images + i * 3 * kSide * kSide);
   }
   return data;

@@ -23,9 +23,9 @@ Dataset make_shapes(Split split, int64_t count, uint64_t seed);
 
 /// One PNG or JPEG file as uint8 [3, H, W]. Grey images are repeated; damaged or truncated files,
 /// sides above 4096 pixels and pixels that are not opaque are refused.
-Tensor read_image(const std::filesystem::path& path);
+Array read_image(const std::filesystem::path& path);
 
 /// The same for a file already in memory; `name` is what an Error calls it.
-Tensor decode_image(std::string_view bytes, const std::string& name);
+Array decode_image(std::string_view bytes, const std::string& name);
 
 }  // namespace fedsmooth

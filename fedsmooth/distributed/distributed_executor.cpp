@@ -19,7 +19,7 @@ constexpr size_t kTelemetryWords = sizeof(Telemetry) / sizeof(long long);
 
 int64_t count_values(const Weights& weights) {
   int64_t count = 0;
-  for (const Tensor& w : weights) count += w.numel();
+  for (const Array& w : weights) count += w.count();
   return count;
 }
 

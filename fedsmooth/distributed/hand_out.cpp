@@ -1,13 +1,12 @@
 #include "fedsmooth/distributed/hand_out.h"
 
-#include <c10/util/Exception.h>
-
 #include <charconv>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -25,7 +24,7 @@ constexpr int64_t kNothing = -1;
 int64_t parse_item(const std::string& text) {
   int64_t item = kNothing;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), item);
-  TORCH_CHECK(parsed.ec == std::errc(), "hand_out: no number: ", text);
+  check(parsed.ec == std::errc(), "hand_out: no number: {}", text);
   return item;
 }
 

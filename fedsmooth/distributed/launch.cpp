@@ -1,5 +1,7 @@
 #include "fedsmooth/distributed/launch.h"
 
+#include <initializer_list>
+
 #include <cstdlib>
 
 namespace fedsmooth {

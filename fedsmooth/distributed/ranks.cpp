@@ -1,6 +1,5 @@
 #include "fedsmooth/distributed/ranks.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
@@ -10,6 +9,7 @@
 #include <numeric>
 #include <thread>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/distributed/launch.h"
@@ -24,7 +24,7 @@ constexpr Clock::duration kLongestNap = std::chrono::milliseconds(1);
 constexpr std::chrono::seconds kDefaultPatience(1800);
 
 int count_of(size_t size) {
-  TORCH_CHECK(size <= INT_MAX, "MPI takes no message of ", size, " elements");
+  check(size <= INT_MAX, "MPI takes no message of {} elements", size);
   return static_cast<int>(size);
 }
 
@@ -112,7 +112,7 @@ Ranks::Ranks() : state_(std::make_unique<State>()) {
   // Serialized: a rank may talk in one thread while another one works, see hand_out().
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   state_->started_mpi = true;
-  TORCH_CHECK(level >= MPI_THREAD_SERIALIZED, "this MPI cannot be used in a program with threads");
+  check(level >= MPI_THREAD_SERIALIZED, "this MPI cannot be used in a program with threads");
   MPI_Comm_dup(MPI_COMM_WORLD, &state_->comm);
   state_->find_place();
   state_->world_rank = state_->rank;

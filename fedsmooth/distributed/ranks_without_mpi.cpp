@@ -1,9 +1,8 @@
 // One rank, for builds without MPI.
-#include <c10/util/Exception.h>
-
 #include <cstdlib>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/distributed/launch.h"
 #include "fedsmooth/distributed/ranks.h"
@@ -35,10 +34,10 @@ void Ranks::set_patience(std::chrono::seconds) {}
 void Ranks::broadcast(std::string&) {}
 void Ranks::add_up(std::vector<long long>&) {}
 std::vector<std::string> Ranks::gather(const std::string& mine, bool) { return {mine}; }
-void Ranks::send(int, const std::string&) { TORCH_CHECK(false, "send: there is one rank"); }
-std::string Ranks::receive(int) { TORCH_CHECK(false, "receive: there is one rank"); }
+void Ranks::send(int, const std::string&) { throw Bug("send: there is one rank"); }
+std::string Ranks::receive(int) { throw Bug("receive: there is one rank"); }
 std::optional<Ranks::Message> Ranks::poll(int) { return std::nullopt; }
-void Ranks::give_up_on(int) { TORCH_CHECK(false, "give_up_on: there is one rank"); }
+void Ranks::give_up_on(int) { throw Bug("give_up_on: there is one rank"); }
 std::chrono::steady_clock::duration Ranks::patience() const { return {}; }
 Ranks Ranks::group(int) { return Ranks(std::make_unique<State>()); }
 bool Ranks::met() const { return false; }

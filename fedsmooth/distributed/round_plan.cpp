@@ -1,9 +1,8 @@
 #include "fedsmooth/distributed/round_plan.h"
 
-#include <ATen/ATen.h>
-
 #include <cstring>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/distributed/deal.h"
 
 namespace fedsmooth {
@@ -22,7 +21,7 @@ class Reader {
 
   template <typename T>
   void read(T* values, size_t count) {
-    TORCH_CHECK(count * sizeof(T) <= bytes_.size() - place_, "plan: ends too early");
+    check(count * sizeof(T) <= bytes_.size() - place_, "plan: ends too early");
     std::memcpy(values, bytes_.data() + place_, count * sizeof(T));
     place_ += count * sizeof(T);
   }
@@ -76,10 +75,7 @@ std::string format_plan(const std::vector<PlannedRound>& plan) {
       append(bytes, static_cast<int64_t>(clients.size()));
       append(bytes, clients.data(), clients.size());
     }
-    for (const Tensor& w : round.global) {
-      const Tensor dense = w.contiguous();
-      append(bytes, dense.data_ptr<float>(), dense.numel());
-    }
+    for (const Array& w : round.global) append(bytes, w.floats(), w.count());
   }
   return bytes;
 }
@@ -96,8 +92,8 @@ std::vector<PlannedRound> parse_plan(const std::string& bytes, const Network& ne
       reader.read(clients.data(), clients.size());
     }
     for (const Parameter& p : parameters(network)) {
-      Tensor& w = round.global.emplace_back(at::empty(p.shape));
-      reader.read(w.data_ptr<float>(), w.numel());
+      Array& w = round.global.emplace_back(p.shape);
+      reader.read(w.floats(), w.count());
     }
   }
   return plan;

@@ -1,9 +1,10 @@
 #include "fedsmooth/engine/gpu.h"
 
-#include <ATen/Context.h>
-
 #include "fedsmooth/base/error.h"
 
+#ifdef FEDSMOOTH_TORCH
+#include <ATen/Context.h>
+#endif
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
@@ -69,7 +70,11 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
 
 std::string missing_for_torch_gpu() {
   std::string missing = missing_gpu();
+#ifdef FEDSMOOTH_TORCH
   if (missing.empty() && !at::hasCUDA()) missing = "this needs a LibTorch built for CUDA";
+#else
+  if (missing.empty()) missing = "this needs a build with LibTorch";
+#endif
   return missing;
 }
 

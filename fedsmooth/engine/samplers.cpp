@@ -1,58 +1,85 @@
 #include "fedsmooth/engine/samplers.h"
 
-#include <c10/util/Exception.h>
-
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/model/fold.h"
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/device_sampler.h"
-#include "fedsmooth/engine/torch/torch_sampler.h"
+#endif
+#ifdef FEDSMOOTH_TORCH
 #include "fedsmooth/engine/torch/torch_script.h"
-#include "fedsmooth/model/fold.h"
+#endif
+#if defined(FEDSMOOTH_CUDA) && defined(FEDSMOOTH_TORCH)
+#include "fedsmooth/engine/torch/torch_sampler.h"
 #endif
 
 namespace fedsmooth {
 
+BaseClassifier choose_classifier(const std::string& device, const Model& model,
+                                 [[maybe_unused]] bool noise_bank) {
+  if (device == "cpu") return base_classifier(model);
 #ifdef FEDSMOOTH_CUDA
-BaseClassifier choose_classifier(const std::string& device, const Model& model, bool noise_bank) {
   const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
-  if (device != "cpu" && missing_for_engine(folded.network).empty()) {
+  if (missing_for_engine(folded.network).empty()) {
     select_gpu();
     return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
-  if (use_gpu(device, missing_for_torch_gpu)) {
-    return torch_gpu_classifier(model);
-  }
+#ifdef FEDSMOOTH_TORCH
+  if (use_gpu(device, missing_for_torch_gpu)) return torch_gpu_classifier(model);
+#else
+  use_gpu(device, [&] { return missing_for_engine(folded.network); });
+#endif
+#else
+  use_gpu(device, missing_gpu);
+#endif
   return base_classifier(model);
 }
 
+#ifdef FEDSMOOTH_TORCH
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input) {
-  const BaseClassifier on_cpu = base_classifier(script, input);
+  BaseClassifier on_cpu = torch_script_classifier(script, input);
+#ifdef FEDSMOOTH_CUDA
   if (use_gpu(device, missing_for_torch_gpu)) {
     return torch_gpu_classifier(load_torch_script(script, /*gpu=*/true), on_cpu.classes, input);
   }
+#else
+  use_gpu(device, missing_gpu);
+#endif
   return on_cpu;
 }
+
+DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
+  return torch_script_gradients(script);
+}
 #else
-BaseClassifier choose_classifier(const std::string& device, const Model& model, bool) {
-  use_gpu(device, missing_gpu);
-  return base_classifier(model);
+namespace {
+
+[[noreturn]] void refuse_script(const std::filesystem::path& script) {
+  throw Error("{}: TorchScript needs LibTorch, which this build lacks; build with "
+              "`make TORCH=debian`, or save the weights as .safetensors",
+              script.string());
 }
 
-BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
-                                 const Shape& input) {
-  use_gpu(device, missing_gpu);
-  return base_classifier(script, input);
+}  // namespace
+
+BaseClassifier choose_classifier(const std::string&, const std::filesystem::path& script,
+                                 const Shape&) {
+  refuse_script(script);
+}
+
+DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
+  refuse_script(script);
 }
 #endif
 
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
                                       std::function<bool()> cancelled) {
   if (f.sampler) {
-    TORCH_CHECK(f.noise_kind == NoiseKind::kFloat, f.description, " cannot draw exact noise");
+    check(f.noise_kind == NoiseKind::kFloat, "{} cannot draw exact noise", f.description);
     return f.sampler(std::move(cancelled));
   }
   return std::make_unique<ThreadedSampler>(f, threads, std::move(cancelled));

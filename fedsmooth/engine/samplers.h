@@ -17,9 +17,13 @@ namespace fedsmooth {
 BaseClassifier choose_classifier(const std::string& device, const Model& model,
                                  bool noise_bank = false);
 
-/// The same for a TorchScript module that takes images of shape `input`.
+/// The same for a TorchScript module that takes images of shape `input`. A build without LibTorch
+/// refuses it with how to get one.
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input);
+
+/// The module's gradients with respect to images, on the CPU.
+DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
 /// The classifier's own sampler, or one on `threads` cores. `cancelled` is asked before each batch;
 /// the sampler throws Cancelled if it says so.

@@ -4,21 +4,22 @@
 #include <mutex>
 
 #include "fedsmooth/engine/cpu/lane_network.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 
 namespace fedsmooth {
 
-bool ThreadedExecutor::uses_lanes(const Network& network) const {
-  return !plain_ && LaneNetwork::supports(network);
+std::unique_ptr<Passes> fastest_passes(const Network& network) {
+  return lanes_support(network) ? lane_passes(network) : reference_passes(network);
 }
+
+ThreadedExecutor::ThreadedExecutor(int threads, MakePasses make)
+    : workers_(threads), make_(make ? std::move(make) : fastest_passes) {}
 
 std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<std::pair<size_t, size_t>> jobs;  // a round and a client of it
-  std::vector<Weights> starts;
   for (size_t r = 0; r < rounds.size(); ++r) {
     const Round& round = rounds[r];
-    const Network& network = round.task.network;
     for (size_t i = 0; i < round.cohort.clients.size(); ++i) jobs.emplace_back(r, i);
-    starts.push_back(uses_lanes(network) ? lay_out_for_lanes(network, round.global) : round.global);
   }
   std::vector<RoundResult> results(rounds.size());
   std::mutex mutex;
@@ -26,18 +27,18 @@ std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds)
   workers_.run([&](int) {
     std::vector<RoundResult> own(rounds.size());
     const Network* network = nullptr;
-    Forward forward;
+    std::unique_ptr<Passes> passes;
     for (size_t job; (job = next.fetch_add(1)) < jobs.size();) {
       const auto [r, i] = jobs[job];
       const Round& round = rounds[r];
       const Cohort& cohort = round.cohort;
       if (network != &round.task.network) {
         network = &round.task.network;
-        forward = uses_lanes(*network) ? differentiable(std::make_shared<LaneNetwork>(*network))
-                                       : plain_forward(*network);
+        passes = make_(*network);
       }
       const Update update =
-          local_train(round.task, forward, starts[r], cohort.clients[i], cohort.images[i], round.t);
+          local_train(round.task, *passes, round.global, cohort.clients[i], cohort.images[i],
+                      round.t);
       if (own[r].sum.add(update.weights, cohort.share(i))) own[r].telemetry.add(update.telemetry);
     }
     const std::lock_guard lock(mutex);

@@ -1,6 +1,6 @@
 // The clients of all rounds on all cores: each worker takes clients until there are none left, and
 // adds their weights to sums of its own. Memory: one model and a sum for each round per worker,
-// whatever the cohort. Layer lists go through LaneNetwork, others through LibTorch.
+// whatever the cohort.
 #pragma once
 
 #include "fedsmooth/base/parallel.h"
@@ -8,18 +8,19 @@
 
 namespace fedsmooth {
 
+/// The fastest passes on a CPU that know the network.
+std::unique_ptr<Passes> fastest_passes(const Network& network);
+
 class ThreadedExecutor : public Executor {
  public:
-  /// Plain passes agree with the SerialExecutor to the bit; the others with each other, whatever
-  /// the threads.
-  explicit ThreadedExecutor(int threads, bool plain = false) : workers_(threads), plain_(plain) {}
+  /// By passes that `make` gives each worker; left out, the fastest that know the network. With the
+  /// same passes it agrees with the SerialExecutor to the bit, whatever the threads.
+  explicit ThreadedExecutor(int threads, MakePasses make = {});
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:
-  bool uses_lanes(const Network& network) const;
-
   Workers workers_;
-  bool plain_;
+  MakePasses make_;
 };
 
 }  // namespace fedsmooth

@@ -1,8 +1,5 @@
 #include "fedsmooth/engine/threaded_sampler.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -20,16 +17,15 @@ ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
 }
 
 Votes ThreadedSampler::count(const VoteRequest& request) {
-  const Tensor& x = request.x;
+  const Array& x = request.x;
   const int64_t n = request.n, batch = this->batch();
   Votes total(classes(), 0);
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
   std::atomic<bool> valid = true;
   workers_.run([&](int worker) {
-    c10::NoGradGuard no_grad;
-    Tensor& noisy = noisy_[worker];
-    if (!noisy.defined()) noisy = at::zeros({batch, x.size(0), x.size(1), x.size(2)});
+    Array& noisy = noisy_[worker];
+    if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});
     Votes votes(classes(), 0);
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch)) < n;) {
@@ -45,7 +41,7 @@ Votes ThreadedSampler::count(const VoteRequest& request) {
   return valid ? total : Votes(classes(), 0);
 }
 
-Tensor ThreadedSampler::evaluate(const Tensor& images) {
+Array ThreadedSampler::evaluate(const Array& images) {
   return classifiers_[next_++ % classifiers_.size()](images);
 }
 

@@ -14,11 +14,11 @@ class ThreadedSampler : public Sampler {
 
  protected:
   /// By the workers' classifiers in turn.
-  Tensor evaluate(const Tensor& images) override;
+  Array evaluate(const Array& images) override;
 
  private:
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
-  std::vector<Tensor> noisy_;
+  std::vector<Array> noisy_;
   NoiseSource noise_;
   size_t next_ = 0;  // worker to be evaluated
   std::function<bool()> cancelled_;

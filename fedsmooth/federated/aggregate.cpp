@@ -1,20 +1,20 @@
 #include "fedsmooth/federated/aggregate.h"
 
-#include <ATen/ATen.h>
-
+#include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/vector_clones.h"
 
 namespace fedsmooth {
 namespace {
 
 bool usable(const Weights& weights) {
-  for (const Tensor& w : weights) {
-    // Written so that NaN fails.
-    if (!(w.abs().max().item<float>() <= FixedPointSum::kLargest)) return false;
-  }
-  return true;
+  // Written so that NaN fails.
+  const auto small = [](float value) { return std::fabs(value) <= FixedPointSum::kLargest; };
+  return std::all_of(weights.begin(), weights.end(), [&](const Array& w) {
+    return std::all_of(w.floats(), w.floats() + w.count(), small);
+  });
 }
 
 FEDSMOOTH_VECTOR_CLONES void divide(const long long* sums, double share, float* out,
@@ -32,14 +32,13 @@ bool FixedPointSum::add(const Weights& weights, double share) {
     return false;
   }
   int64_t size = 0;
-  for (const Tensor& w : weights) size += w.numel();
+  for (const Array& w : weights) size += w.count();
   sums_.resize(size, 0);
   long long* sum = sums_.data();
   const double scale = share * kUnit;
-  for (const Tensor& w : weights) {
-    const Tensor dense = w.contiguous();
-    const float* value = dense.data_ptr<float>();
-    for (int64_t i = 0; i < dense.numel(); ++i) *sum++ += std::llrint(scale * value[i]);
+  for (const Array& w : weights) {
+    const float* value = w.floats();
+    for (int64_t i = 0; i < w.count(); ++i) *sum++ += std::llrint(scale * value[i]);
   }
   share_ += std::llrint(scale);
   return true;
@@ -62,14 +61,14 @@ void FixedPointSum::add(const long long* sums, int64_t count, int64_t share, int
 double FixedPointSum::kept_share() const { return static_cast<double>(share_) / kUnit; }
 
 Weights FixedPointSum::average(const Weights& like) const {
-  TORCH_CHECK(share_ > 0, "FixedPointSum: nothing was kept");
+  check(share_ > 0, "FixedPointSum: nothing was kept");
   Weights out;
   const long long* sum = sums_.data();
   const auto share = static_cast<double>(share_);
-  for (const Tensor& shape : like) {
-    Tensor w = at::empty(shape.sizes());
-    divide(sum, share, w.data_ptr<float>(), w.numel());
-    sum += w.numel();
+  for (const Array& shape : like) {
+    Array w(shape.sizes());
+    divide(sum, share, w.floats(), w.count());
+    sum += w.count();
     out.push_back(w);
   }
   return out;

@@ -1,13 +1,10 @@
 #include "fedsmooth/federated/client.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "fedsmooth/base/draws.h"
+#include "fedsmooth/base/softmax.h"
 #include "fedsmooth/data/augment.h"
 
 namespace fedsmooth {
@@ -24,75 +21,119 @@ struct Streams {
   }
 };
 
-// Images as [B, C, H, W] in [0, 1].
-Tensor load_batch(const LocalTask& task, const Tensor& batch, Stream stream) {
-  const Tensor x = task.data.images.index_select(0, batch).to(at::kFloat).div(255);
-  return task.augment ? augment(x, stream) : x;
+// A minibatch: images [B, C, H, W] in [0, 1], and their labels.
+struct Batch {
+  Array x;
+  Labels y;
+};
+
+Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream) {
+  Batch batch{to_unit_interval(task.data.images.pick(images)), {}};
+  if (task.augment) batch.x = augment(batch.x, stream);
+  for (const int64_t i : images) batch.y.push_back(task.data.label(i));
+  return batch;
 }
 
 constexpr int64_t kReferenceNoises = 64;
 
 // sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
-Tensor draw_noise(const Tensor& x, const SmoothingOptions& o, Stream stream) {
-  Tensor noise = at::empty({x.size(0), o.m, x.size(1), x.size(2), x.size(3)});
-  const int64_t size = x[0].numel();
-  float* out = noise.data_ptr<float>();
+Array draw_noise(const Array& x, const SmoothingOptions& o, Stream stream) {
+  Array noise({x.size(0), o.m, x.size(1), x.size(2), x.size(3)});
+  const int64_t size = x.count() / x.size(0);
+  const auto sigma = static_cast<float>(o.sigma);
+  float* out = noise.floats();
   for (int64_t sample = 0; sample < x.size(0) * o.m; ++sample, out += size) {
     fill_normal(stream, static_cast<uint32_t>(sample), out, size);
+    for (int64_t j = 0; j < size; ++j) out[j] *= sigma;
   }
-  return noise.mul_(o.sigma);
+  return noise;
 }
 
-// SGD with momentum and weight decay as in PyTorch; running statistics are left alone.
+// SGD with momentum and weight decay as in PyTorch: v <- momentum v + g, theta <- theta - rate v.
 class Sgd {
  public:
-  Sgd(Weights& weights, const std::vector<Parameter>& parameters, const LocalOptions& options)
-      : options_(options) {
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (parameters[i].trained) trained_.push_back(weights[i].requires_grad_(true));
-    }
-    velocity_.resize(trained_.size());
-  }
+  explicit Sgd(const LocalOptions& options)
+      : rate_(static_cast<float>(options.learning_rate)),
+        momentum_(static_cast<float>(options.momentum)),
+        decay_(static_cast<float>(options.weight_decay)) {}
 
-  void step(const Tensor& loss) {
-    const auto gradients = torch::autograd::grad({loss}, trained_);
-    c10::NoGradGuard no_grad;
-    for (size_t i = 0; i < trained_.size(); ++i) {
-      const Tensor g = gradients[i].add(trained_[i], options_.weight_decay);
-      velocity_[i] = velocity_[i].defined() ? velocity_[i].mul_(options_.momentum).add_(g) : g;
-      trained_[i].sub_(velocity_[i], options_.learning_rate);
+  void step(const std::vector<WeightGradient>& gradients) {
+    velocity_.resize(gradients.size());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const auto& [w, g, count] = gradients[i];
+      velocity_[i].resize(count, 0.0f);
+      float* v = velocity_[i].data();
+      for (int64_t j = 0; j < count; ++j) {
+        v[j] = momentum_ * v[j] + (g[j] + decay_ * w[j]);
+        w[j] -= rate_ * v[j];
+      }
     }
   }
 
  private:
-  LocalOptions options_;
-  std::vector<Tensor> trained_, velocity_;
+  float rate_, momentum_, decay_;
+  std::vector<std::vector<float>> velocity_;  // zero before the first step
 };
 
-void record_attack(const Classifier& f, const Tensor& x, const Tensor& x_adv, const Tensor& y,
-                   const Tensor& noise, double epsilon, Telemetry& telemetry) {
-  c10::NoGradGuard no_grad;
-  const Tensor before = true_class_probability(f, x, y, noise).mean(1);
-  const Tensor after = true_class_probability(f, x_adv, y, noise).mean(1);
-  const Tensor size = l2_norm(x_adv - x).flatten().contiguous();
-  for (int64_t i = 0; i < size.numel(); ++i) {
-    telemetry.add_attack(size.data_ptr<float>()[i] / epsilon, before.data_ptr<float>()[i],
-                         after.data_ptr<float>()[i]);
+// Mean cross entropy of logits [N, K], and its gradient.
+struct Loss {
+  double value = 0;
+  Array gradient;
+};
+
+Loss cross_entropy(const Array& logits, const Labels& y) {
+  const int64_t rows = logits.size(0), classes = logits.size(1);
+  Loss loss{0, Array(logits.sizes())};
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<double> p = softmax(logits.floats() + r * classes, classes);
+    loss.value -= std::log(p[y[r]]) / static_cast<double>(rows);
+    for (int64_t k = 0; k < classes; ++k) {
+      loss.gradient.floats()[r * classes + k] =
+          static_cast<float>((p[k] - (k == y[r] ? 1 : 0)) / static_cast<double>(rows));
+    }
+  }
+  return loss;
+}
+
+void record_attack(const Classifier& f, const Batch& batch, const Array& x_adv, const Array& noise,
+                   double epsilon, Telemetry& telemetry) {
+  const auto mean_probability = [&](const Array& x) {
+    const Array p = true_class_probability(f, x, batch.y, noise);  // [B, m]
+    std::vector<double> means(p.size(0));
+    for (int64_t i = 0; i < p.count(); ++i) {
+      means[i / p.size(1)] += p.floats()[i] / static_cast<double>(p.size(1));
+    }
+    return means;
+  };
+  const std::vector<double> before = mean_probability(batch.x), after = mean_probability(x_adv);
+  Array moved = x_adv.clone();
+  for (int64_t i = 0; i < moved.count(); ++i) moved.floats()[i] -= batch.x.floats()[i];
+  const std::vector<double> norms = l2_norms(moved);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    telemetry.add_attack(norms[i] / epsilon, before[i], after[i]);
   }
 }
 
 // SmoothAdv(theta, b) up to its list L: noisy adversarial examples [B m, C, H, W].
-Tensor list_examples(const LocalTask& task, const Classifier& f, const Tensor& x, const Tensor& y,
-                     Stream stream, bool record, Telemetry& telemetry) {
-  const Tensor noise = adds_noise(task.method)
-                           ? draw_noise(x, task.smoothing, stream)
-                           : at::zeros({x.size(0), 1, x.size(1), x.size(2), x.size(3)});
-  Tensor x_adv = x;
-  if (attacks(task.method) && task.attack.epsilon > 0) {
-    x_adv = smooth_adv(f, x, y, noise, task.smoothing.sigma, task.attack);
-    if (record) record_attack(f, x, x_adv, y, noise, task.attack.epsilon, telemetry);
-  }
-  return (x_adv.unsqueeze(1) + noise).flatten(0, 1);
+Array list_examples(const LocalTask& task, Passes& passes, const Batch& batch, Stream stream,
+                    bool record, Telemetry& telemetry) {
+  const Array& x = batch.x;
+  const Array noise = adds_noise(task.method)
+                          ? draw_noise(x, task.smoothing, stream)
+                          : Array({x.size(0), 1, x.size(1), x.size(2), x.size(3)});
+  if (!attacks(task.method) || task.attack.epsilon == 0) return noisy_copies(x, noise);
+  // The attack is on the network as it answers, not as it trains.
+  const DifferentiableClassifier f = answers_of(passes);
+  const Array x_adv = smooth_adv(f, x, batch.y, noise, task.smoothing.sigma, task.attack);
+  if (record) record_attack(f.logits, batch, x_adv, noise, task.attack.epsilon, telemetry);
+  return noisy_copies(x_adv, noise);
+}
+
+// Each label `times` times in a row.
+Labels repeated(const Labels& labels, int64_t times) {
+  Labels all;
+  for (const int64_t label : labels) all.insert(all.end(), times, label);
+  return all;
 }
 
 }  // namespace
@@ -120,70 +161,59 @@ std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t 
   return order;
 }
 
-Forward plain_forward(const Network& network) {
-  return
-      [&network](const Weights& weights, const Tensor& x, const std::optional<Stream>& training) {
-        return training ? forward_training(network, weights, x, *training)
-                        : forward(network, weights, x);
-      };
-}
-
 // The gradient is taken as the mean over many more noises than the m of the estimate.
-void compare_gradients(const LocalTask& task, const Forward& forward, const Weights& global,
-                       int64_t k, const std::vector<int64_t>& images, int64_t t,
-                       Telemetry& telemetry) {
+void compare_gradients(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
+                       const std::vector<int64_t>& images, int64_t t, Telemetry& telemetry) {
   if (!task.attack.measure_cosine || task.method != Method::kSmoothAdv) return;
   const Streams streams{task.seed, t, k};
-  const Classifier f = [&](const Tensor& x) { return forward(global, x, {}); };
-  const Tensor batch = at::tensor(shuffle_images(images, task.local.batch, task.seed, k, t));
-  const Tensor y = task.data.labels.index_select(0, batch);
-  const Tensor x = load_batch(task, batch, streams.of(Purpose::kAugment, 0));
+  passes.load(global);
+  const DifferentiableClassifier f = answers_of(passes);
+  const auto [x, y] = load_batch(task, shuffle_images(images, task.local.batch, task.seed, k, t),
+                                 streams.of(Purpose::kAugment, 0));
   const double sigma = task.smoothing.sigma;
-  const Tensor noise = draw_noise(x, task.smoothing, streams.of(Purpose::kTraining, 0));
-  const Tensor many = draw_noise(x, {sigma, kReferenceNoises}, streams.of(Purpose::kAttack, 0));
-  const Tensor truth = stochastic_gradient(f, x, y, many);
-  const Tensor estimate = one_point_gradient(f, x, y, noise, sigma);
-  const Tensor norms = (l2_norm(truth) * l2_norm(estimate)).flatten().clamp_min(1e-30);
-  const Tensor cosine = (truth * estimate).flatten(1).sum(1) / norms;
-  telemetry.cosine += cosine.to(at::kDouble).sum().item<double>();
+  const Array noise = draw_noise(x, task.smoothing, streams.of(Purpose::kTraining, 0));
+  const Array many = draw_noise(x, {sigma, kReferenceNoises}, streams.of(Purpose::kAttack, 0));
+  const Array truth = stochastic_gradient(f, x, y, many);
+  const Array estimate = one_point_gradient(f.logits, x, y, noise, sigma);
+  const std::vector<double> a = l2_norms(truth), b = l2_norms(estimate);
+  const int64_t size = x.count() / x.size(0);
+  for (int64_t i = 0; i < x.size(0); ++i) {
+    double product = 0;
+    for (int64_t j = i * size; j < (i + 1) * size; ++j) {
+      product += double{truth.floats()[j]} * double{estimate.floats()[j]};
+    }
+    telemetry.cosine += product / std::max(a[i] * b[i], 1e-30);
+  }
   telemetry.compared += x.size(0);
 }
 
-Update local_train(const LocalTask& task, const Forward& forward, const Weights& global, int64_t k,
+Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t) {
   const Streams streams{task.seed, t, k};
-  Weights weights;
-  for (const Tensor& w : global) weights.push_back(w.detach().clone());
-  Sgd sgd(weights, parameters(task.network), task.local);
-  // The attack is on the network as it answers, not as it trains, and needs no weight gradients.
-  Weights frozen;
-  for (const Tensor& w : weights) frozen.push_back(w.detach());  // shares the values
-  const Classifier f = [&](const Tensor& x) { return forward(frozen, x, {}); };
-
   Telemetry telemetry;
-  compare_gradients(task, forward, frozen, k, images, t, telemetry);
+  compare_gradients(task, passes, global, k, images, t, telemetry);
+  passes.load(global);
+  Sgd sgd(task.local);
   const int64_t size = task.local.batch;
-  std::vector<int64_t> order = shuffle_images(images, task.local.steps * size, task.seed, k, t);
-  const Tensor batches = at::from_blob(order.data(), {task.local.steps, size}, at::kLong);
+  const std::vector<int64_t> order =
+      shuffle_images(images, task.local.steps * size, task.seed, k, t);
   for (int64_t i = 0; i < task.local.steps; ++i) {
-    const Tensor batch = batches[i];
-    const Tensor y = task.data.labels.index_select(0, batch);
-    const Tensor x = load_batch(task, batch, streams.of(Purpose::kAugment, i));
+    const std::vector<int64_t> chosen(order.begin() + i * size, order.begin() + (i + 1) * size);
+    const Batch batch = load_batch(task, chosen, streams.of(Purpose::kAugment, i));
     // The attack is looked at once a round and client: it costs two more forward passes.
-    const Tensor examples = list_examples(task, f, x, y, streams.of(Purpose::kTraining, i),
-                                          /*record=*/i == 0, telemetry);
-    const Tensor labels = y.repeat_interleave(examples.size(0) / y.size(0));
+    const Array examples = list_examples(task, passes, batch, streams.of(Purpose::kTraining, i),
+                                         /*record=*/i == 0, telemetry);
+    const Labels labels = repeated(batch.y, examples.size(0) / size);
     for (int64_t pass = 0; pass < task.local.passes; ++pass) {
-      c10::AutoGradMode enable(true);
-      const Tensor logits =
-          forward(weights, examples, streams.of(Purpose::kDropout, i * task.local.passes + pass));
-      const Tensor loss = at::cross_entropy_loss(logits, labels);
-      sgd.step(loss);
-      telemetry.loss += loss.item<double>();
+      const Array logits =
+          passes.forward(examples, streams.of(Purpose::kDropout, i * task.local.passes + pass));
+      const Loss loss = cross_entropy(logits, labels);
+      sgd.step(passes.backward_to_weights(loss.gradient));
+      telemetry.loss += loss.value;
       ++telemetry.steps;
     }
   }
-  return {std::move(frozen), telemetry};
+  return {passes.weights(), telemetry};
 }
 
 void Telemetry::add(const Telemetry& other) {

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <optional>
 
 #include "fedsmooth/attack/smooth_adv.h"
 #include "fedsmooth/data/dataset.h"
 #include "fedsmooth/federated/order_free_sum.h"
 #include "fedsmooth/federated/partition.h"
-#include "fedsmooth/model/network.h"
+#include "fedsmooth/federated/passes.h"
 
 namespace fedsmooth {
 
@@ -74,14 +73,6 @@ struct Telemetry {
   std::optional<double> mean_cosine() const;  // if it was measured
 };
 
-/// Logits [B, K] of images [B, C, H, W], differentiable in both arguments. With a stream the pass
-/// is one of training (see forward_training), without one an answer.
-using Forward = std::function<Tensor(const Weights& weights, const Tensor& images,
-                                     const std::optional<Stream>& training)>;
-
-/// The plain passes of model/network.h.
-Forward plain_forward(const Network& network);
-
 /// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item
 /// and `k` as the client. The first `count` images that client `k` takes in round `t`: one random
 /// order of its images after another.
@@ -90,17 +81,17 @@ std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t 
 
 /// Compares the one-point estimate with the gradient on the client's first minibatch, if the task
 /// asks for it.
-void compare_gradients(const LocalTask& task, const Forward& forward, const Weights& global,
-                       int64_t k, const std::vector<int64_t>& images, int64_t t,
-                       Telemetry& telemetry);
+void compare_gradients(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
+                       const std::vector<int64_t>& images, int64_t t, Telemetry& telemetry);
 
 struct Update {
   Weights weights;
   Telemetry telemetry;
 };
 
-/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function.
-Update local_train(const LocalTask& task, const Forward& forward, const Weights& global, int64_t k,
+/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function of
+/// these, by passes of the task's network.
+Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t);
 
 }  // namespace fedsmooth

@@ -1,13 +1,12 @@
 #include "fedsmooth/federated/partition.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "fedsmooth/base/draws.h"
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 
@@ -88,14 +87,14 @@ std::vector<std::vector<int64_t>> parse_partition(std::string_view text, const s
   return clients;
 }
 
-Partition::Partition(const PartitionOptions& options, const Tensor& labels, int64_t classes,
-                     uint64_t seed)
+Partition::Partition(const PartitionOptions& options, const std::vector<int64_t>& labels,
+                     int64_t classes, uint64_t seed)
     : options_(options), seed_(seed), by_class_(classes) {
-  const auto* label = labels.data_ptr<int64_t>();
-  for (int64_t i = 0; i < labels.size(0); ++i) by_class_[label[i]].push_back(i);
+  const auto held = static_cast<int64_t>(labels.size());
+  for (int64_t i = 0; i < held; ++i) by_class_.at(labels[i]).push_back(i);
   for (const auto& images : by_class_) all_.insert(all_.end(), images.begin(), images.end());
 
-  const int64_t wanted = options_.samples_per_client, held = labels.size(0);
+  const int64_t wanted = options_.samples_per_client;
   if (options_.kind == PartitionKind::kFile) {
     if (options_.file.empty()) throw Error("partition.file: is missing, and partition.kind=file");
     from_file_ = parse_partition(read_file(options_.file), options_.file, held);
@@ -123,7 +122,7 @@ Partition::Partition(const PartitionOptions& options, const Tensor& labels, int6
 }
 
 std::vector<int64_t> Partition::images(int64_t k) const {
-  TORCH_CHECK(0 <= k && k < clients(), "Partition: client ", k, " of ", clients());
+  check(0 <= k && k < clients(), "Partition: client {} of {}", k, clients());
   switch (options_.kind) {
     case PartitionKind::kMajorClass:
       return major_class_images(k);
@@ -142,7 +141,7 @@ std::vector<int64_t> Partition::images(int64_t k) const {
     case PartitionKind::kWhole:
       return all_;
   }
-  TORCH_CHECK(false, "Partition: unknown kind");
+  throw Bug("Partition: unknown kind");
 }
 
 std::vector<int64_t> Partition::major_class_images(int64_t k) const {
@@ -192,11 +191,10 @@ std::vector<int64_t> Partition::shard_images(int64_t k) const {
   return images;
 }
 
-std::vector<int64_t> count_labels(const std::vector<int64_t>& images, const Tensor& labels,
-                                  int64_t classes) {
-  const auto* label = labels.data_ptr<int64_t>();
+std::vector<int64_t> count_labels(const std::vector<int64_t>& images,
+                                  const std::vector<int64_t>& labels, int64_t classes) {
   std::vector<int64_t> counts(classes, 0);
-  for (const int64_t i : images) ++counts[label[i]];
+  for (const int64_t i : images) ++counts[labels[i]];
   return counts;
 }
 

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "fedsmooth/base/tensor.h"
-
 namespace fedsmooth {
 
 enum class PartitionKind {
@@ -33,8 +31,10 @@ struct PartitionOptions {
 
 class Partition {
  public:
-  /// `labels` int64 [N]. What cannot be drawn (more samples than there are, say) is an Error.
-  Partition(const PartitionOptions& options, const Tensor& labels, int64_t classes, uint64_t seed);
+  /// By the labels of all images. What cannot be drawn (more samples than there are, say) is an
+  /// Error.
+  Partition(const PartitionOptions& options, const std::vector<int64_t>& labels, int64_t classes,
+            uint64_t seed);
 
   int64_t clients() const { return options_.clients; }
   /// Images of client k, in the order in which they were drawn.
@@ -59,7 +59,7 @@ std::vector<std::vector<int64_t>> parse_partition(std::string_view text, const s
                                                   int64_t images);
 
 /// How many of `images` are of each class.
-std::vector<int64_t> count_labels(const std::vector<int64_t>& images, const Tensor& labels,
-                                  int64_t classes);
+std::vector<int64_t> count_labels(const std::vector<int64_t>& images,
+                                  const std::vector<int64_t>& labels, int64_t classes);
 
 }  // namespace fedsmooth

@@ -1,10 +1,9 @@
 #include "fedsmooth/federated/train.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 
@@ -21,7 +20,7 @@ double schedule_factor(Schedule schedule, int64_t t, int64_t rounds) {
     case Schedule::kCosine:
       return 0.5 * (1 + std::cos(M_PI * done));
   }
-  TORCH_CHECK(false, "schedule: unknown kind");
+  throw Bug("schedule: unknown kind");
 }
 
 // theta <- theta + v, v <- beta v + (average - theta); beta = 0 is the plain average. Running
@@ -33,14 +32,17 @@ void move_server(ServerState& state, const Network& network, Weights average, do
   }
   const std::vector<Parameter> known = parameters(network);
   for (size_t i = 0; i < average.size(); ++i) {
-    const Tensor step = average[i] - state.global[i];
-    if (state.velocity.size() <= i) state.velocity.push_back(at::zeros_like(step));
-    if (!known[i].trained) {
-      state.global[i] = average[i];
-      continue;
+    if (state.velocity.size() <= i) state.velocity.emplace_back(average[i].sizes());
+    const Array before = state.global[i];
+    state.global[i] = average[i];
+    if (!known[i].trained) continue;
+    // New arrays: what was written as a checkpoint may still be read.
+    state.velocity[i] = state.velocity[i].clone();
+    float *theta = state.global[i].floats(), *v = state.velocity[i].floats();
+    for (int64_t j = 0; j < before.count(); ++j) {
+      v[j] = v[j] * static_cast<float>(momentum) + (theta[j] - before.floats()[j]);
+      theta[j] = before.floats()[j] + v[j];
     }
-    state.velocity[i] = state.velocity[i] * momentum + step;
-    state.global[i] = state.global[i] + state.velocity[i];
   }
 }
 
@@ -90,9 +92,9 @@ std::vector<RoundResult> SerialExecutor::run(const std::vector<Round>& rounds) {
   for (const Round& round : rounds) {
     RoundResult& result = results.emplace_back();
     const Cohort& cohort = round.cohort;
-    const Forward forward = plain_forward(round.task.network);
+    const std::unique_ptr<Passes> passes = make_(round.task.network);
     for (size_t i = 0; i < cohort.clients.size(); ++i) {
-      const Update update = local_train(round.task, forward, round.global, cohort.clients[i],
+      const Update update = local_train(round.task, *passes, round.global, cohort.clients[i],
                                         cohort.images[i], round.t);
       if (result.sum.add(update.weights, cohort.share(i))) result.telemetry.add(update.telemetry);
     }

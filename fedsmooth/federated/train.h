@@ -75,10 +75,14 @@ class Executor {
 /// The result of one round.
 RoundResult run_round(Executor& executor, const Round& round);
 
-/// One client after another: the oracle for every faster executor.
+/// One client after another: the oracle for every faster executor, if its passes are the reference.
 class SerialExecutor : public Executor {
  public:
+  explicit SerialExecutor(MakePasses make) : make_(std::move(make)) {}
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
+
+ private:
+  MakePasses make_;
 };
 
 /// What the server keeps from round to round.

@@ -1,6 +1,8 @@
 #include "fedsmooth/model/fold.h"
 
-#include <ATen/ATen.h>
+#include <cmath>
+
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
@@ -36,25 +38,30 @@ class Folding {
   const Weights& weights() const { return folded_weights_; }
 
  private:
-  const Tensor& take() {
-    TORCH_CHECK(next_ < weights_.size(), "fold_batch_norm: the network has more than ",
-                weights_.size(), " tensors");
+  const Array& take() {
+    check(next_ < weights_.size(), "fold_batch_norm: the network has more than {} tensors",
+          weights_.size());
     return weights_[next_++];
   }
 
-  Tensor take_double() { return take().to(at::kDouble); }
-
-  // The convolution's tensors are the last that were kept.
+  // In double, rounded once. The convolution's tensors are the last that were kept.
   void fold_into(Layer& conv) {
-    const Tensor weight = take_double(), bias = take_double();
-    const Tensor mean = take_double(), variance = take_double();
-    const Tensor scale = weight / (variance + kBatchNormEpsilon).sqrt();
-    if (!conv.bias) folded_weights_.push_back(at::zeros_like(mean));
+    const Array &weight = take(), &bias = take(), &mean = take(), &variance = take();
+    if (!conv.bias) folded_weights_.push_back(Array(mean.sizes()));
     conv.bias = true;
-    Tensor& shift = folded_weights_.back();
-    Tensor& kernel = folded_weights_.end()[-2];
-    shift = ((shift.to(at::kDouble) - mean) * scale + bias).to(at::kFloat);
-    kernel = (kernel.to(at::kDouble) * scale.view({-1, 1, 1, 1})).to(at::kFloat);
+    Array shift = folded_weights_.back().clone(), kernel = folded_weights_.end()[-2].clone();
+    const int64_t outputs = kernel.size(0), taps = kernel.count() / outputs;
+    for (int64_t k = 0; k < outputs; ++k) {
+      const double scale =
+          weight.floats()[k] / std::sqrt(double{variance.floats()[k]} + kBatchNormEpsilon);
+      float& moved = shift.floats()[k];
+      moved = static_cast<float>((double{moved} - double{mean.floats()[k]}) * scale +
+                                 double{bias.floats()[k]});
+      float* row = kernel.floats() + k * taps;
+      for (int64_t i = 0; i < taps; ++i) row[i] = static_cast<float>(double{row[i]} * scale);
+    }
+    folded_weights_.back() = shift;
+    folded_weights_.end()[-2] = kernel;
   }
 
   const Weights& weights_;

@@ -1,11 +1,11 @@
 #include "fedsmooth/model/model.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
@@ -14,7 +14,7 @@ namespace fedsmooth {
 namespace {
 
 using nlohmann::json;
-using Tensors = std::map<std::string, Tensor>;
+using Tensors = std::map<std::string, Array>;
 
 constexpr const char* kNetworkKey = "fedsmooth.network";
 constexpr const char* kSigmaKey = "fedsmooth.sigma";
@@ -48,10 +48,10 @@ std::optional<std::string> mismatch(const Network& network, const Tensors& tenso
   for (const Parameter& p : wanted) {
     const auto found = tensors.find(p.name);
     if (found == tensors.end()) return fmt::format("tensor {:?} is missing", p.name);
-    if (found->second.scalar_type() != at::kFloat) {
+    if (found->second.type() != Array::Type::kFloat) {
       return fmt::format("tensor {:?} holds integers", p.name);
     }
-    if (found->second.sizes() != at::IntArrayRef(p.shape)) {
+    if (found->second.sizes() != p.shape) {
       return fmt::format("tensor {:?} has shape [{}], expected [{}]", p.name,
                          fmt::join(found->second.sizes(), ", "), fmt::join(p.shape, ", "));
     }
@@ -130,8 +130,12 @@ void check_classes(const Model& model, const std::string& name) {
 }
 
 // A batch norm with a variance below zero answers NaN; a trained one has none that is zero.
-void check_variance(const Parameter& p, const Tensor& values, const std::string& name) {
-  if (!p.name.ends_with("running_var") || values.gt(0).all().item<bool>()) return;
+void check_variance(const Parameter& p, const Array& values, const std::string& name) {
+  const auto positive = [](float value) { return value > 0; };
+  if (!p.name.ends_with("running_var") ||
+      std::all_of(values.floats(), values.floats() + values.count(), positive)) {
+    return;
+  }
   throw Error("{}: {:?} has values that are not positive; the model is damaged", name, p.name);
 }
 
@@ -150,11 +154,11 @@ void check_fits(const Model& model, const ImageKind& data, const std::string& na
 
 std::string format_model(const Model& model) {
   const std::vector<Parameter> wanted = parameters(model.network);
-  TORCH_CHECK(wanted.size() == model.weights.size(), "format_model: ", model.weights.size(),
-              " tensors, the network has ", wanted.size());
+  check(wanted.size() == model.weights.size(), "format_model: {} tensors, the network has {}",
+        model.weights.size(), wanted.size());
   Safetensors content;
   for (size_t i = 0; i < wanted.size(); ++i) content.tensors[wanted[i].name] = model.weights[i];
-  TORCH_CHECK(content.tensors.size() == wanted.size(), "format_model: two layers share a name");
+  check(content.tensors.size() == wanted.size(), "format_model: two layers share a name");
   const json class_names = model.class_names;  // which need not be UTF-8
   const auto replace = json::error_handler_t::replace;
   content.metadata = {{"format", "pt"},

@@ -1,7 +1,5 @@
 #include "fedsmooth/model/network.h"
 
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <unordered_set>
 
@@ -112,7 +110,7 @@ Shape output_shape(const Network& network) {
 int64_t count_weights(const Network& network) {
   int64_t count = 0;
   for (const Parameter& p : parameters(network)) {
-    if (p.trained) count += c10::multiply_integers(p.shape);
+    if (p.trained) count += count_of(p.shape);
   }
   return count;
 }
@@ -121,11 +119,12 @@ Weights initial_weights(const Network& network, Key key) {
   Weights weights;
   uint32_t item = 0;
   for (const Parameter& p : parameters(network)) {
-    Tensor w = at::full(p.shape, p.initial);
+    Array w = Array::full(p.shape, p.initial);
     if (p.fan_in > 0) {
-      fill_uniform({key, item}, 0, w.data_ptr<float>(), w.numel());
+      fill_uniform({key, item}, 0, w.floats(), w.count());
       const double bound = 1.0 / std::sqrt(static_cast<double>(p.fan_in));
-      w.mul_(2 * bound).sub_(bound);
+      const auto width = static_cast<float>(2 * bound), low = static_cast<float>(bound);
+      for (int64_t i = 0; i < w.count(); ++i) w.floats()[i] = w.floats()[i] * width - low;
     }
     weights.push_back(w);
     ++item;

@@ -1,5 +1,5 @@
 // Networks are data: a list of layers, with the weights passed beside it. One description serves
-// the LibTorch forward pass, the faster evaluators, the parameter counter and the model file.
+// the reference passes, the faster engines, the parameter counter and the model file.
 // Nothing here holds state, so that many sets of weights can go through one network.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fedsmooth/base/array.h"
 #include "fedsmooth/base/random.h"
-#include "fedsmooth/base/tensor.h"
 
 namespace fedsmooth {
 
@@ -51,7 +51,7 @@ struct Network {
 };
 
 /// One tensor per parameter, in the order of parameters().
-using Weights = std::vector<Tensor>;
+using Weights = std::vector<Array>;
 
 struct Parameter {
   std::string name;
@@ -76,13 +76,5 @@ int64_t count_weights(const Network& network);
 
 /// PyTorch's default initialisation: uniform within 1 / sqrt(fan_in), batch norm the identity.
 Weights initial_weights(const Network& network, Key key);
-
-/// Images [B, C, H, W] in [0, 1] to logits [B, K], in evaluation mode.
-Tensor forward(const Network& network, const Weights& weights, const Tensor& images);
-
-/// The same in training mode: batch norm normalises by the batch and updates its running statistics
-/// in `weights`, dropout drops by `stream`.
-Tensor forward_training(const Network& network, const Weights& weights, const Tensor& images,
-                        Stream stream);
 
 }  // namespace fedsmooth

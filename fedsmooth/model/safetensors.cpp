@@ -1,14 +1,14 @@
 #include "fedsmooth/model/safetensors.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -21,13 +21,48 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kMaxDimensions = 8;
 
-std::optional<at::ScalarType> scalar_type(const std::string& dtype) {
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "F64") return at::kDouble;
-  if (dtype == "F16") return at::kHalf;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "I64") return at::kLong;
-  return std::nullopt;
+float from_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
+  float value = 0;
+  if (exponent == 0x1f) {
+    value = mantissa == 0 ? INFINITY : NAN;
+  } else if (exponent == 0) {
+    value = std::ldexp(static_cast<float>(mantissa), -24);
+  } else {
+    value = std::ldexp(static_cast<float>(mantissa + 0x400), exponent - 25);
+  }
+  return std::copysign(value, bits >> 15 != 0 ? -1.0f : 1.0f);
+}
+
+float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+template <typename T>
+T read_value(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+// A type of numbers in a file. Floating-point ones become float.
+struct NumberType {
+  const char* name;
+  size_t bytes;
+  float (*to_float)(const char*);  // null for integers
+};
+
+constexpr NumberType kNumberTypes[] = {
+    {"F32", 4, [](const char* p) { return read_value<float>(p); }},
+    {"F64", 8, [](const char* p) { return static_cast<float>(read_value<double>(p)); }},
+    {"F16", 2, [](const char* p) { return from_half(read_value<uint16_t>(p)); }},
+    {"BF16", 2, [](const char* p) { return from_bfloat16(read_value<uint16_t>(p)); }},
+    {"I64", 8, nullptr},
+};
+
+const NumberType* find_type(const std::string& dtype) {
+  for (const NumberType& type : kNumberTypes) {
+    if (dtype == type.name) return &type;
+  }
+  return nullptr;
 }
 
 // A JSON number that is a non-negative integer; sizes in a file are nothing else.
@@ -41,13 +76,12 @@ uint64_t read_size(const json& value, const std::string& where) {
 
 struct Entry {
   std::string name;
-  at::ScalarType type;
+  const NumberType* type;
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;
 };
 
-// Byte size of the shape, or nothing if it overflows. A side of 0 does not excuse the others:
-// LibTorch multiplies them for the strides.
+// Byte size of the shape, or nothing if it overflows. A side of 0 does not excuse the others.
 std::optional<uint64_t> byte_size(const std::vector<int64_t>& shape, uint64_t item) {
   int64_t size = static_cast<int64_t>(item);
   bool empty = false;
@@ -69,9 +103,9 @@ Entry read_entry(const std::string& name, const json& info, uint64_t data_size,
     throw Error("{}: needs dtype, shape and data_offsets", where);
   }
   const auto dtype = info["dtype"].get<std::string>();
-  const auto type = scalar_type(dtype);
-  if (!type) throw Error("{}: dtype {:?} is not supported", where, dtype);
-  Entry entry{name, *type};
+  const NumberType* type = find_type(dtype);
+  if (type == nullptr) throw Error("{}: dtype {:?} is not supported", where, dtype);
+  Entry entry{name, type};
   if (info["shape"].size() > kMaxDimensions) throw Error("{}: too many dimensions", where);
   for (const json& side : info["shape"]) {
     const uint64_t size = read_size(side, where);
@@ -84,19 +118,25 @@ Entry read_entry(const std::string& name, const json& info, uint64_t data_size,
     throw Error("{}: data_offsets [{}, {}] lie outside the {} bytes of data", where, entry.begin,
                 entry.end, data_size);
   }
-  if (byte_size(entry.shape, c10::elementSize(entry.type)) != entry.end - entry.begin) {
+  if (byte_size(entry.shape, entry.type->bytes) != entry.end - entry.begin) {
     throw Error("{}: shape [{}] does not fit its {} bytes", where, fmt::join(entry.shape, ", "),
                 entry.end - entry.begin);
   }
   return entry;
 }
 
-Tensor read_tensor(const Entry& entry, std::string_view data) {
-  Tensor tensor = at::empty(entry.shape, entry.type);
-  if (tensor.numel() > 0) {
-    std::memcpy(tensor.data_ptr(), data.data() + entry.begin, entry.end - entry.begin);
+Array read_array(const Entry& entry, std::string_view data) {
+  const char* from = data.data() + entry.begin;
+  if (entry.type->to_float == nullptr) {
+    Array integers(entry.shape, Array::Type::kInteger);
+    if (integers.count() > 0) std::memcpy(integers.data(), from, integers.byte_count());
+    return integers;
   }
-  return entry.type == at::kLong ? tensor : tensor.to(at::kFloat);
+  Array floats(entry.shape);
+  for (int64_t i = 0; i < floats.count(); ++i, from += entry.type->bytes) {
+    floats.floats()[i] = entry.type->to_float(from);
+  }
+  return floats;
 }
 
 void check_covered(std::vector<Entry> entries, uint64_t data_size, const std::string& name) {
@@ -162,7 +202,7 @@ Safetensors parse_safetensors(std::string_view bytes, const std::string& name) {
         read_entry(key, info, data.size(), fmt::format("{}: tensor {:?}", name, key)));
   }
   check_covered(entries, data.size(), name);
-  for (const Entry& entry : entries) content.tensors[entry.name] = read_tensor(entry, data);
+  for (const Entry& entry : entries) content.tensors[entry.name] = read_array(entry, data);
   return content;
 }
 
@@ -171,12 +211,10 @@ std::string format_safetensors(const Safetensors& content) {
   if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : content.tensors) {
-    TORCH_CHECK(tensor.scalar_type() == at::kFloat, "format_safetensors: ", name,
-                " is not float32");
-    const uint64_t end = offset + tensor.numel() * sizeof(float);
-    header[name] = {{"dtype", "F32"},
-                    {"shape", std::vector<int64_t>(tensor.sizes().begin(), tensor.sizes().end())},
-                    {"data_offsets", {offset, end}}};
+    check(tensor.type() == Array::Type::kFloat, "format_safetensors: {} is not float32", name);
+    const uint64_t end = offset + tensor.byte_count();
+    header[name] = {
+        {"dtype", "F32"}, {"shape", tensor.sizes()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -187,8 +225,7 @@ std::string format_safetensors(const Safetensors& content) {
   bytes.reserve(8 + size + offset);
   bytes += text;
   for (const auto& [name, tensor] : content.tensors) {
-    const Tensor dense = tensor.contiguous();
-    bytes.append(static_cast<const char*>(dense.data_ptr()), dense.numel() * sizeof(float));
+    bytes.append(static_cast<const char*>(tensor.data()), tensor.byte_count());
   }
   return bytes;
 }

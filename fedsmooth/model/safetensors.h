@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "fedsmooth/base/tensor.h"
+#include "fedsmooth/base/array.h"
 
 namespace fedsmooth {
 
 struct Safetensors {
-  std::map<std::string, Tensor> tensors;        // float32, or int64 where the file says so
+  std::map<std::string, Array> tensors;        // float32, or int64 where the file says so
   std::map<std::string, std::string> metadata;  // the header's "__metadata__"
 };
 

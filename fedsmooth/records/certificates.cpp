@@ -1,6 +1,5 @@
 #include "fedsmooth/records/certificates.h"
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -209,7 +209,7 @@ std::string format_radius(double radius) {
   char buffer[32];
   const auto [end, status] =
       std::to_chars(buffer, buffer + sizeof(buffer), radius, std::chars_format::scientific);
-  TORCH_CHECK(status == std::errc{} && std::isfinite(radius), "format_radius: ", radius);
+  check(status == std::errc{} && std::isfinite(radius), "format_radius: {}", radius);
   const std::string_view shortest(buffer, end - buffer);
   const size_t e = shortest.find('e');
   const std::string cut = fmt::format("{:.4}{}", shortest.substr(0, e), shortest.substr(e));
@@ -222,8 +222,8 @@ std::string format_radius(double radius) {
 std::string certificate_header() { return std::string(kHeader); }
 
 std::string format_row(const CertificateRow& row) {
-  TORCH_CHECK(row.base.find_first_of("\t\n") == std::string::npos,
-              "format_row: a tab or line end in the base classifier's description: ", row.base);
+  check(row.base.find_first_of("\t\n") == std::string::npos,
+        "format_row: a tab or line end in the base classifier's description: {}", row.base);
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
   return fmt::format(

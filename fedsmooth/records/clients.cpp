@@ -1,10 +1,9 @@
 #include "fedsmooth/records/clients.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <numeric>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/records/tsv.h"
@@ -30,7 +29,7 @@ std::string format_clients(const std::vector<ClientRow>& rows) {
   const size_t classes = rows.empty() ? 0 : rows.front().labels.size();
   std::string text = header(classes);
   for (const ClientRow& row : rows) {
-    TORCH_CHECK(row.labels.size() == classes, "format_clients: rows of different lengths");
+    check(row.labels.size() == classes, "format_clients: rows of different lengths");
     text += fmt::format("{}\t{}\t{}\n", row.client, row.images(), fmt::join(row.labels, "\t"));
   }
   return text;

@@ -5,6 +5,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/model/safetensors.h"
 
 namespace fedsmooth {
@@ -30,7 +31,7 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
   Weights weights;
   for (const Parameter& p : parameters(network)) {
     const auto found = content.tensors.find(prefix + p.name);
-    if (found == content.tensors.end() || found->second.sizes() != at::IntArrayRef(p.shape)) {
+    if (found == content.tensors.end() || found->second.sizes() != p.shape) {
       throw Error("{}: tensor {}{} is missing or has another shape", name, prefix, p.name);
     }
     weights.push_back(found->second);

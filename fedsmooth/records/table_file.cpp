@@ -43,10 +43,7 @@ json parse_sidecar(std::string_view text, const std::filesystem::path& table) {
 }
 
 json build_provenance() {
-  return {{"version", version()},
-          {"commit", commit()},
-          {"libtorch", torch_version()},
-          {"date", utc_now()}};
+  return {{"version", version()}, {"commit", commit()}, {"date", utc_now()}};
 }
 
 namespace {

@@ -28,7 +28,7 @@ void write_new_table(const std::filesystem::path& table, std::string_view text,
 /// The first member in which two identities differ, with both values.
 std::string identity_difference(const nlohmann::json& here, const nlohmann::json& there);
 
-/// Version, commit, LibTorch, date: who wrote a file.
+/// Version, commit, date: who wrote a file.
 nlohmann::json build_provenance();
 
 /// A table that one process at a time adds rows to.

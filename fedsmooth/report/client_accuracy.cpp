@@ -1,10 +1,10 @@
 #include "fedsmooth/report/client_accuracy.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
+
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
@@ -54,7 +54,7 @@ std::vector<ClientAccuracy> accuracy_by_client(const std::vector<CertificateRow>
 }
 
 ClientSummary summarize_clients(const std::vector<ClientAccuracy>& accuracies) {
-  TORCH_CHECK(!accuracies.empty(), "summarize_clients: no clients");
+  check(!accuracies.empty(), "summarize_clients: no clients");
   std::vector<double> sorted;
   for (const ClientAccuracy& client : accuracies) sorted.push_back(client.accuracy);
   std::sort(sorted.begin(), sorted.end());

@@ -1,10 +1,9 @@
 #include "fedsmooth/smoothing/certify.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -24,8 +23,9 @@ int64_t most_for_another(const Votes& votes, int64_t selected) {
 }
 
 // Noise is added in pixel space; an image that is already normalised would get the wrong sigma.
-void check_pixels(const Tensor& x) {
-  if (!x.ge(0).logical_and(x.le(1)).all().item<bool>()) {
+void check_pixels(const Array& x) {
+  const auto inside = [](float value) { return value >= 0 && value <= 1; };  // NaN is not
+  if (!std::all_of(x.floats(), x.floats() + x.count(), inside)) {
     throw Error("image: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
   }
 }
@@ -79,9 +79,9 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   return certificates;
 }
 
-Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& o,
+Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& o,
                     uint64_t seed, uint32_t index) {
-  TORCH_CHECK(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
+  check(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
   return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
 }
 
@@ -114,7 +114,7 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
   return c;
 }
 
-Prediction predict(Sampler& sampler, const Tensor& x, double sigma, int64_t n, double alpha,
+Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index) {
   sampler.check(x.sizes());
   check_pixels(x);

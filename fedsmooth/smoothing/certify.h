@@ -50,7 +50,7 @@ struct Certificate {
 
 /// An image [C, H, W] in [0, 1], number `index` of its data set.
 struct LabelledImage {
-  Tensor x;
+  Array x;
   uint32_t index = 0;
   int64_t label = -1;
 };
@@ -66,7 +66,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
 int64_t images_per_wave(const Sampler& sampler, int64_t votes);
 
 /// Paper: CERTIFY. `x` is one image [C, H, W] in [0, 1], number `index` of its data set.
-Certificate certify(Sampler& sampler, const Tensor& x, double sigma, const CertifyOptions& options,
+Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& options,
                     uint64_t seed, uint32_t index);
 
 /// The second half of CERTIFY: the certificate that given counts support.
@@ -79,7 +79,7 @@ struct Prediction {
 };
 
 /// Paper: PREDICT, from `n` votes.
-Prediction predict(Sampler& sampler, const Tensor& x, double sigma, int64_t n, double alpha,
+Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index);
 
 /// Refuse parameters under which no votes could ever end in an answer.

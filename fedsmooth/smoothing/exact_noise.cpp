@@ -1,10 +1,10 @@
 #include "fedsmooth/smoothing/exact_noise.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
@@ -22,9 +22,9 @@ uint64_t edge_above(int32_t k, long double sigma) {
 }
 
 // The bytes of an image, which are floats over 255.
-std::vector<int32_t> bytes_of(const Tensor& x) {
-  std::vector<int32_t> bytes(x.numel());
-  const float* pixels = x.data_ptr<float>();
+std::vector<int32_t> bytes_of(const Array& x) {
+  std::vector<int32_t> bytes(x.count());
+  const float* pixels = x.floats();
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<int32_t>(std::lround(255 * pixels[i]));
     const bool is_byte = 0 <= bytes[i] && bytes[i] <= 255;
@@ -60,13 +60,13 @@ int32_t ExactNoise::cell(uint64_t bits) const {
   return below ? lowest_ + static_cast<int32_t>(i) : kUndecided;
 }
 
-bool ExactNoise::add(const Tensor& x, Stream stream, int64_t first, int64_t count,
-                     Tensor& noisy) const {
+bool ExactNoise::add(const Array& x, Stream stream, int64_t first, int64_t count,
+                     Array& noisy) const {
   check_copies(x, first, count, noisy);
   const std::vector<int32_t> bytes = bytes_of(x);
   const auto size = static_cast<int64_t>(bytes.size());
   std::vector<uint32_t> words(2 * size);
-  float* out = noisy.data_ptr<float>();
+  float* out = noisy.floats();
   bool decided = true;
   for (int64_t i = 0; i < count; ++i, out += size) {
     fill_words(stream, static_cast<uint32_t>(first + i), words.data(), 2 * size);
@@ -85,10 +85,10 @@ BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
     throw Error("exact noise is drawn on CPU cores; {} draws its own", f.description);
   }
   f.noise_kind = NoiseKind::kExact;
-  f.noise = [noise = std::make_shared<ExactNoise>(sigma), sigma](const Tensor& x, double asked,
+  f.noise = [noise = std::make_shared<ExactNoise>(sigma), sigma](const Array& x, double asked,
                                                                  Stream stream, int64_t first,
-                                                                 int64_t count, Tensor& noisy) {
-    TORCH_CHECK(asked == sigma, "exact noise of sigma ", sigma, " was asked for ", asked);
+                                                                 int64_t count, Array& noisy) {
+    check(asked == sigma, "exact noise of sigma {} was asked for {}", sigma, asked);
     return noise->add(x, stream, first, count, noisy);
   };
   return f;

@@ -26,7 +26,7 @@ class ExactNoise {
   int32_t cell(uint64_t bits) const;
 
   /// A NoiseSource: copies clip(x + k / 255). An Error unless x is made of bytes over 255.
-  bool add(const Tensor& x, Stream stream, int64_t first, int64_t count, Tensor& noisy) const;
+  bool add(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) const;
 
   static constexpr int32_t kUndecided = INT32_MIN;
   static constexpr uint64_t kMargin = 16;

@@ -4,15 +4,14 @@
 
 #include <functional>
 
+#include "fedsmooth/base/array.h"
 #include "fedsmooth/base/random.h"
-#include "fedsmooth/base/tensor.h"
 
 namespace fedsmooth {
 
-/// noisy[i] = x + sigma e_(first + i) for i < count; x [C, H, W] and noisy [>= count, C, H, W] are
-/// contiguous floats. Rows from `count` on stay as they are.
-void add_noise(const Tensor& x, double sigma, Stream stream, int64_t first, int64_t count,
-               Tensor& noisy);
+/// noisy[i] = x + sigma e_(first + i) for i < count; x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are.
+void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
+               Array& noisy);
 
 enum class NoiseKind {
   kFloat,  // add_noise(): the sum is rounded to fp32
@@ -21,10 +20,10 @@ enum class NoiseKind {
 
 /// Another way to write such copies. Returns false if a draw is too close to a cell edge to be
 /// decided; the caller must discard the whole request.
-using NoiseSource = std::function<bool(const Tensor& x, double sigma, Stream stream, int64_t first,
-                                       int64_t count, Tensor& noisy)>;
+using NoiseSource = std::function<bool(const Array& x, double sigma, Stream stream, int64_t first,
+                                       int64_t count, Array& noisy)>;
 
 /// Are these arguments as add_noise() wants them?
-void check_copies(const Tensor& x, int64_t first, int64_t count, const Tensor& noisy);
+void check_copies(const Array& x, int64_t first, int64_t count, const Array& noisy);
 
 }  // namespace fedsmooth

@@ -1,13 +1,11 @@
 #include "fedsmooth/smoothing/sampler.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
 
 namespace fedsmooth {
 namespace {
@@ -27,7 +25,7 @@ int64_t vote(const float* logits, int64_t classes) {
 }  // namespace
 
 bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
-               int64_t first, int64_t count, Tensor& noisy, Votes& votes) {
+               int64_t first, int64_t count, Array& noisy, Votes& votes) {
   const auto& [x, sigma, n, stream] = request;
   const int64_t batch = noisy.size(0);
   const auto classes = static_cast<int64_t>(votes.size());
@@ -39,11 +37,11 @@ bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest&
       return false;
     }
     // A short batch keeps its shape; rows beyond `used` hold older copies and are not counted.
-    const Tensor logits = f(noisy).contiguous();  // [batch, K]
-    TORCH_CHECK(logits.dim() == 2 && logits.size(0) == batch && logits.size(1) == classes,
-                "add_votes: the classifier gave logits ", logits.sizes(), ", expected [", batch,
-                ", ", classes, "]");
-    const float* row = logits.data_ptr<float>();
+    const Array logits = f(noisy);
+    check(logits.sizes() == Sizes{batch, classes},
+          "add_votes: the classifier gave logits [{}], expected [{}, {}]",
+          fmt::join(logits.sizes(), ", "), batch, classes);
+    const float* row = logits.floats();
     for (int64_t i = 0; i < used; ++i, row += classes) {
       const int64_t c = vote(row, classes);
       if (c >= 0) ++votes[c];
@@ -67,38 +65,52 @@ SerialSampler::SerialSampler(const BaseClassifier& f)
     : Sampler(f), classifier_(f.make()), noise_(f.noise) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
-  c10::NoGradGuard no_grad;
-  const Tensor& x = request.x;
-  if (!noisy_.defined()) noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)});
+  const Array& x = request.x;
+  if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
   Votes votes(classes(), 0);
   const bool valid = add_votes(classifier_, noise_, request, 0, request.n, noisy_, votes);
   return valid ? votes : Votes(classes(), 0);
 }
 
-Tensor SerialSampler::evaluate(const Tensor& images) { return classifier_(images); }
+Array SerialSampler::evaluate(const Array& images) { return classifier_(images); }
 
 namespace {
 
-bool same(const Tensor& a, const Tensor& b) {
-  return a.eq(b).logical_or(a.isnan().logical_and(b.isnan())).all().item<bool>();
+// The same bits, but that any NaN is like any other.
+bool same(const Array& a, const Array& b) {
+  if (a.sizes() != b.sizes()) return false;
+  const float *x = a.floats(), *y = b.floats();
+  for (int64_t i = 0; i < a.count(); ++i) {
+    if (!(x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i])))) return false;
+  }
+  return true;
 }
 
-void check_neighbours(const Classifier& classifier, const Tensor& inputs, const Tensor& logits) {
+// Entry i moves to i + shift, those at the end to the beginning.
+Array rolled(const Array& rows, int64_t shift) {
+  const int64_t count = rows.size(0);
+  std::vector<int64_t> from(count);
+  for (int64_t i = 0; i < count; ++i) from[(i + shift) % count] = i;
+  return rows.pick(from);
+}
+
+void check_neighbours(const Classifier& classifier, const Array& inputs, const Array& logits) {
   const int64_t batch = inputs.size(0), kept = (batch + 1) / 2;
-  Tensor others = inputs.clone();
-  others.narrow(0, kept, batch - kept).mul_(-3.0);
-  if (!same(logits.narrow(0, 0, kept), classifier(others).narrow(0, 0, kept))) {
+  Array others = inputs.clone();
+  Array changed = others.part(kept, batch - kept);
+  for (int64_t i = 0; i < changed.count(); ++i) changed.floats()[i] *= -3.0f;
+  if (!same(logits.part(0, kept), classifier(others).part(0, kept))) {
     throw Error(
         "model: an image's logits depend on the other images in the batch; a certificate needs a "
         "network in evaluation mode");
   }
 }
 
-void check_positions(const Classifier& classifier, const Tensor& inputs, const Tensor& logits,
+void check_positions(const Classifier& classifier, const Array& inputs, const Array& logits,
                      const std::string& description) {
   // An odd shift moves every row to another position; the second half gets other neighbours too.
   for (const int64_t shift : {int64_t{1}, inputs.size(0) / 2 + 1}) {
-    if (!same(logits.roll(shift, 0), classifier(inputs.roll(shift, 0)))) {
+    if (!same(rolled(logits, shift), classifier(rolled(inputs, shift)))) {
       throw DependsOnPosition(
           "model: an image's logits depend on its position in the batch ({}); it cannot be "
           "certified with this build",
@@ -108,13 +120,11 @@ void check_positions(const Classifier& classifier, const Tensor& inputs, const T
 }
 
 FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, int64_t batch,
-                                const std::string& description, at::IntArrayRef shape) {
-  c10::NoGradGuard no_grad;
-  Tensor inputs = at::zeros({batch, shape[0], shape[1], shape[2]});
-  const Tensor grey = at::full(shape, 0.5);
-  add_noise(grey, 0.5, {make_key(0, Purpose::kProbe)}, 0, batch, inputs);
-  Tensor logits = classifier(inputs).clone().contiguous();
-  if (logits.dim() != 2 || logits.size(0) != batch || logits.size(1) != classes) {
+                                const std::string& description, const Sizes& shape) {
+  Array inputs({batch, shape.at(0), shape.at(1), shape.at(2)});
+  add_noise(Array::full(shape, 0.5), 0.5, {make_key(0, Purpose::kProbe)}, 0, batch, inputs);
+  Array logits = classifier(inputs).clone();
+  if (logits.sizes() != Sizes{batch, classes}) {
     throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
                 fmt::join(logits.sizes(), ", "), batch, batch, classes);
   }
@@ -127,14 +137,14 @@ FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, i
   // can cure is that they are there.
   check_neighbours(classifier, inputs, logits);
   check_positions(classifier, inputs, logits, description);
-  std::string fingerprint =
-      sha256({static_cast<const char*>(logits.data_ptr()), logits.numel() * sizeof(float)});
+  std::string fingerprint = sha256(
+      {static_cast<const char*>(logits.data()), static_cast<size_t>(logits.byte_count())});
   return {std::move(inputs), std::move(logits), std::move(fingerprint)};
 }
 
 }  // namespace
 
-FunctionCheck check_is_function(const BaseClassifier& f, at::IntArrayRef shape) {
+FunctionCheck check_is_function(const BaseClassifier& f, const Sizes& shape) {
   return check_is_function(f.make(), f.classes, f.batch, f.description, shape);
 }
 
@@ -144,17 +154,16 @@ Sampler::Sampler(const BaseClassifier& f)
       description_(f.description),
       noise_kind_(f.noise_kind) {}
 
-const std::string& Sampler::check(at::IntArrayRef shape) {
-  if (!check_ || check_->inputs.sizes().slice(1) != shape) {
-    const auto f = [this](const Tensor& images) { return evaluate(images); };
+const std::string& Sampler::check(const Sizes& shape) {
+  if (!check_ || check_->inputs[0].sizes() != shape) {
+    const auto f = [this](const Array& images) { return evaluate(images); };
     check_ = check_is_function(f, classes_, batch_, description_, shape);
   }
   return check_->fingerprint;
 }
 
 void Sampler::probe() {
-  TORCH_CHECK(check_, "Sampler::probe: check() comes first");
-  c10::NoGradGuard no_grad;
+  fedsmooth::check(check_.has_value(), "Sampler::probe: check() comes first");
   if (!same(check_->logits, evaluate_again(*check_))) {
     throw ClassifierChanged("the model's answers changed while it was certified");
   }

@@ -47,7 +47,7 @@ struct Cancelled {};
 
 /// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W].
 struct VoteRequest {
-  Tensor x;
+  Array x;
   double sigma = 0;
   int64_t n = 0;
   Stream stream;
@@ -56,7 +56,7 @@ struct VoteRequest {
 /// What check_is_function() saw: inputs [batch, C, H, W] that are always the same, and f's logits
 /// for them.
 struct FunctionCheck {
-  Tensor inputs, logits;
+  Array inputs, logits;
   std::string fingerprint;  // SHA-256 of the logits
 };
 
@@ -80,7 +80,7 @@ class Sampler {
   /// Throws an Error unless f is a function of single images of `shape` [C, H, W], see
   /// check_is_function(); certify() and predict() ask for it before their first votes. Returns f's
   /// fingerprint. A second call for the same shape costs nothing.
-  const std::string& check(at::IntArrayRef shape);
+  const std::string& check(const Sizes& shape);
   /// Evaluates one batch again that check() saw. Throws ClassifierChanged if a bit differs.
   void probe();
   /// Copies that are evaluated at a time, and by a probe.
@@ -90,9 +90,9 @@ class Sampler {
 
  protected:
   /// Logits of one batch of images on the CPU, by what counts the votes.
-  virtual Tensor evaluate(const Tensor& images) = 0;
+  virtual Array evaluate(const Array& images) = 0;
   /// The same for the inputs of check(), which a sampler may keep where it needs them.
-  virtual Tensor evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
+  virtual Array evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
 
   int64_t classes() const { return classes_; }
 
@@ -111,19 +111,19 @@ class SerialSampler : public Sampler {
   Votes count(const VoteRequest& request) override;
 
  protected:
-  Tensor evaluate(const Tensor& images) override;
+  Array evaluate(const Array& images) override;
 
  private:
   Classifier classifier_;
   NoiseSource noise_;
-  Tensor noisy_;
+  Array noisy_;
 };
 
 /// Adds the votes of samples [first, first + count) of the request to `votes`; `noisy` is scratch,
 /// [batch, C, H, W]. False: no vote of the request may count, see NoiseSource. All samplers on the
 /// CPU are loops over this.
 bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
-               int64_t first, int64_t count, Tensor& noisy, Votes& votes);
+               int64_t first, int64_t count, Array& noisy, Votes& votes);
 
 /// The Error of check_is_function() that another batch may cure.
 struct DependsOnPosition : Error {
@@ -134,6 +134,6 @@ struct DependsOnPosition : Error {
 /// among other neighbours. `shape` is [C, H, W]. The fingerprint tells classifiers apart that
 /// differ in weights, normalisation or arithmetic. A Sampler does this by itself; see
 /// Sampler::check().
-FunctionCheck check_is_function(const BaseClassifier& f, at::IntArrayRef shape);
+FunctionCheck check_is_function(const BaseClassifier& f, const Sizes& shape);
 
 }  // namespace fedsmooth

@@ -1,11 +1,11 @@
 #include "fedsmooth/smoothing/statistics.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
@@ -36,7 +36,7 @@ long double normal_cdf(double z) {
 enum class Side { kBelow, kAbove };
 
 double quantile(double p, Side side) {
-  TORCH_CHECK(p > 0 && p < 1, "normal quantile: p ", p);
+  check(p > 0 && p < 1, "normal quantile: p {}", p);
   // By the nearer tail, so that nothing cancels: z = -t for p >= 1/2, where P[N > z] = Phi(t).
   const bool upper = p >= 0.5;
   const long double tail = upper ? 1 - static_cast<long double>(p) : static_cast<long double>(p);
@@ -54,8 +54,8 @@ double quantile(double p, Side side) {
 }  // namespace
 
 double binomial_lower_bound(int64_t k, int64_t n, double alpha) {
-  TORCH_CHECK(0 <= k && k <= n && n >= 1, "binomial_lower_bound: ", k, " of ", n);
-  TORCH_CHECK(alpha > 0 && alpha < 1, "binomial_lower_bound: alpha ", alpha);
+  check(0 <= k && k <= n && n >= 1, "binomial_lower_bound: {} of {}", k, n);
+  check(alpha > 0 && alpha < 1, "binomial_lower_bound: alpha {}", alpha);
   if (k == 0) return 0.0;
   const long double margin = margin_at(n);
   const long double level = static_cast<long double>(alpha) * (1 - 2 * margin);
@@ -85,7 +85,7 @@ double multiply_down(double a, double b) {
 }
 
 double fair_coin_p_value(int64_t k, int64_t n) {
-  TORCH_CHECK(2 * k >= n && k <= n, "fair_coin_p_value: ", k, " of ", n);
+  check(2 * k >= n && k <= n, "fair_coin_p_value: {} of {}", k, n);
   if (k == 0) return 1.0;
   return static_cast<double>(std::min(1.0L, 2 * upper_tail(k, n, 0.5)));
 }

@@ -1,27 +1,14 @@
 #include "fedsmooth/engine/cpu/base_classifier.h"
 
-#include <ATen/ATen.h>
-#include <ATen/Version.h>
+#include <fmt/format.h>
 
-#include "fedsmooth/base/error.h"
-#include "fedsmooth/base/parallel.h"
-#include "fedsmooth/base/version.h"
+#include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/engine/cpu/fast_network.h"
-#include "fedsmooth/engine/torch/torch_script.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/model/fold.h"
 
 namespace fedsmooth {
 namespace {
-
-// The instructions by which LibTorch picks its kernels; others round differently. Only its
-// configuration text tells them in all versions.
-std::string cpu_capability() {
-  const std::string text = at::show_config(), key = "CPU capability usage: ";
-  const size_t found = text.find(key);
-  if (found == std::string::npos) return "unknown";
-  const size_t begin = found + key.size();
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
 
 std::string describe(const char* evaluator) {
   return fmt::format("cpu/fp32/{}x{}/{}", evaluator, kCpuBatch, cpu_arithmetic());
@@ -30,7 +17,15 @@ std::string describe(const char* evaluator) {
 }  // namespace
 
 std::string cpu_arithmetic() {
-  return fmt::format("{}/{}/torch-{}", cpu_capability(), blas_name(), torch_version());
+  switch (best_instructions()) {
+    case Instructions::kAvx512:
+      return "avx512";
+    case Instructions::kAvx2:
+      return "avx2";
+    case Instructions::kPortable:
+      return "portable";
+  }
+  throw std::logic_error("cpu_arithmetic: unknown instructions");
 }
 
 BaseClassifier base_classifier(const Model& trained) {
@@ -41,20 +36,12 @@ BaseClassifier base_classifier(const Model& trained) {
     const FastNetwork network(model.network, model.weights, kCpuBatch);
     return {[network] { return Classifier(network); }, classes, kCpuBatch, describe("fast")};
   }
-  const Classifier f = [model](const Tensor& images) {
-    return forward(model.network, model.weights, images);
+  const auto make = [model]() -> Classifier {
+    const std::shared_ptr<Passes> passes = reference_passes(model.network);
+    passes->load(model.weights);
+    return [passes](const Array& images) { return passes->forward(images, std::nullopt); };
   };
-  return {[f] { return f; }, classes, kCpuBatch, describe("libtorch")};
-}
-
-BaseClassifier base_classifier(const std::filesystem::path& torch_script, const Shape& input) {
-  const Classifier f = load_torch_script(torch_script);
-  const Tensor logits = f(at::full({kCpuBatch, input[0], input[1], input[2]}, 0.5));
-  if (logits.dim() != 2 || logits.size(0) != kCpuBatch) {
-    throw Error("{}: gives an output of shape [{}] for {} images, expected [{}, classes]",
-                torch_script.string(), fmt::join(logits.sizes(), ", "), kCpuBatch, kCpuBatch);
-  }
-  return {[f] { return f; }, logits.size(1), kCpuBatch, describe("torchscript")};
+  return {make, classes, kCpuBatch, describe("reference")};
 }
 
 }  // namespace fedsmooth

@@ -1,12 +1,11 @@
 #include "fedsmooth/engine/cpu/fast_network.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <optional>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/vector_clones.h"
-#include "fedsmooth/engine/cpu/matrix_product.h"
+#include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/engine/cpu/max_into.h"
 #include "fedsmooth/engine/cpu/toeplitz.h"
 
@@ -22,20 +21,27 @@ constexpr int64_t kCachedFloats = 128 * 1024;
 
 int64_t size_of(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
 
-Tensor view(const float* data, int64_t rows, int64_t columns) {
-  return at::from_blob(const_cast<float*>(data), {rows, columns}, at::kFloat);
-}
-
 // The right side of a product, [depth, columns], as panels; columns are padded with zeros to a
 // multiple of 16. Not a BLAS: in some of them a row's result depends on its place among the rows.
 struct PackedMatrix {
-  explicit PackedMatrix(const Tensor& matrix) : depth(matrix.size(0)), columns(matrix.size(1)) {
-    const Tensor padded = at::constant_pad_nd(matrix, {0, (columns + 15) / 16 * 16 - columns});
-    panels = pack_panels(padded.unsqueeze(0));  // [panels, 1, depth, width]
+  // Of weights [K, C, taps], the matrix [taps C, K].
+  PackedMatrix(const Array& weights, int64_t channels)
+      : depth(weights.count() / weights.size(0)), columns(weights.size(0)) {
+    const int64_t padded = (columns + 15) / 16 * 16, taps = depth / channels;
+    Array matrix({1, depth, padded});
+    for (int64_t k = 0; k < columns; ++k) {
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t t = 0; t < taps; ++t) {
+          matrix.floats()[(t * channels + c) * padded + k] =
+              weights.floats()[(k * channels + c) * taps + t];
+        }
+      }
+    }
+    panels = pack_panels(matrix);  // [panels, 1, depth, width]
     width = panels.size(3);
   }
 
-  Tensor panels;
+  Array panels;
   int64_t depth, columns, width = 0;
 };
 
@@ -52,7 +58,7 @@ void add_bias(const float* x, int64_t columns, const float* bias, bool relu, flo
 void multiply_and_add(const float* x, int64_t rows, const PackedMatrix& matrix, const float* bias,
                       bool relu, float* scratch, float* out) {
   const int64_t width = matrix.width;
-  const float* panel = matrix.panels.data_ptr<float>();
+  const float* panel = matrix.panels.floats();
   for (int64_t first = 0; first < matrix.columns; first += width, panel += matrix.depth * width) {
     multiply({rows, matrix.depth, width, x, matrix.depth, 1, panel, width, scratch, width});
     const int64_t used = std::min(width, matrix.columns - first);
@@ -62,8 +68,8 @@ void multiply_and_add(const float* x, int64_t rows, const PackedMatrix& matrix, 
   }
 }
 
-Tensor bias_of(const Layer& layer, Weights::const_iterator& next) {
-  return layer.bias ? (*next++).contiguous() : at::zeros({layer.outputs});
+Array bias_of(const Layer& layer, Weights::const_iterator& next) {
+  return layer.bias ? *next++ : Array({layer.outputs});
 }
 
 // [B, C, H, W] to normalised [B, H, W, C].
@@ -111,10 +117,8 @@ int64_t images_at_a_time(int64_t batch, int64_t floats_per_image) {
 
 Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t batch, bool relu,
                  Weights::const_iterator& next) {
-  const PackedMatrix matrix(
-      next->permute({2, 3, 1, 0}).reshape({-1, layer.outputs}));  // [k k C, K]
-  ++next;
-  const Tensor bias = bias_of(layer, next);
+  const PackedMatrix matrix(*next++, in[0]);
+  const Array bias = bias_of(layer, next);
   const int64_t height = in[1] + 2 * layer.padding, width = in[2] + 2 * layer.padding;
   const int64_t padded_size = height * width * in[0];
   const int64_t positions = out[1] * out[2], patch = matrix.depth;
@@ -128,7 +132,7 @@ Step window_step(const Layer& layer, const Shape& in, const Shape& out, int64_t 
         gather_patches(padded, width, in[0], layer, out, patches + i * positions * patch);
       }
       float* result = y + b * size_of(out);
-      multiply_and_add(patches, images * positions, matrix, bias.data_ptr<float>(), relu,
+      multiply_and_add(patches, images * positions, matrix, bias.floats(), relu,
                        patches + images * positions * patch, result);
     }
   };
@@ -151,10 +155,10 @@ Step blocks_step(const Layer& normalize, const Layer& conv, const Shape& in,
 
 Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch, bool relu,
                    bool pool, Weights::const_iterator& next) {
-  const Tensor kernel = layer.stride > 1 ? block_kernel(*next, layer.stride, shape) : *next;
+  const Array kernel = layer.stride > 1 ? block_kernel(*next, layer.stride, shape) : *next;
   ++next;
-  const Tensor bias = bias_of(layer, next);
-  const Tensor panels = pack_panels(toeplitz_weights(shape.scheme, kernel));
+  const Array bias = bias_of(layer, next);
+  const Array panels = pack_panels(toeplitz_weights(shape.scheme, kernel));
   const int64_t outputs = layer.outputs, width = panels.size(3), depth = shape.channels;
   const int64_t products = shape.products(), tiles = shape.tiles() * shape.tiles();
   const int64_t images = images_at_a_time(batch, products * tiles * depth), rows = images * tiles;
@@ -167,14 +171,14 @@ Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch
     float *sums = scratch, *results = scratch + products * sums_plane;
     for (int64_t b = 0; b < batch; b += images, x += images * in, y += images * out) {
       toeplitz_inputs(shape, images, x, sums, sums_plane);
-      const float* panel = panels.data_ptr<float>();
+      const float* panel = panels.floats();
       for (int64_t k = 0; k < outputs; k += width) {
         for (int64_t p = 0; p < products; ++p, panel += depth * width) {
           multiply({rows, depth, width, sums + p * sums_plane, depth, 1, panel, width,
                     results + p * results_plane, width});
         }
         toeplitz_outputs(shape, images, results, results_plane, width,
-                         {bias.data_ptr<float>() + k, relu, pool}, y + k, outputs);
+                         {bias.floats() + k, relu, pool}, y + k, outputs);
       }
     }
   };
@@ -184,13 +188,10 @@ Step toeplitz_step(const Layer& layer, const ToeplitzShape& shape, int64_t batch
 Step linear_step(const Layer& layer, const Shape& in, int64_t batch, bool relu,
                  Weights::const_iterator& next) {
   // PyTorch flattens [C, H, W]; the maps here are [H, W, C].
-  const PackedMatrix matrix(next->view({layer.outputs, in[0], in[1], in[2]})
-                                .permute({2, 3, 1, 0})
-                                .reshape({-1, layer.outputs}));
-  ++next;
-  const Tensor bias = bias_of(layer, next);
+  const PackedMatrix matrix(*next++, in[0]);
+  const Array bias = bias_of(layer, next);
   const auto run = [=](const float* x, float* y, float* scratch) {
-    multiply_and_add(x, batch, matrix, bias.data_ptr<float>(), relu, scratch, y);
+    multiply_and_add(x, batch, matrix, bias.floats(), relu, scratch, y);
   };
   return {run, batch * layer.outputs, batch * matrix.width};
 }
@@ -235,7 +236,7 @@ bool FastNetwork::supports(const Network& network) {
 
 FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t batch)
     : batch_(batch), classes_(output_shape(network)[0]) {
-  TORCH_CHECK(supports(network), "FastNetwork: network ", network.name, " has other layers");
+  check(supports(network), "FastNetwork: network {} has other layers", network.name);
   const auto& layers = network.layers;
   const auto is = [&](size_t i, Kind kind) { return i < layers.size() && layers[i].kind == kind; };
   auto next = weights.begin();
@@ -273,27 +274,29 @@ FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t
   }
 }
 
-Tensor FastNetwork::operator()(const Tensor& images) {
-  TORCH_CHECK(images.is_contiguous() && images.size(0) == batch_, "FastNetwork: images ",
-              images.sizes(), ", expected a batch of ", batch_);
-  if (!scratch_.defined()) {
-    int64_t map = 0, scratch = 0;
+Array FastNetwork::operator()(const Array& images) {
+  check(images.size(0) == batch_, "FastNetwork: images [{}], expected a batch of {}",
+        fmt::join(images.sizes(), ", "), batch_);
+  if (maps_[0].empty()) {
+    int64_t map = 0, scratch = 1;
     for (const Step& step : steps_) {
       map = std::max(map, step.out_size);
       scratch = std::max(scratch, step.scratch_size);
     }
-    for (Tensor& buffer : maps_) buffer = at::empty({map});
-    scratch_ = at::empty({scratch});
+    for (std::vector<float>& buffer : maps_) buffer.resize(map);
+    scratch_.resize(scratch);
   }
-  const float* x = images.data_ptr<float>();
+  const float* x = images.floats();
   int turn = 0;
   for (const Step& step : steps_) {
-    float* out = maps_[turn].data_ptr<float>();
-    step.run(x, out, scratch_.data_ptr<float>());
+    float* out = maps_[turn].data();
+    step.run(x, out, scratch_.data());
     x = out;
     turn = 1 - turn;
   }
-  return view(x, batch_, classes_);
+  Array logits({batch_, classes_});
+  std::copy_n(x, logits.count(), logits.floats());
+  return logits;
 }
 
 }  // namespace fedsmooth

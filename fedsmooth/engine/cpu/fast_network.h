@@ -1,6 +1,6 @@
 // A plain layer list evaluated at one fixed batch size as fast as one CPU core can: maps as
 // [B, H, W, C], every convolution and linear layer a matrix product of fixed shape, weights laid
-// out once, no allocation per call. The readable twin and oracle is forward() in model/network.h.
+// out once. The readable twin and oracle is engine/reference.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ class FastNetwork {
 
   FastNetwork(const Network& network, const Weights& weights, int64_t batch);
 
-  /// Images [batch, C, H, W] to logits [batch, K]; the result is overwritten by the next call.
-  /// Copies share the weights but not the scratch memory once they ran: one copy per thread.
-  Tensor operator()(const Tensor& images);
+  /// Images [batch, C, H, W] to logits [batch, K]. Copies share the weights but not the scratch
+  /// memory: one copy per thread.
+  Array operator()(const Array& images);
 
   struct Step {
     std::function<void(const float* x, float* out, float* scratch)> run;
@@ -30,7 +30,7 @@ class FastNetwork {
  private:
   std::vector<Step> steps_;
   int64_t batch_, classes_;
-  Tensor maps_[2], scratch_;  // allocated at the first call
+  std::vector<float> maps_[2], scratch_;  // allocated at the first call
 };
 
 }  // namespace fedsmooth

@@ -1,12 +1,10 @@
 #include "fedsmooth/engine/cpu/lane_layers.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "fedsmooth/base/vector_clones.h"
-#include "fedsmooth/engine/cpu/matrix_product.h"
+#include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/engine/cpu/max_into.h"
 #include "fedsmooth/engine/cpu/toeplitz_schemes.h"
 
@@ -46,17 +44,19 @@ const SchemeMatrices* scheme_for(const LaneConvolution& conv) {
   return nullptr;
 }
 
+float* reserve(std::vector<float>& buffer, int64_t size) {
+  if (std::ssize(buffer) < size) buffer.resize(size);
+  return buffer.data();
+}
+
 // out [R, R, size] = matrix x matrix^T along both axes of x [n, n, size]; or by the transposed
 // matrix. `scratch` holds [R, n, size].
-void transform(const Matrix& matrix, bool transposed, const float* x, int64_t size, Tensor& scratch,
-               float* out) {
+void transform(const Matrix& matrix, bool transposed, const float* x, int64_t size,
+               std::vector<float>& scratch, float* out) {
   const int64_t n = transposed ? matrix.rows : matrix.columns;
   const int64_t rows = transposed ? matrix.columns : matrix.rows;
   const int64_t row = transposed ? 1 : matrix.columns, column = transposed ? matrix.columns : 1;
-  if (!scratch.defined() || scratch.numel() < rows * n * size) {
-    scratch = at::empty({rows * n * size});
-  }
-  auto* half = scratch.data_ptr<float>();
+  float* half = reserve(scratch, rows * n * size);
   const float* left = matrix.values.data();
   multiply({rows, n, n * size, left, row, column, x, n * size, half, n * size});
   for (int64_t r = 0; r < rows; ++r) {
@@ -119,11 +119,6 @@ void relu(float* y, int64_t size) {
   for (int64_t i = 0; i < size; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
-float* reserve(Tensor& buffer, int64_t size) {
-  if (!buffer.defined() || buffer.numel() < size) buffer = at::empty({size});
-  return buffer.data_ptr<float>();
-}
-
 // x to y through the scheme's products; keeps the sums of x for the kernel's gradient.
 void convolve_by(const SchemeMatrices& scheme, const LaneConvolution& conv, Lanes lanes,
                  const float* kernel, const float* x, float* y, bool fresh, LaneScratch& s) {
@@ -147,7 +142,7 @@ void convolve_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& c
   const int64_t channels = conv.in[0], outputs = conv.out[0],
                 planes = scheme.products * scheme.products;
   const int64_t in = channels * lanes.count, out = outputs * lanes.count;
-  const auto* transformed = s.transformed.data_ptr<float>();
+  const float* transformed = s.transformed.data();
   float* products = reserve(s.products, planes * (out + in));
   float* sums = products + planes * out;  // those of x are kept
   transform(scheme.outputs, true, dy, out, s.rows, products);
@@ -158,23 +153,22 @@ void convolve_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& c
   transform(scheme.inputs, true, sums, in, s.rows, dx);
 }
 
-Tensor kernel_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& conv, Lanes lanes,
-                          const float* dy, LaneScratch& s) {
+std::vector<float> kernel_gradient_by(const SchemeMatrices& scheme, const LaneConvolution& conv,
+                                      Lanes lanes, const float* dy, LaneScratch& s) {
   const int64_t channels = conv.in[0], outputs = conv.out[0],
                 planes = scheme.products * scheme.products;
   const int64_t in = channels * lanes.count, out = outputs * lanes.count;
   float* products = reserve(s.products, planes * out + out);
   float* turned = products + planes * out;
   transform(scheme.outputs, true, dy, out, s.rows, products);
-  const Tensor gradient = at::empty({planes, channels, outputs});
+  std::vector<float> gradient(planes * channels * outputs);
   for (int64_t p = 0; p < planes; ++p) {
     transpose(products + p * out, outputs, lanes.count, outputs, turned);
-    multiply({channels, lanes.batch, outputs, s.sums.data_ptr<float>() + p * in, lanes.count, 1,
-              turned, outputs, gradient.data_ptr<float>() + p * channels * outputs, outputs});
+    multiply({channels, lanes.batch, outputs, s.sums.data() + p * in, lanes.count, 1, turned, outputs,
+              gradient.data() + p * channels * outputs, outputs});
   }
-  Tensor kernel = at::empty({conv.kernel, conv.kernel, channels, outputs});
-  transform(scheme.kernel, true, gradient.data_ptr<float>(), channels * outputs, s.rows,
-            kernel.data_ptr<float>());
+  std::vector<float> kernel(conv.kernel * conv.kernel * channels * outputs);
+  transform(scheme.kernel, true, gradient.data(), channels * outputs, s.rows, kernel.data());
   return kernel;
 }
 
@@ -245,8 +239,8 @@ KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const f
   const int64_t pixels = conv.out[1] * conv.out[2], padded = conv.padded_outputs();
   KernelGradient gradient;
   if (conv.bias) {
-    gradient.bias = at::zeros({outputs});
-    sum_lanes(dy, pixels, outputs, n, gradient.bias.data_ptr<float>());
+    gradient.bias.resize(outputs);
+    sum_lanes(dy, pixels, outputs, n, gradient.bias.data());
   }
   if (const SchemeMatrices* scheme = scheme_for(conv)) {
     gradient.kernel = kernel_gradient_by(*scheme, conv, lanes, dy, scratch);
@@ -256,13 +250,17 @@ KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const f
   for (int64_t p = 0; p < pixels; ++p) {
     transpose(dy + p * outputs * n, outputs, n, padded, turned + p * n * padded);
   }
-  Tensor kernel = at::zeros({conv.kernel, conv.kernel, channels, padded});
+  const int64_t rows = conv.kernel * conv.kernel * channels;
+  std::vector<float> kernel(rows * padded);
   for_each_meeting(conv, [&](int64_t pixel, int64_t tap, int64_t taps, int64_t from) {
     multiply({taps * channels, lanes.batch, padded, x + from * channels * n, n, 1,
               turned + pixel * n * padded, padded,
-              kernel.data_ptr<float>() + tap * channels * padded, padded, /*add=*/true});
+              kernel.data() + tap * channels * padded, padded, /*add=*/true});
   });
-  gradient.kernel = kernel.narrow(3, 0, outputs);
+  gradient.kernel.resize(rows * outputs);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(kernel.data() + r * padded, outputs, gradient.kernel.data() + r * outputs);
+  }
   return gradient;
 }
 

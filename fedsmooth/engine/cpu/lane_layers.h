@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "fedsmooth/model/network.h"
 
@@ -25,9 +26,9 @@ struct LaneConvolution {
 
 /// What a convolution keeps between its passes.
 struct LaneScratch {
-  Tensor transformed;  // kernel of a scheme
-  Tensor sums;         // inputs of a scheme's products
-  Tensor products, rows;
+  std::vector<float> transformed;  // kernel of a scheme
+  std::vector<float> sums;         // inputs of a scheme's products
+  std::vector<float> products, rows;
 };
 
 /// y = conv(x) + bias, then ReLU if it has one. `fresh` says that the kernel changed.
@@ -41,9 +42,9 @@ void relu_gradient(const float* y, int64_t size, float* dy);
 void convolve_gradient(const LaneConvolution& conv, Lanes lanes, const float* kernel,
                        const float* dy, float* dx, LaneScratch& scratch);
 
-/// Gradients of the kernel [k, k, C, K] and the bias [K].
+/// Gradients of the kernel [k, k, C, K] and, where there is one, the bias [K].
 struct KernelGradient {
-  Tensor kernel, bias;
+  std::vector<float> kernel, bias;
 };
 KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const float* x,
                                const float* dy, LaneScratch& scratch);

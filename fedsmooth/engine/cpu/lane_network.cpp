@@ -1,10 +1,8 @@
 #include "fedsmooth/engine/cpu/lane_network.h"
 
-#include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
-
 #include <algorithm>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/cpu/lane_layers.h"
 
 namespace fedsmooth {
@@ -12,17 +10,21 @@ namespace {
 
 using Kind = Layer::Kind;
 
-// A pool, or a convolution with the ReLU that follows it, and what it keeps of the last pass.
+// A pool, or a convolution with the ReLU that follows it; its weights, and what it keeps of the last
+// pass.
 struct Stage {
   Layer layer;
   LaneConvolution conv;
-  size_t weight = 0;  // its first tensor
-  Tensor kernel, bias, y;
-  uint32_t version = 0;  // of the kernel
+  size_t weight = 0;                // its first tensor
+  std::vector<float> kernel, bias;  // [k, k, C, K], [K]
+  std::vector<float> y;             // [H, W, C, lanes]
   LaneScratch scratch;
+  KernelGradient gradient;
 
   bool is_pool() const { return layer.kind == Kind::kMaxPool; }
 };
+
+int64_t size_of(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
 
 std::vector<Stage> make_stages(const Network& network) {
   std::vector<Stage> stages;
@@ -47,61 +49,177 @@ std::vector<Stage> make_stages(const Network& network) {
   return stages;
 }
 
-// [K, C, k, k], or [K, features] of a linear layer, as [k, k, C, K].
-Tensor as_kernel(const Tensor& weight, const LaneConvolution& conv) {
-  return weight.reshape({conv.out[0], conv.in[0], conv.kernel, conv.kernel}).permute({2, 3, 1, 0});
+// From [K, C, k, k], as PyTorch has it (a linear layer's [K, features] is the same), to [k, k, C, K]
+// or back: calls move(there, here) for the offsets of every value.
+template <typename Move>
+void for_each_weight(const LaneConvolution& conv, const Move& move) {
+  const int64_t outputs = conv.out[0], channels = conv.in[0], taps = conv.kernel * conv.kernel;
+  for (int64_t k = 0; k < outputs; ++k) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t t = 0; t < taps; ++t) {
+        move((k * channels + c) * taps + t, (t * channels + c) * outputs + k);
+      }
+    }
+  }
 }
 
-Tensor as_weight(const Tensor& kernel, const Layer& layer) {
-  const Tensor weight = kernel.permute({3, 2, 0, 1});
-  return layer.kind == Kind::kLinear ? weight.flatten(1) : weight;
-}
+class LanePasses : public Passes {
+ public:
+  explicit LanePasses(const Network& network)
+      : network_(network), parameters_(parameters(network)), stages_(make_stages(network)) {
+    check(lanes_support(network), "lane_passes: network {} has other layers", network.name);
+  }
 
-Tensor empty_map(const Shape& shape, const Lanes& lanes) {
-  return at::empty({shape[1], shape[2], shape[0], lanes.count});
-}
+  void load(const Weights& weights) override {
+    for (Stage& stage : stages_) {
+      if (stage.is_pool()) continue;
+      const Array& weight = weights[stage.weight];
+      stage.kernel.resize(weight.count());
+      for_each_weight(stage.conv, [&](int64_t there, int64_t here) {
+        stage.kernel[here] = weight.floats()[there];
+      });
+      stage.bias.assign(stage.conv.out[0], 0.0f);
+      if (stage.layer.bias) {
+        const Array& bias = weights[stage.weight + 1];
+        std::copy_n(bias.floats(), bias.count(), stage.bias.begin());
+      }
+    }
+    moved_ = true;
+  }
+
+  Weights weights() const override {
+    Weights found(parameters_.size());
+    for (const Stage& stage : stages_) {
+      if (stage.is_pool()) continue;
+      Array weight(parameters_[stage.weight].shape);
+      float* to = weight.floats();
+      for_each_weight(stage.conv,
+                      [&](int64_t there, int64_t here) { to[there] = stage.kernel[here]; });
+      found[stage.weight] = weight;
+      if (stage.layer.bias) found[stage.weight + 1] = Array::of({stage.conv.out[0]}, stage.bias);
+    }
+    return found;
+  }
+
+  // No layer that it knows is another one in training.
+  Array forward(const Array& images, const std::optional<Stream>&) override {
+    load_images(images);
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      Stage& stage = stages_[i];
+      stage.y.resize(size_of(stage.conv.out) * lanes_.count);
+      if (stage.is_pool()) {
+        pool(stage.layer, stage.conv.in, stage.conv.out, lanes_, input_of(i), stage.y.data());
+      } else {
+        convolve(stage.conv, lanes_, stage.kernel.data(), stage.bias.data(), input_of(i),
+                 stage.y.data(), moved_, stage.scratch);
+      }
+    }
+    moved_ = false;
+    const int64_t classes = stages_.back().conv.out[0];
+    Array logits({lanes_.batch, classes});
+    for (int64_t b = 0; b < lanes_.batch; ++b) {
+      for (int64_t k = 0; k < classes; ++k) {
+        logits.floats()[b * classes + k] = stages_.back().y[k * lanes_.count + b];
+      }
+    }
+    return logits;
+  }
+
+  Array backward_to_images(const Array& gradient) override {
+    const std::vector<float> dx = backward(gradient, /*of_images=*/true, /*of_weights=*/false);
+    const auto [channels, height, width] = network_.input;
+    const int64_t area = height * width;
+    Array images({lanes_.batch, channels, height, width});
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto sd = static_cast<float>(network_.layers[0].sd[c]);
+      for (int64_t p = 0; p < area; ++p) {
+        const float* from = dx.data() + (p * channels + c) * lanes_.count;
+        float* to = images.floats() + c * area + p;
+        for (int64_t b = 0; b < lanes_.batch; ++b) to[b * channels * area] = from[b] / sd;
+      }
+    }
+    return images;
+  }
+
+  std::vector<WeightGradient> backward_to_weights(const Array& gradient) override {
+    backward(gradient, /*of_images=*/false, /*of_weights=*/true);
+    std::vector<WeightGradient> found;
+    for (Stage& stage : stages_) {
+      if (stage.is_pool()) continue;
+      found.push_back(
+          {stage.kernel.data(), stage.gradient.kernel.data(), std::ssize(stage.kernel)});
+      if (!stage.layer.bias) continue;
+      found.push_back({stage.bias.data(), stage.gradient.bias.data(), std::ssize(stage.bias)});
+    }
+    moved_ = true;
+    return found;
+  }
+
+ private:
+  const float* input_of(size_t stage) const {
+    return stage == 0 ? input_.data() : stages_[stage - 1].y.data();
+  }
+
+  // Normalised, [H, W, C, lanes].
+  void load_images(const Array& images) {
+    const auto [channels, height, width] = network_.input;
+    const Layer& normalize = network_.layers[0];
+    const int64_t area = height * width;
+    lanes_ = {images.size(0), (images.size(0) + 15) / 16 * 16};
+    input_.assign(size_of(network_.input) * lanes_.count, 0.0f);
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto mean = static_cast<float>(normalize.mean[c]);
+      const auto sd = static_cast<float>(normalize.sd[c]);
+      for (int64_t p = 0; p < area; ++p) {
+        const float* from = images.floats() + c * area + p;
+        float* to = input_.data() + (p * channels + c) * lanes_.count;
+        for (int64_t b = 0; b < lanes_.batch; ++b) to[b] = (from[b * channels * area] - mean) / sd;
+      }
+    }
+  }
+
+  // The gradient of the normalised images, if asked for; those of the weights go to the stages.
+  std::vector<float> backward(const Array& gradient, bool of_images, bool of_weights) {
+    const int64_t classes = gradient.size(1);
+    std::vector<float> dy(classes * lanes_.count, 0.0f);
+    for (int64_t b = 0; b < lanes_.batch; ++b) {
+      for (int64_t k = 0; k < classes; ++k) {
+        dy[k * lanes_.count + b] = gradient.floats()[b * classes + k];
+      }
+    }
+    for (size_t i = stages_.size(); i-- > 0;) {
+      Stage& stage = stages_[i];
+      const LaneConvolution& conv = stage.conv;
+      if (!stage.is_pool() && conv.relu) {
+        relu_gradient(stage.y.data(), std::ssize(stage.y), dy.data());
+      }
+      if (!stage.is_pool() && of_weights) {
+        stage.gradient = kernel_gradient(conv, lanes_, input_of(i), dy.data(), stage.scratch);
+      }
+      if (i == 0 && !of_images) return {};
+      std::vector<float> dx(size_of(conv.in) * lanes_.count);
+      if (stage.is_pool()) {
+        pool_gradient(stage.layer, conv.in, conv.out, lanes_, input_of(i), stage.y.data(),
+                      dy.data(), dx.data());
+      } else {
+        convolve_gradient(conv, lanes_, stage.kernel.data(), dy.data(), dx.data(), stage.scratch);
+      }
+      dy = std::move(dx);
+    }
+    return dy;
+  }
+
+  Network network_;
+  std::vector<Parameter> parameters_;
+  std::vector<Stage> stages_;
+  Lanes lanes_;
+  std::vector<float> input_;
+  bool moved_ = true;  // whether the weights are others than in the last pass
+};
 
 }  // namespace
 
-struct LaneNetwork::State {
-  Network network;
-  std::vector<Stage> stages;
-  Lanes lanes;
-  Tensor input;  // normalised
-  int64_t passes = 0;
-
-  const Tensor& input_of(size_t stage) const { return stage == 0 ? input : stages[stage - 1].y; }
-  Tensor sd() const;
-  void load_images(const Tensor& images);
-  bool load_weights(Stage& stage, const Weights& weights) const;
-};
-
-Tensor LaneNetwork::State::sd() const {
-  const Layer& normalize = network.layers[0];
-  return at::tensor(normalize.sd, at::kFloat).view({1, network.input[0], 1, 1});
-}
-
-void LaneNetwork::State::load_images(const Tensor& images) {
-  const Tensor mean = at::tensor(network.layers[0].mean, at::kFloat).view({1, -1, 1, 1});
-  lanes = {images.size(0), (images.size(0) + 15) / 16 * 16};
-  const Tensor x = (images - mean) / sd();
-  const int64_t missing = lanes.count - lanes.batch;
-  input = at::constant_pad_nd(x, {0, 0, 0, 0, 0, 0, 0, missing}).permute({2, 3, 1, 0}).contiguous();
-}
-
-// Returns whether the kernel is another one than in the last pass.
-bool LaneNetwork::State::load_weights(Stage& stage, const Weights& weights) const {
-  const Tensor& weight = weights[stage.weight];
-  const Tensor kernel = as_kernel(weight, stage.conv).contiguous();
-  const bool fresh = !stage.kernel.defined() || stage.version != weight._version() ||
-                     stage.kernel.data_ptr() != kernel.data_ptr();
-  stage.kernel = kernel;
-  stage.version = weight._version();
-  stage.bias = stage.layer.bias ? weights[stage.weight + 1] : at::zeros({stage.conv.out[0]});
-  return fresh;
-}
-
-bool LaneNetwork::supports(const Network& network) {
+bool lanes_support(const Network& network) {
   const auto& layers = network.layers;
   if (layers.size() < 2 || layers[0].kind != Kind::kNormalize) return false;
   Shape shape = network.input;
@@ -115,114 +233,8 @@ bool LaneNetwork::supports(const Network& network) {
   return true;
 }
 
-LaneNetwork::LaneNetwork(const Network& network)
-    : state_(new State{network, make_stages(network)}) {
-  TORCH_CHECK(supports(network), "LaneNetwork: network ", network.name, " has other layers");
-}
-
-LaneNetwork::~LaneNetwork() = default;
-
-int64_t LaneNetwork::passes() const { return state_->passes; }
-
-Tensor LaneNetwork::forward(const Weights& weights, const Tensor& images) {
-  State& s = *state_;
-  ++s.passes;
-  s.load_images(images);
-  for (size_t i = 0; i < s.stages.size(); ++i) {
-    Stage& stage = s.stages[i];
-    const auto* x = s.input_of(i).data_ptr<float>();
-    stage.y = empty_map(stage.conv.out, s.lanes);
-    auto* y = stage.y.data_ptr<float>();
-    if (stage.is_pool()) {
-      pool(stage.layer, stage.conv.in, stage.conv.out, s.lanes, x, y);
-      continue;
-    }
-    const bool fresh = s.load_weights(stage, weights);
-    convolve(stage.conv, s.lanes, stage.kernel.data_ptr<float>(), stage.bias.data_ptr<float>(), x,
-             y, fresh, stage.scratch);
-  }
-  return s.stages.back().y[0][0].narrow(1, 0, s.lanes.batch).t().contiguous();
-}
-
-LaneNetwork::Gradients LaneNetwork::backward(const Tensor& gradient, bool of_images,
-                                             bool of_weights) {
-  State& s = *state_;
-  Gradients result;
-  if (of_weights) result.weights.resize(parameters(s.network).size());
-  Tensor dy = at::constant_pad_nd(gradient.t(), {0, s.lanes.count - s.lanes.batch}).contiguous();
-  for (size_t i = s.stages.size(); i-- > 0;) {
-    Stage& stage = s.stages[i];
-    const LaneConvolution& conv = stage.conv;
-    const auto* x = s.input_of(i).data_ptr<float>();
-    const auto* y = stage.y.data_ptr<float>();
-    auto* from = dy.data_ptr<float>();
-    if (!stage.is_pool() && conv.relu) relu_gradient(y, stage.y.numel(), from);
-    if (!stage.is_pool() && of_weights) {
-      const KernelGradient found = kernel_gradient(conv, s.lanes, x, from, stage.scratch);
-      result.weights[stage.weight] = as_weight(found.kernel, stage.layer);
-      if (conv.bias) result.weights[stage.weight + 1] = found.bias;
-    }
-    if (i == 0 && !of_images) break;
-    Tensor dx = empty_map(conv.in, s.lanes);
-    if (stage.is_pool()) {
-      pool_gradient(stage.layer, conv.in, conv.out, s.lanes, x, y, from, dx.data_ptr<float>());
-    } else {
-      convolve_gradient(conv, s.lanes, stage.kernel.data_ptr<float>(), from, dx.data_ptr<float>(),
-                        stage.scratch);
-    }
-    dy = dx;
-  }
-  if (of_images) {
-    result.images = dy.narrow(3, 0, s.lanes.batch).permute({3, 2, 0, 1}).contiguous() / s.sd();
-  }
-  return result;
-}
-
-namespace {
-
-struct LanePass : public torch::autograd::Function<LanePass> {
-  static Tensor forward(torch::autograd::AutogradContext* context, LaneNetwork* network,
-                        const Tensor& images, at::TensorList weights) {
-    context->saved_data["network"] = reinterpret_cast<int64_t>(network);
-    context->saved_data["of_images"] = images.requires_grad();
-    context->saved_data["weights"] = static_cast<int64_t>(weights.size());
-    context->saved_data["of_weights"] = weights[0].requires_grad();
-    const Tensor logits = network->forward(weights.vec(), images);
-    context->saved_data["pass"] = network->passes();
-    return logits;
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list gradients) {
-    auto* network = reinterpret_cast<LaneNetwork*>(context->saved_data["network"].toInt());
-    TORCH_CHECK(context->saved_data["pass"].toInt() == network->passes(),
-                "LaneNetwork: gradients of an earlier pass");
-    const LaneNetwork::Gradients found =
-        network->backward(gradients[0], context->saved_data["of_images"].toBool(),
-                          context->saved_data["of_weights"].toBool());
-    torch::autograd::variable_list result(2 + context->saved_data["weights"].toInt());
-    result[1] = found.images;
-    std::copy(found.weights.begin(), found.weights.end(), result.begin() + 2);
-    return result;
-  }
-};
-
-}  // namespace
-
-Weights lay_out_for_lanes(const Network& network, const Weights& weights) {
-  Weights result = weights;
-  for (const Stage& stage : make_stages(network)) {
-    if (stage.is_pool()) continue;
-    Tensor& weight = result[stage.weight];
-    weight = as_weight(as_kernel(weight, stage.conv).contiguous(), stage.layer);
-  }
-  return result;
-}
-
-Forward differentiable(std::shared_ptr<LaneNetwork> network) {
-  return [network](const Weights& weights, const Tensor& images, const std::optional<Stream>&) {
-    return LanePass::apply(network.get(), images, at::TensorList(weights));
-  };
+std::unique_ptr<Passes> lane_passes(const Network& network) {
+  return std::make_unique<LanePasses>(network);
 }
 
 }  // namespace fedsmooth

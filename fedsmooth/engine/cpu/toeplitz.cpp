@@ -1,10 +1,9 @@
 #include "fedsmooth/engine/cpu/toeplitz.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "fedsmooth/base/vector_clones.h"
 
@@ -158,10 +157,12 @@ FEDSMOOTH_INLINE void all_outputs(const ToeplitzShape& shape, int64_t images, co
   }
 }
 
+// The scheme's sums of taps, [products, taps].
 template <class S>
-Tensor kernel_matrix() {
-  return at::tensor(at::ArrayRef<double>(S::kKernel[0].data(), S::kSize.products * S::kSize.taps))
-      .view({S::kSize.products, S::kSize.taps});
+std::vector<double> kernel_matrix() {
+  std::vector<double> entries;
+  for (const auto& row : S::kKernel) entries.insert(entries.end(), row.begin(), row.end());
+  return entries;
 }
 
 // Calls f with the scheme as a type.
@@ -221,14 +222,22 @@ std::optional<ToeplitzShape> toeplitz_shape(const Layer& conv, const Shape& in) 
   return ToeplitzShape{*scheme, n, 0, depth};
 }
 
-Tensor block_kernel(const Tensor& kernel, int64_t stride, const ToeplitzShape& shape) {
-  const int64_t outputs = kernel.size(0), channels = kernel.size(1), taps = shape.size().taps;
-  const int64_t fill = taps * stride - kernel.size(2);
-  return at::constant_pad_nd(at::constant_pad_nd(kernel, {0, fill, 0, fill})
-                                 .view({outputs, channels, taps, stride, taps, stride})
-                                 .permute({0, 1, 3, 5, 2, 4})
-                                 .reshape({outputs, -1, taps, taps}),
-                             {0, 0, 0, 0, 0, shape.channels - channels * stride * stride});
+Array block_kernel(const Array& kernel, int64_t stride, const ToeplitzShape& shape) {
+  const int64_t outputs = kernel.size(0), channels = kernel.size(1), size = kernel.size(2);
+  const int64_t taps = shape.size().taps;
+  Array blocks({outputs, shape.channels, taps, taps});
+  for (int64_t k = 0; k < outputs; ++k) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t y = 0; y < size; ++y) {
+        for (int64_t x = 0; x < size; ++x) {
+          const int64_t channel = (c * stride + y % stride) * stride + x % stride;
+          blocks.floats()[((k * shape.channels + channel) * taps + y / stride) * taps + x / stride] =
+              kernel.floats()[((k * channels + c) * size + y) * size + x];
+        }
+      }
+    }
+  }
+  return blocks;
 }
 
 FEDSMOOTH_VECTOR_CLONES
@@ -251,12 +260,31 @@ void cut_blocks(const Layer& conv, const Shape& in, const ToeplitzShape& shape, 
   }
 }
 
-Tensor toeplitz_weights(Scheme scheme, const Tensor& kernel) {
-  const Tensor g = with_type(scheme, [](auto s) { return kernel_matrix<decltype(s)>(); });
-  return at::einsum("pi,qj,kcij->pqck", {g, g, kernel.to(at::kDouble)})
-      .flatten(0, 1)
-      .to(at::kFloat)
-      .contiguous();
+// In double, rounded once: sums over i and j of g[p, i] g[q, j] kernel[k, c, i, j].
+Array toeplitz_weights(Scheme scheme, const Array& kernel) {
+  const std::vector<double> g =
+      with_type(scheme, [](auto s) { return kernel_matrix<decltype(s)>(); });
+  const int64_t outputs = kernel.size(0), channels = kernel.size(1), taps = kernel.size(2);
+  const int64_t products = std::ssize(g) / taps;
+  Array weights({products * products, channels, outputs});
+  for (int64_t k = 0; k < outputs; ++k) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* from = kernel.floats() + (k * channels + c) * taps * taps;
+      for (int64_t p = 0; p < products; ++p) {
+        for (int64_t q = 0; q < products; ++q) {
+          double sum = 0;
+          for (int64_t i = 0; i < taps; ++i) {
+            for (int64_t j = 0; j < taps; ++j) {
+              sum += g[p * taps + i] * g[q * taps + j] * from[i * taps + j];
+            }
+          }
+          weights.floats()[((p * products + q) * channels + c) * outputs + k] =
+              static_cast<float>(sum);
+        }
+      }
+    }
+  }
+  return weights;
 }
 
 FEDSMOOTH_VECTOR_CLONES

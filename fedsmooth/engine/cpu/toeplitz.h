@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "fedsmooth/base/tensor.h"
+#include "fedsmooth/base/array.h"
 #include "fedsmooth/engine/cpu/toeplitz_schemes.h"
 #include "fedsmooth/model/network.h"
 
@@ -32,7 +32,7 @@ struct ToeplitzShape {
 std::optional<ToeplitzShape> toeplitz_shape(const Layer& conv, const Shape& in);
 
 /// A kernel [K, C, k, k] as one [K, D, taps, taps] on blocks, filled up with zeros.
-Tensor block_kernel(const Tensor& kernel, int64_t stride, const ToeplitzShape& shape);
+Array block_kernel(const Array& kernel, int64_t stride, const ToeplitzShape& shape);
 
 /// Images [C, H, W] to normalised blocks [n, n, D], starting in the padding of `conv`. `row` is
 /// scratch of n * stride + W floats.
@@ -40,7 +40,7 @@ void cut_blocks(const Layer& conv, const Shape& in, const ToeplitzShape& shape, 
                 const float* mean, const float* scale, float* row, float* out);
 
 /// The transformed weights [products, C, K] of a kernel [K, C, taps, taps].
-Tensor toeplitz_weights(Scheme scheme, const Tensor& kernel);
+Array toeplitz_weights(Scheme scheme, const Array& kernel);
 
 /// Maps [images, n, n, C] to sums [products, images * tiles^2, C], `plane` floats apart.
 void toeplitz_inputs(const ToeplitzShape& shape, int64_t images, const float* x, float* sums,

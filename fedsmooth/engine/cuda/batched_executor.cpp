@@ -1,25 +1,25 @@
 #include "fedsmooth/engine/cuda/batched_executor.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <mutex>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/group.h"
 #include "fedsmooth/engine/cuda/wave.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 
 namespace fedsmooth {
 namespace {
 
 bool share_waves(const LocalTask& a, const LocalTask& b) {
-  return &a.network == &b.network && a.data.images.is_same(b.data.images) && same_step(a, b);
+  return &a.network == &b.network && a.data.images.data() == b.data.images.data() && same_step(a, b);
 }
 
 // On the CPU: a comparison that is asked for to understand a run, not to make one.
 void compare_on_cpu(const Round& round, Telemetry& telemetry) {
-  const Forward forward = plain_forward(round.task.network);
+  const std::unique_ptr<Passes> passes = reference_passes(round.task.network);
   for (size_t i = 0; i < round.cohort.clients.size(); ++i) {
-    compare_gradients(round.task, forward, round.global, round.cohort.clients[i],
+    compare_gradients(round.task, *passes, round.global, round.cohort.clients[i],
                       round.cohort.images[i], round.t, telemetry);
   }
 }
@@ -52,8 +52,8 @@ struct BatchedExecutor::State {
       plan = std::make_unique<DevicePlan>(task.network);
       network = &task.network;
     }
-    TORCH_CHECK(network == &task.network, "BatchedExecutor: made for another network");
-    if (!data || !data->host.is_same(task.data.images)) {
+    check(network == &task.network, "BatchedExecutor: made for another network");
+    if (!data || data->host.data() != task.data.images.data()) {
       wave.reset();
       data = std::make_unique<DeviceData>(task.data);
     }

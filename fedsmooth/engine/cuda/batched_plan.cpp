@@ -1,6 +1,6 @@
 #include "fedsmooth/engine/cuda/batched_plan.h"
 
-#include <ATen/ATen.h>
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
@@ -203,7 +203,7 @@ bool BatchedPlan::supports(const Network& network) {
 }
 
 BatchedPlan::BatchedPlan(const Network& network) {
-  TORCH_CHECK(supports(network), "BatchedPlan: network ", network.name, " has other layers");
+  check(supports(network), "BatchedPlan: network {} has other layers", network.name);
   Planner(network, *this).run();
 }
 

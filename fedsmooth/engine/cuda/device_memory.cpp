@@ -1,6 +1,6 @@
 #include "fedsmooth/engine/cuda/device_memory.h"
 
-#include <c10/util/Exception.h>
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 
@@ -8,7 +8,7 @@ void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // clears it
   if (status == cudaErrorMemoryAllocation) throw OutOfDeviceMemory{};
-  TORCH_CHECK(false, what, ": ", cudaGetErrorString(status));
+  throw Bug(fmt::format("{}: {}", what, cudaGetErrorString(status)));
 }
 
 std::string gpu_name() {

@@ -1,15 +1,12 @@
 #include "fedsmooth/engine/cuda/device_model.h"
 
-#include <ATen/ATen.h>
-
 namespace fedsmooth {
 
 DeviceModel::DeviceModel(const Model& model, Precision precision)
     : precision_(precision), device_(model.network) {
   std::vector<float> values;
-  for (const Tensor& w : model.weights) {
-    const Tensor dense = w.contiguous();
-    values.insert(values.end(), dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
+  for (const Array& w : model.weights) {
+    values.insert(values.end(), w.floats(), w.floats() + w.count());
   }
   const int64_t size = plan().size;
   const DeviceArray<float> uploaded(values), vector(size), velocity(size);

@@ -1,7 +1,6 @@
 #include "fedsmooth/engine/cuda/device_plan.h"
 
-#include <ATen/ATen.h>
-
+#include "fedsmooth/base/check.h"
 #include <numeric>
 
 #include "fedsmooth/engine/cuda/pair_groups.h"
@@ -27,8 +26,8 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
   first.push_back(static_cast<int>(pairs.size()));
   const PairGroups groups = group_pairs(lists, order, tiling.results, tiling.items);
   for (size_t i = 0; tiling.hopper && i + 1 < groups.place_first.size(); ++i) {
-    TORCH_CHECK(groups.place_first[i + 1] - groups.place_first[i] <= 32,
-                "PairTable: a result has more pairs in a chunk than a warp has lanes");
+    check(groups.place_first[i + 1] - groups.place_first[i] <= 32,
+          "PairTable: a result has more pairs in a chunk than a warp has lanes");
   }
   first_ = DeviceArray<int>(first);
   pairs_ = DeviceArray<int2>(to_int2(pairs));
@@ -84,9 +83,9 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
 }
 
 DeviceData::DeviceData(const Dataset& data)
-    : host(data.images), images(data.images.numel()), labels(data.labels.numel()) {
-  images.upload(data.images.contiguous().data_ptr<uint8_t>(), images.size(), nullptr);
-  labels.upload(data.labels.contiguous().data_ptr<int64_t>(), labels.size(), nullptr);
+    : host(data.images), images(data.images.count()), labels(data.size()) {
+  images.upload(data.images.bytes(), images.size(), nullptr);
+  labels.upload(data.labels.data(), labels.size(), nullptr);
   check_cuda(cudaStreamSynchronize(nullptr), "copy of the data");
 }
 

@@ -39,7 +39,7 @@ struct DevicePlan {
 struct DeviceData {
   explicit DeviceData(const Dataset& data);
 
-  Tensor host;  // the images from which these were copied
+  Array host;  // the images from which these were copied
   DeviceArray<uint8_t> images;
   DeviceArray<int64_t> labels;
 };

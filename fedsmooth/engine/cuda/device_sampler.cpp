@@ -1,10 +1,10 @@
 #include "fedsmooth/engine/cuda/device_sampler.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cuda/noise_bank.h"
 
@@ -25,26 +25,30 @@ class DevicePass {
   Launches& launches() { return launches_; }
 
   // Images [kGpuBatch, C, H, W] on the device.
-  DeviceArray<float> upload(const Tensor& images) {
-    TORCH_CHECK(images.numel() == int64_t{kGpuBatch} * model().image_size(),
-                "upload: ", images.sizes());
-    const Tensor dense = images.to(at::kFloat).contiguous();
-    DeviceArray<float> x(dense.numel());
-    x.upload(dense.data_ptr<float>(), x.size(), launches_.stream());
+  DeviceArray<float> upload(const Array& images) {
+    check(images.count() == int64_t{kGpuBatch} * model().image_size(), "upload: images [{}]",
+          fmt::join(images.sizes(), ", "));
+    DeviceArray<float> x(images.count());
+    x.upload(images.floats(), x.size(), launches_.stream());
     check_cuda(cudaStreamSynchronize(launches_.stream()), "images");
     return x;
   }
 
   // Logits [kGpuBatch, classes] of such images.
-  Tensor classify(const DeviceArray<float>& x) {
+  Array classify(const DeviceArray<float>& x) {
     enqueue_images(x.data());
     const BatchedPlan& plan = model().plan();
-    const Tensor logits = at::empty({kGpuBatch, plan.stages.back().out.channels});
-    check_cuda(cudaMemcpyAsync(logits.data_ptr(), passes_.logits(), logits.nbytes(),
+    const int64_t width = plan.stages.back().out.channels;  // filled up
+    std::vector<float> rows(kGpuBatch * width);
+    check_cuda(cudaMemcpyAsync(rows.data(), passes_.logits(), rows.size() * sizeof(float),
                                cudaMemcpyDeviceToHost, launches_.stream()),
                "logits");
     check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
-    return logits.narrow(1, 0, plan.classes).contiguous();
+    Array logits({kGpuBatch, plan.classes});
+    for (int64_t r = 0; r < kGpuBatch; ++r) {
+      std::copy_n(rows.data() + r * width, plan.classes, logits.floats() + r * plan.classes);
+    }
+    return logits;
   }
 
   // What the images of a list of requests need beforehand.
@@ -92,9 +96,9 @@ class BankedPass : public DevicePass {
     VoteRequest draws = requests.front();
     for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.n);
     for (const VoteRequest& r : requests) {
-      TORCH_CHECK(r.stream.key.value == draws.stream.key.value &&
-                      r.stream.item == draws.stream.item && r.sigma == draws.sigma,
-                  "a bank serves one stream");
+      check(r.stream.key.value == draws.stream.key.value && r.stream.item == draws.stream.item &&
+                r.sigma == draws.sigma,
+            "a bank serves one stream");
     }
     const auto found = std::find_if(banks_.begin(), banks_.end(),
                                     [&](const auto& bank) { return bank->serves(draws); });
@@ -167,9 +171,9 @@ class DeviceSampler : public Sampler {
     std::vector<float> images;
     NoisyRows rows;
     for (const VoteRequest& r : requests) {
-      const Tensor x = r.x.contiguous();
-      TORCH_CHECK(x.numel() == size, "count_all: an image of ", x.sizes());
-      images.insert(images.end(), x.data_ptr<float>(), x.data_ptr<float>() + size);
+      fedsmooth::check(r.x.count() == size, "count_all: an image of [{}]",
+                       fmt::join(r.x.sizes(), ", "));
+      images.insert(images.end(), r.x.floats(), r.x.floats() + size);
       copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
                         static_cast<float>(r.sigma), rows.total});
       rows.total += r.n;
@@ -203,10 +207,10 @@ class DeviceSampler : public Sampler {
   }
 
  protected:
-  Tensor evaluate(const Tensor& images) override { return pass_->classify(pass_->upload(images)); }
+  Array evaluate(const Array& images) override { return pass_->classify(pass_->upload(images)); }
 
   // Uploading a batch takes as long as a hundred thousand votes.
-  Tensor evaluate_again(const FunctionCheck& check) override {
+  Array evaluate_again(const FunctionCheck& check) override {
     if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
     return pass_->classify(checked_);
   }
@@ -243,7 +247,7 @@ BaseClassifier classifier_by(const SharedModel& model, const char* evaluator) {
   BaseClassifier f;
   f.make = [model]() -> Classifier {
     const auto pass = std::make_shared<Pass>(model);
-    return [pass](const Tensor& images) { return pass->classify(pass->upload(images)); };
+    return [pass](const Array& images) { return pass->classify(pass->upload(images)); };
   };
   f.classes = model->plan().classes;
   f.batch = kGpuBatch;

@@ -1,7 +1,5 @@
 #include "fedsmooth/engine/cuda/noise_bank.h"
 
-#include <ATen/ATen.h>
-
 namespace fedsmooth {
 FirstLayer::FirstLayer(const DeviceModel& model)
     : model_(model),
@@ -61,7 +59,7 @@ BankRows FirstLayer::sums() const {
 NoiseBank::NoiseBank(const FirstLayer& layer, const DeviceModel& model, const VoteRequest& draws,
                      int rows, Launches& launches)
     : draws_(draws) {
-  draws_.x = Tensor();
+  draws_.x = Array();
   const int64_t blocks = (draws.n + rows - 1) / rows;
   of_noise_ = DeviceArray<float>(blocks * rows * layer.row_size());
   const Stream& stream = draws.stream;

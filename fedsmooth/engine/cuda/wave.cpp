@@ -1,7 +1,5 @@
 #include "fedsmooth/engine/cuda/wave.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -155,10 +153,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
 void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
   const int64_t begin = place * device_.plan.size;
   float* value = values_.data();
-  for (const Tensor& w : global) {
-    const Tensor dense = w.contiguous();
-    value = std::copy_n(dense.data_ptr<float>(), dense.numel(), value);
-  }
+  for (const Array& w : global) value = std::copy_n(w.floats(), w.count(), value);
   global_.upload(values_.data(), global_.size(), launches_.stream());
   WeightSpread spread;
   spread.clients = static_cast<int>(clients);

@@ -1,6 +1,4 @@
 // A local step of all clients, as launches on the wave's stream.
-#include <ATen/ATen.h>
-
 #include "fedsmooth/engine/cuda/wave.h"
 
 namespace fedsmooth {

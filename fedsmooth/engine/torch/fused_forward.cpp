@@ -1,6 +1,5 @@
 #include "fedsmooth/engine/torch/fused_forward.h"
 
-#include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
@@ -8,6 +7,8 @@
 
 namespace fedsmooth {
 namespace {
+
+using at::Tensor;
 
 using Kind = Layer::Kind;
 
@@ -48,7 +49,7 @@ Tensor finish(const Map& h, bool relu = false) {
 // Takes the weights in the order in which layers use them.
 class FusedPass {
  public:
-  explicit FusedPass(const Weights& weights) : weights_(weights) {}
+  explicit FusedPass(const Tensors& weights) : weights_(weights) {}
 
   Map run(const std::vector<Layer>& layers, const Tensor& input) {
     Map h{input};
@@ -93,23 +94,24 @@ class FusedPass {
   Tensor apply_alone(const Layer& layer, const Tensor& x) {
     const Shape in = {x.size(1), x.size(2), x.size(3)}, out = shape_after(layer, in);
     const Network alone = {"layer", in, {layer}};
-    Weights weights;
+    Tensors weights;
     for (size_t i = parameters(alone).size(); i > 0; --i) weights.push_back(take());
-    return forward(alone, weights, x)
+    return torch_forward(alone, weights, x)
         .view({x.size(0), out[0], out[1], out[2]})
         .contiguous(x.suggest_memory_format());
   }
 
-  const Weights& weights_;
+  const Tensors& weights_;
   size_t next_ = 0;
 };
 
 }  // namespace
 
-Tensor fused_forward(const Network& network, const Weights& weights, const Tensor& images) {
+at::Tensor fused_forward(const Network& network, const Tensors& weights,
+                         const at::Tensor& images) {
   c10::NoGradGuard no_grad;
   FusedPass pass(weights);
-  const Tensor logits = finish(pass.run(network.layers, images));
+  const at::Tensor logits = finish(pass.run(network.layers, images));
   TORCH_CHECK(pass.used_all(), "fused_forward: more tensors than network ", network.name, " has");
   return logits.flatten(1);
 }

@@ -3,7 +3,7 @@
 namespace fedsmooth {
 
 BaseClassifier largest_steady_batch(const std::function<BaseClassifier(int64_t batch)>& make,
-                                    at::IntArrayRef shape) {
+                                    const Sizes& shape) {
   constexpr int64_t kLargest = 4096, kSmallest = 256;
   for (int64_t batch = kLargest;; batch /= 2) {
     BaseClassifier f = make(batch);

@@ -11,6 +11,6 @@ namespace fedsmooth {
 /// The classifier at the largest of a few batches, 4096 to 256, at which the logits of images of
 /// `shape` do not depend on their positions. Whatever else check_is_function() finds is refused.
 BaseClassifier largest_steady_batch(const std::function<BaseClassifier(int64_t batch)>& make,
-                                    at::IntArrayRef shape);
+                                    const Sizes& shape);
 
 }  // namespace fedsmooth

@@ -1,10 +1,9 @@
 #include "fedsmooth/engine/torch/torch_sampler.h"
 
-#include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
-#include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/cuda/device_memory.h"
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
 #include "fedsmooth/engine/torch/fused_forward.h"
@@ -19,12 +18,12 @@ constexpr cudaStream_t kStream = nullptr;
 
 class TorchSampler : public Sampler {
  public:
-  TorchSampler(const BaseClassifier& f, Classifier on_gpu, std::function<bool()> cancelled)
+  TorchSampler(const BaseClassifier& f, TensorFunction on_gpu, std::function<bool()> cancelled)
       : Sampler(f), f_(std::move(on_gpu)), cancelled_(std::move(cancelled)) {}
 
   Votes count(const VoteRequest& r) override {
     c10::NoGradGuard no_grad;
-    const Tensor x = r.x.contiguous().to(at::kCUDA);
+    const at::Tensor x = as_tensor(r.x).to(at::kCUDA);
     if (!noisy_.defined()) {
       noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
     }
@@ -43,7 +42,7 @@ class TorchSampler : public Sampler {
     for (; rows.begin < r.n; rows.begin += batch()) {
       if (cancelled_ && cancelled_()) throw Cancelled{};
       check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
-      const Tensor logits = f_(noisy_).contiguous();
+      const at::Tensor logits = f_(noisy_).contiguous();
       const auto width = static_cast<int>(classes());
       check_cuda(
           count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
@@ -54,39 +53,46 @@ class TorchSampler : public Sampler {
   }
 
  protected:
-  Tensor evaluate(const Tensor& images) override { return f_(images.to(at::kCUDA)).to(at::kCPU); }
+  Array evaluate(const Array& images) override {
+    c10::NoGradGuard no_grad;
+    return to_array(f_(as_tensor(images).to(at::kCUDA)));
+  }
 
-  Tensor evaluate_again(const FunctionCheck& check) override {
+  Array evaluate_again(const FunctionCheck& check) override {
+    c10::NoGradGuard no_grad;
     if (!checked_.defined() || checked_.sizes() != check.inputs.sizes()) {
-      checked_ = check.inputs.to(at::kCUDA);
+      checked_ = as_tensor(check.inputs).to(at::kCUDA);
     }
-    return f_(checked_).to(at::kCPU);
+    return to_array(f_(checked_));
   }
 
  private:
-  Classifier f_;
+  TensorFunction f_;
   std::function<bool()> cancelled_;
-  Tensor noisy_;
-  Tensor checked_;  // the inputs of check()
+  at::Tensor noisy_;
+  at::Tensor checked_;  // the inputs of check()
 };
 
-BaseClassifier classifier_for(const Classifier& on_gpu, int64_t classes, int64_t batch,
+BaseClassifier classifier_for(const TensorFunction& on_gpu, int64_t classes, int64_t batch,
                               const char* precision) {
   BaseClassifier f;
   f.make = [on_gpu]() -> Classifier {
-    return [on_gpu](const Tensor& images) { return on_gpu(images.to(at::kCUDA)).to(at::kCPU); };
+    return [on_gpu](const Array& images) {
+      c10::NoGradGuard no_grad;
+      return to_array(on_gpu(as_tensor(images).to(at::kCUDA)));
+    };
   };
   f.classes = classes;
   f.batch = batch;
   f.description =
-      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), torch_version());
+      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), TORCH_VERSION);
   f.sampler = [on_gpu, f](std::function<bool()> cancelled) {
     return std::make_unique<TorchSampler>(f, on_gpu, std::move(cancelled));
   };
   return f;
 }
 
-BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const char* precision,
+BaseClassifier choose_batch(const TensorFunction& on_gpu, int64_t classes, const char* precision,
                             const Shape& input) {
   // Algorithms that are chosen by their speed may change from run to run.
   at::globalContext().setBenchmarkCuDNN(false);
@@ -94,7 +100,7 @@ BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const cha
   const auto make = [&](int64_t batch) {
     return classifier_for(on_gpu, classes, batch, precision);
   };
-  return largest_steady_batch(make, input);
+  return largest_steady_batch(make, {input.begin(), input.end()});
 }
 
 }  // namespace
@@ -102,19 +108,19 @@ BaseClassifier choose_batch(const Classifier& on_gpu, int64_t classes, const cha
 BaseClassifier torch_gpu_classifier(const Model& trained) {
   // Folding changes what is rounded to bfloat16. Certificates are about the network that runs.
   const Model model = fold_batch_norm(trained);
-  Weights weights;
-  for (const Tensor& w : model.weights) {
-    const Tensor moved = w.to(at::kCUDA, at::kBFloat16);
-    weights.push_back(w.dim() == 4 ? moved.contiguous(at::MemoryFormat::ChannelsLast) : moved);
+  Tensors weights;
+  for (const Array& w : model.weights) {
+    const at::Tensor moved = as_tensor(w).to(at::kCUDA, at::kBFloat16);
+    weights.push_back(w.axes() == 4 ? moved.contiguous(at::MemoryFormat::ChannelsLast) : moved);
   }
-  const Classifier on_gpu = [network = model.network, weights](const Tensor& images) {
-    const Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+  const TensorFunction on_gpu = [network = model.network, weights](const at::Tensor& images) {
+    const at::Tensor rounded = images.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
     return fused_forward(network, weights, rounded).to(at::kFloat);
   };
   return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
 }
 
-BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input) {
+BaseClassifier torch_gpu_classifier(const TensorFunction& on_gpu, int64_t classes, const Shape& input) {
   // What is called float32 is not to be rounded to TF32.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);

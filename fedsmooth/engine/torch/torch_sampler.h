@@ -1,6 +1,7 @@
 // Networks and modules that only LibTorch can run, on the GPU: it needs one built for CUDA.
 #pragma once
 
+#include "fedsmooth/engine/torch/tensors.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -13,6 +14,7 @@ BaseClassifier torch_gpu_classifier(const Model& model);
 
 /// A function of images on the GPU, in float32, such as a TorchScript module for images of
 /// shape `input`.
-BaseClassifier torch_gpu_classifier(const Classifier& on_gpu, int64_t classes, const Shape& input);
+BaseClassifier torch_gpu_classifier(const TensorFunction& on_gpu, int64_t classes,
+                                    const Shape& input);
 
 }  // namespace fedsmooth

@@ -1,11 +1,25 @@
 #include "fedsmooth/engine/torch/torch_script.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/script.h>
+#include <torch/version.h>
 
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
 namespace {
+
+// The instructions by which LibTorch picks its kernels; others round differently. Only its
+// configuration text names them in all versions.
+std::string cpu_capability() {
+  const std::string text = at::show_config(), key = "CPU capability usage: ";
+  const size_t found = text.find(key);
+  if (found == std::string::npos) return "unknown";
+  const size_t begin = found + key.size();
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
 
 // The line that says what went wrong: the last one where the interpreter failed, as Python's
 // tracebacks have it, else the first.
@@ -28,8 +42,7 @@ torch::jit::Module load(const std::filesystem::path& path, torch::DeviceType dev
 
 }  // namespace
 
-std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::path& path,
-                                                       bool gpu) {
+TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
   torch::jit::Module module = load(path, gpu ? torch::kCUDA : torch::kCPU);
   for (const torch::jit::Module& part : module.modules()) {
     if (part.hasattr("training") && part.is_training()) {
@@ -37,10 +50,11 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
     }
   }
   for (const torch::Tensor& weight : module.parameters()) weight.requires_grad_(false);
-  return [module, name = path.string()](const Tensor& images) mutable -> Tensor {
+  return [module, name = path.string()](const at::Tensor& images) mutable -> at::Tensor {
     // The optimising executor rewrites the graph after its first runs; f must stay one function.
-    // The switch is each thread's own.
+    // The switch is each thread's own, as is the number of LibTorch's threads.
     torch::jit::setGraphExecutorOptimize(false);
+    at::set_num_threads(1);
     torch::jit::IValue output;
     try {
       output = module.forward({images.clone()});  // it may change its argument
@@ -51,6 +65,41 @@ std::function<Tensor(const Tensor&)> load_torch_script(const std::filesystem::pa
     if (!output.isTensor()) throw Error("{}: gives no tensor", name);
     return output.toTensor().to(torch::kFloat);
   };
+}
+
+BaseClassifier torch_script_classifier(const std::filesystem::path& path, const Shape& input) {
+  constexpr int64_t kBatch = 192;
+  const TensorFunction module = load_torch_script(path, /*gpu=*/false);
+  const Classifier f = [module](const Array& images) {
+    c10::NoGradGuard no_grad;
+    return to_array(module(as_tensor(images)));
+  };
+  const Array logits = f(Array::full({kBatch, input[0], input[1], input[2]}, 0.5f));
+  if (logits.axes() != 2 || logits.size(0) != kBatch) {
+    throw Error("{}: gives an output of shape [{}] for {} images, expected [{}, classes]",
+                path.string(), fmt::join(logits.sizes(), ", "), kBatch, kBatch);
+  }
+  return {[f] { return f; }, logits.size(1), kBatch,
+          fmt::format("cpu/fp32/torchscriptx{}/{}/torch-{}", kBatch, cpu_capability(),
+                      TORCH_VERSION)};
+}
+
+DifferentiableClassifier torch_script_gradients(const std::filesystem::path& path) {
+  struct LastPass {
+    at::Tensor images, logits;
+  };
+  const auto last = std::make_shared<LastPass>();
+  const TensorFunction module = load_torch_script(path, /*gpu=*/false);
+  return {[=](const Array& images) {
+            c10::AutoGradMode enable(true);
+            last->images = as_tensor(images).clone().requires_grad_(true);
+            last->logits = module(last->images);
+            return to_array(last->logits.detach());
+          },
+          [=](const Array& gradient) {
+            return to_array(torch::autograd::grad({last->logits}, {last->images},
+                                                  {as_tensor(gradient)})[0]);
+          }};
 }
 
 }  // namespace fedsmooth

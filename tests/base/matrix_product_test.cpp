@@ -1,4 +1,4 @@
-#include "fedsmooth/engine/cpu/matrix_product.h"
+#include "fedsmooth/base/matrix_product.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "fedsmooth/engine/cpu/matrix_product.h"
-
-#include <ATen/ATen.h>
+#include "fedsmooth/base/matrix_product.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "fedsmooth/base/check.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -126,7 +126,7 @@ const Kernels& kernels_for(Instructions instructions, int64_t columns) {
   }
   if (instructions == Instructions::kAvx2) return avx2;
 #endif
-  TORCH_CHECK(instructions == Instructions::kPortable, "multiply: no such instructions here");
+  check(instructions == Instructions::kPortable, "multiply: no such instructions here");
   static const Kernels portable = {kLanes, 1, {tile_portable<1, 1>}};
   return portable;
 }
@@ -147,7 +147,7 @@ Instructions best_instructions() {
 }
 
 void multiply(const Product& p, Instructions instructions) {
-  TORCH_CHECK(p.columns % kLanes == 0, "multiply: ", p.columns, " columns");
+  check(p.columns % kLanes == 0, "multiply: {} columns", p.columns);
   for (int64_t column = 0; column < p.columns;) {
     const Kernels& kernels = kernels_for(instructions, p.columns - column);
     for (int64_t row = 0; row < p.rows;) {
@@ -161,15 +161,21 @@ void multiply(const Product& p, Instructions instructions) {
 }
 
 int64_t panel_width(int64_t columns) {
-  TORCH_CHECK(columns % kLanes == 0, "panel_width: ", columns, " columns");
+  check(columns % kLanes == 0, "panel_width: {} columns", columns);
   return columns % 32 == 0 ? 32 : 16;
 }
 
-Tensor pack_panels(const Tensor& matrices) {
-  const int64_t width = panel_width(matrices.size(2));
-  return matrices.view({matrices.size(0), matrices.size(1), -1, width})
-      .permute({2, 0, 1, 3})
-      .contiguous();
+Array pack_panels(const Array& matrices) {
+  const int64_t rows = matrices.size(0) * matrices.size(1), columns = matrices.size(2);
+  const int64_t width = panel_width(columns);
+  Array panels({columns / width, matrices.size(0), matrices.size(1), width});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t panel = 0; panel < columns / width; ++panel) {
+      std::copy_n(matrices.floats() + row * columns + panel * width, width,
+                  panels.floats() + (panel * rows + row) * width);
+    }
+  }
+  return panels;
 }
 
 }  // namespace fedsmooth

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "fedsmooth/base/tensor.h"
+#include "fedsmooth/base/array.h"
 
 namespace fedsmooth {
 
@@ -36,6 +36,6 @@ int64_t panel_width(int64_t columns);
 
 /// Matrices [P, depth, columns] to panels [columns / width, P, depth, width], which stay in the
 /// first-level cache while many rows pass by.
-Tensor pack_panels(const Tensor& matrices);
+Array pack_panels(const Array& matrices);
 
 }  // namespace fedsmooth

@@ -1,12 +1,11 @@
-#include <ATen/ATen.h>
+#include "fedsmooth/engine/torch/torch_forward.h"
+
 #include <c10/core/GradMode.h>
-
-#include <optional>
-
-#include "fedsmooth/model/network.h"
 
 namespace fedsmooth {
 namespace {
+
+using at::Tensor;
 
 using Kind = Layer::Kind;
 
@@ -14,7 +13,7 @@ using Kind = Layer::Kind;
 class Pass {
  public:
   /// Without a stream the pass is an evaluation.
-  Pass(const Weights& weights, std::optional<Stream> training)
+  Pass(const Tensors& weights, std::optional<Stream> training)
       : weights_(weights), training_(training) {}
 
   Tensor run(const std::vector<Layer>& layers, Tensor h) {
@@ -27,7 +26,7 @@ class Pass {
 
  private:
   const Tensor& take() {
-    TORCH_CHECK(next_ < weights_.size(), "forward: the network has more than ", weights_.size(),
+    TORCH_CHECK(next_ < weights_.size(), "torch_forward: the network has more than ", weights_.size(),
                 " tensors");
     return weights_[next_++];
   }
@@ -82,32 +81,28 @@ class Pass {
         return may_overwrite(body, h) ? body.add_(shortcut) : body + shortcut;
       }
     }
-    TORCH_CHECK(false, "forward: unknown kind of layer");
+    TORCH_CHECK(false, "torch_forward: unknown kind of layer");
   }
 
-  const Weights& weights_;
+  const Tensors& weights_;
   std::optional<Stream> training_;
   size_t next_ = 0;
   uint32_t dropped_ = 0;  // dropout layers so far: each draws a sample of its own
 };
 
-Tensor run(const Network& network, const Weights& weights, const Tensor& images,
+Tensor run(const Network& network, const Tensors& weights, const Tensor& images,
            std::optional<Stream> training) {
   Pass pass(weights, training);
   const Tensor logits = pass.run(network.layers, images);
-  TORCH_CHECK(pass.used_all(), "forward: more tensors than network ", network.name, " has");
+  TORCH_CHECK(pass.used_all(), "torch_forward: more tensors than network ", network.name, " has");
   return logits.flatten(1);
 }
 
 }  // namespace
 
-Tensor forward(const Network& network, const Weights& weights, const Tensor& images) {
-  return run(network, weights, images, std::nullopt);
-}
-
-Tensor forward_training(const Network& network, const Weights& weights, const Tensor& images,
-                        Stream stream) {
-  return run(network, weights, images, stream);
+at::Tensor torch_forward(const Network& network, const Tensors& weights, const at::Tensor& images,
+                         const std::optional<Stream>& training) {
+  return run(network, weights, images, training);
 }
 
 }  // namespace fedsmooth
