@@ -5,25 +5,15 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/records/certificate_file.h"
-#include "tests/cli/program.h"
+#include "tests/cli/certify_program.h"
 
 namespace fedsmooth {
 namespace {
 
 namespace fs = std::filesystem;
 
-class CertifyCommandTest : public ProgramTest {
+class CertifyCommandTest : public CertifyProgramTest {
  protected:
-  void SetUp() override {
-    ProgramTest::SetUp();
-    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
-  }
-
-  std::string model() const { return path("model.safetensors"); }
-  std::string certify(const std::string& more) const {
-    return "certify " + model() + " --data.name=shapes --every 100 --n 1000 --device cpu " + more;
-  }
-
   // Rows without their times.
   std::vector<std::string> rows(const std::string& table) const {
     std::vector<std::string> found;
