@@ -1,8 +1,9 @@
 # Verbs over CMake. `make run` does the main job on the built-in data, `make test` runs every test
 # that needs no GPU and no downloaded data.
 #
-#   make TORCH=auto ...      build against the LibTorch of the installed PyTorch instead of Debian's
-#   make TORCH=/path ...     build against the LibTorch there
+#   make TORCH=debian ...    also run TorchScript modules, by Debian's LibTorch
+#   make TORCH=auto ...      the same by the LibTorch of the installed PyTorch
+#   make TORCH=/path ...     by the LibTorch there
 #   make SETUP=no ...        install nothing: what is needed is there
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
@@ -14,50 +15,68 @@ PYTHONS ?=
 DEVICE ?= cpu
 FUZZ_RUNS ?= 10000
 
+ifneq ($(TORCH),)
+  FLAGS = -DFEDSMOOTH_TORCH=ON
+endif
 ifeq ($(TORCH),auto)
-  PREFIX = -DCMAKE_PREFIX_PATH=$(shell $(PYTHON) -c "import torch; print(torch.utils.cmake_prefix_path)")
-else ifneq ($(TORCH),)
-  PREFIX = -DCMAKE_PREFIX_PATH=$(TORCH)
+  FLAGS += -DCMAKE_PREFIX_PATH=$(shell $(PYTHON) -c "import os, torch; print(os.path.dirname(torch.__file__))")
+else ifneq ($(TORCH),debian)
+  FLAGS += $(TORCH:%=-DCMAKE_PREFIX_PATH=%)
 endif
 
-.PHONY: FORCE all build setup run paper test slow check bench format fuzz install clean
+# Configures unless that was done for the same TORCH and $(1). For another TORCH the cache goes too: it
+# holds the paths of the old LibTorch, which would win over the new prefix.
+define configure
+	@mkdir -p $(BUILD); \
+	wanted="TORCH=$(TORCH) $(1)"; had=$$(cat $(BUILD)/configured 2> /dev/null || true); \
+	[ "$${had%% *}" = "TORCH=$(TORCH)" ] || rm -f $(BUILD)/CMakeCache.txt; \
+	if [ "$$had" != "$$wanted" ] || [ ! -f $(BUILD)/build.ninja ]; then \
+	  cmake -G Ninja -B $(BUILD) $(FLAGS) $(1) . > $(BUILD)/configure.log 2>&1 || \
+	    { cat $(BUILD)/configure.log; exit 1; }; \
+	  echo "$$wanted" > $(BUILD)/configured; fi
+endef
+
+.PHONY: all build program setup run paper test slow check bench format fuzz install clean
 all: build
 
 setup:
 	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh
 
-# Says for which TORCH the build is configured. For another one the cache goes too: it holds the
-# paths of the old LibTorch, which would win over the new prefix.
-$(BUILD)/torch.stamp: FORCE
-	@[ -f $@ ] && [ "$$(cat $@)" = "$(TORCH)" ] || \
-	  { mkdir -p $(BUILD) && rm -f $(BUILD)/CMakeCache.txt && echo "$(TORCH)" > $@; }
-
-$(BUILD)/build.ninja: CMakeLists.txt $(BUILD)/torch.stamp
-	@cmake -G Ninja -B $(BUILD) $(PREFIX) . > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
-	@touch $@
-
-build: setup $(BUILD)/build.ninja
+build: setup
+	$(call configure,-DFEDSMOOTH_TESTS=ON -DFEDSMOOTH_BENCHMARKS=ON)
 	@cmake --build $(BUILD)
+
+# The program alone, which needs fewer packages.
+program:
+	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh program
+	@grep -qs "^TORCH=$(TORCH) " $(BUILD)/configured || $(MAKE) --no-print-directory configure-program
+	@cmake --build $(BUILD) --target fedsmooth-cli
+
+.PHONY: configure-program
+configure-program:
+	$(call configure,-DFEDSMOOTH_TESTS=OFF -DFEDSMOOTH_BENCHMARKS=OFF)
 
 # Trains clients in the ordinary way and by SmoothAdv on the built-in data, certifies both, writes the
 # report. A second run resumes what is unfinished and removes nothing.
-run: build
+run: program
 	@if ! grep -q '^NVCC:FILEPATH=.*nvcc$$' $(BUILD)/CMakeCache.txt && nvidia-smi > /dev/null 2>&1; \
-	  then echo "a GPU is here; with nvcc installed, 'make TORCH=auto run' builds for it"; fi
+	  then echo "a GPU is here, but no nvcc: this build runs on CPU cores"; fi
 	@$(BUILD)/fedsmooth sweep experiments/quickstart --out runs/quickstart
 
-# The paper's grid and ablations, for a GPU: trains, certifies, draws the figures. Goes on where it was
-# stopped. CIFAR-10's binary files belong into data/.
-paper: build
+# The paper's grid and ablations, for a GPU: trains, certifies, draws the figures. A second run resumes
+# what is unfinished. CIFAR-10's binary files belong into data/.
+paper: program
 	@$(BUILD)/fedsmooth sweep experiments/paper --out runs/paper
 
 test: build
 	@tools/test.py $(BUILD) -j2 -LE slow
 
-# The tests that train for minutes.
+# The tests that train for minutes, and all tests of a build with LibTorch.
 slow: build
 	@tools/test.py $(BUILD) -L slow
+ifeq ($(TORCH),)
+	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch test
+endif
 
 check: build
 	@python3 tools/check_layers.py
@@ -67,6 +86,7 @@ check: build
 
 format:
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+	@python3 tools/check_layers.py --draw
 
 bench: build
 	@$(BUILD)/micro_benchmarks
@@ -74,7 +94,7 @@ bench: build
 	@benchmarks/train.py --program $(BUILD)/fedsmooth --device $(DEVICE) $(PYTHONS:%=--python %)
 
 fuzz: setup
-	@cmake --preset fuzz $(PREFIX) > /dev/null
+	@cmake --preset fuzz $(FLAGS) > /dev/null
 	@cmake --build --preset fuzz
 	@ASAN_OPTIONS=detect_leaks=0 build-fuzz/fuzz_readers $(FUZZ_RUNS)
 
@@ -82,4 +102,4 @@ install: build
 	@cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) build-fuzz
+	rm -rf $(BUILD) $(BUILD)-torch build-fuzz

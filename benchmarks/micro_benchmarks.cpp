@@ -1,13 +1,12 @@
-// Parts on one core: noise against at::randn, the networks per image, and what the server does for
-// a round.
-#include <ATen/ATen.h>
+// Parts on one core: noise, the networks per image against the reference, and what the server does
+// for a round.
 #include <benchmark/benchmark.h>
-#include <c10/core/GradMode.h>
 
-#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/random.h"
 #include "fedsmooth/distributed/round_plan.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
+#include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
@@ -17,22 +16,21 @@ constexpr int64_t kPixels = 3 * 32 * 32;
 constexpr int64_t kImages = 256;
 
 void fill_normal(benchmark::State& state) {
-  Tensor out = at::empty({kImages, kPixels});
+  Array out({kImages, kPixels});
   for (auto _ : state) {
     for (int64_t i = 0; i < kImages; ++i) {
-      fedsmooth::fill_normal({Key{1}}, static_cast<uint32_t>(i), out[i].data_ptr<float>(), kPixels);
+      fedsmooth::fill_normal({Key{1}}, static_cast<uint32_t>(i), out[i].floats(), kPixels);
     }
   }
   state.SetItemsProcessed(state.iterations() * kImages * kPixels);
 }
 BENCHMARK(fill_normal);
 
-void at_randn(benchmark::State& state) {
-  Tensor out = at::empty({kImages, kPixels});
-  for (auto _ : state) out.normal_();
-  state.SetItemsProcessed(state.iterations() * kImages * kPixels);
+Array random_images(int64_t count) {
+  Array images({count, 3, 32, 32});
+  fill_uniform({Key{2}}, 0, images.floats(), images.count());
+  return images;
 }
-BENCHMARK(at_randn);
 
 Model named_model(const std::string& name) {
   ModelOptions options{name};
@@ -42,27 +40,41 @@ Model named_model(const std::string& name) {
 }
 
 void base_classifier_images(benchmark::State& state, const std::string& name) {
-  c10::NoGradGuard no_grad;
   const BaseClassifier f = base_classifier(named_model(name));
   const Classifier classify = f.make();
-  const Tensor images = at::rand({f.batch, 3, 32, 32});
+  const Array images = random_images(f.batch);
   for (auto _ : state) benchmark::DoNotOptimize(classify(images));
   state.SetItemsProcessed(state.iterations() * f.batch);
 }
 BENCHMARK_CAPTURE(base_classifier_images, alexnet, "alexnet");
 BENCHMARK_CAPTURE(base_classifier_images, small, "small");
 
-void libtorch_images(benchmark::State& state, const std::string& name) {
-  c10::NoGradGuard no_grad;
+void reference_images(benchmark::State& state, const std::string& name) {
   const Model model = named_model(name);
-  const Tensor images = at::rand({kImages, 3, 32, 32});
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(forward(model.network, model.weights, images));
-  }
+  const std::unique_ptr<Passes> passes = reference_passes(model.network);
+  passes->load(model.weights);
+  const Array images = random_images(kImages);
+  for (auto _ : state) benchmark::DoNotOptimize(passes->forward(images, std::nullopt));
   state.SetItemsProcessed(state.iterations() * kImages);
 }
-BENCHMARK_CAPTURE(libtorch_images, alexnet, "alexnet");
-BENCHMARK_CAPTURE(libtorch_images, small, "small");
+BENCHMARK_CAPTURE(reference_images, alexnet, "alexnet");
+BENCHMARK_CAPTURE(reference_images, small, "small");
+
+// A pass forwards and the gradients of the weights, as a client trains.
+void training_images(benchmark::State& state, const MakePasses& make) {
+  constexpr int64_t kBatch = 128;
+  const Model model = named_model("alexnet");
+  const std::unique_ptr<Passes> passes = make(model.network);
+  passes->load(model.weights);
+  const Array images = random_images(kBatch), gradient = Array::full({kBatch, 10}, 0.1f);
+  for (auto _ : state) {
+    passes->forward(images, Stream{Key{1}});
+    benchmark::DoNotOptimize(passes->backward_to_weights(gradient));
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+BENCHMARK_CAPTURE(training_images, fastest, fastest_passes);
+BENCHMARK_CAPTURE(training_images, reference, reference_passes);
 
 void lower_bound(benchmark::State& state) {
   int64_t k = 50'000;
@@ -77,7 +89,8 @@ BENCHMARK(lower_bound);
 // ranks.
 void plan_a_round(benchmark::State& state) {
   constexpr int64_t kClients = 1000;
-  const Tensor labels = at::arange(50'000).remainder(10);
+  std::vector<int64_t> labels(50'000);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int64_t>(i % 10);
   PartitionOptions options;
   options.clients = 1'000'000;
   const Partition partition(options, labels, 10, 0);
@@ -112,8 +125,4 @@ BENCHMARK(average_sums);
 }  // namespace
 }  // namespace fedsmooth
 
-int main(int argc, char** argv) {
-  fedsmooth::use_single_threaded_operators();
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
-}
+BENCHMARK_MAIN();

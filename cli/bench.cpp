@@ -1,165 +1,14 @@
 // fedsmooth bench train|certify [EXPERIMENT.toml]: throughput of this build on this machine, as
 // JSON.
+#include "fedsmooth/jobs/bench.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <nlohmann/json.hpp>
-#include <numeric>
-
 #include "cli/options.h"
-#include "cli/subject.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/base/version.h"
-#include "fedsmooth/engine/executors.h"
-#include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::cli {
-namespace {
-
-constexpr int kRepeats = 5;
-constexpr double kSecondsPerRepeat = 1.0;
-constexpr int64_t kClientsPerThread = 2;
-
-// As many images as the votes are for, with n votes each.
-double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
-  std::vector<VoteRequest> requests;
-  for (uint32_t image = 0; votes > 0; ++image) {
-    const int64_t n = std::min(votes, e.certify.n);
-    const Stream stream = {make_key(0, Purpose::kProbe), e.certify.noise_bank ? 0 : image};
-    const Array grey = Array::full({3, 32, 32}, 128.0f / 255);
-    requests.push_back({grey, e.smoothing.sigma, n, stream});
-    votes -= n;
-  }
-  const auto start = std::chrono::steady_clock::now();
-  sampler.count_all(requests);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Votes per second for an untrained network: the time does not depend on the weights.
-int bench_certify(const Experiment& experiment, const Common& common) {
-  const int threads = thread_count(common);
-  ModelOptions options = experiment.model;
-  set_default_normalization(options, experiment.data.name, 3);
-  const Network network = build_network(options, {3, 32, 32}, 10);
-  const NoiseKind noise = experiment.certify.noise;
-  BaseClassifier f =
-      choose_classifier(certification_device(common.device, noise),
-                        {network, initial_weights(network, make_key(0, Purpose::kWeights))},
-                        experiment.certify.noise_bank);
-  if (noise == NoiseKind::kExact) f = with_exact_noise(std::move(f), experiment.smoothing.sigma);
-  const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
-
-  const int64_t warm_up = f.sampler ? experiment.certify.n : 4 * f.batch * threads;
-  seconds_for(*sampler, experiment, warm_up);
-  const double rate = static_cast<double>(warm_up) / seconds_for(*sampler, experiment, warm_up);
-  const int64_t n = std::max(warm_up, static_cast<int64_t>(rate * kSecondsPerRepeat));
-  std::vector<double> rates;
-  for (int i = 0; i < kRepeats; ++i) {
-    rates.push_back(static_cast<double>(n) / seconds_for(*sampler, experiment, n));
-  }
-  std::sort(rates.begin(), rates.end());
-  const double median = rates[kRepeats / 2];
-  const int64_t votes = experiment.certify.n0 + experiment.certify.n;
-  const nlohmann::json result = {{"bench", "certify"},
-                                 {"model", network.name},
-                                 {"weights", count_weights(network)},
-                                 {"base", f.description},
-                                 {"threads", threads},
-                                 {"samples_per_second", median},
-                                 {"slowest", rates.front()},
-                                 {"fastest", rates.back()},
-                                 {"seconds_per_certificate", static_cast<double>(votes) / median},
-                                 {"version", version()},
-                                 {"commit", commit()}};
-  fmt::print("{}\n", dump_json(result));
-  return 0;
-}
-
-// As many random images as the experiment's clients hold: the time does not depend on them.
-Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
-  Dataset data{Array({count, shape[0], shape[1], shape[2]}, Array::Type::kByte), {}, {}};
-  std::vector<float> pixels(data.images.count());
-  fill_uniform({make_key(0, Purpose::kProbe)}, 0, pixels.data(), std::ssize(pixels));
-  for (size_t i = 0; i < pixels.size(); ++i) {
-    data.images.bytes()[i] = static_cast<uint8_t>(pixels[i] * 255);
-  }
-  for (int64_t i = 0; i < count; ++i) data.labels.push_back(i % classes);
-  return data;
-}
-
-// What a local step is spent on, with the rates reached where the work is known.
-nlohmann::json describe_phases(const std::map<std::string, PhaseCost>& phases) {
-  double all = 0;
-  for (const auto& [name, cost] : phases) all += cost.seconds;
-  nlohmann::json out = nlohmann::json::object();
-  for (const auto& [name, cost] : phases) {
-    out[name] = {{"seconds", cost.seconds}, {"share", cost.seconds / all}};
-    if (cost.operations > 0) out[name]["tflops"] = cost.operations / cost.seconds / 1e12;
-    if (cost.bytes > 0) out[name]["gb_per_second"] = cost.bytes / cost.seconds / 1e9;
-  }
-  return out;
-}
-
-// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
-// clients for each thread.
-int bench_train(const Experiment& e, const Common& common) {
-  const int threads = thread_count(common);
-  const Shape shape = {3, 32, 32};
-  const int64_t classes = 10, samples = e.partition.samples_per_client;
-  ModelOptions options = e.model;
-  set_default_normalization(options, e.data.name, shape[0]);
-  const Network network = build_network(options, shape, classes);
-  const Dataset data = random_images(samples, shape, classes);
-  const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
-  LocalTask task{network,     data,     e.data.augment, e.train.method,
-                 e.smoothing, e.attack, e.train.local,  e.seed};
-
-  const ChosenExecutor chosen = choose_executor(common.device, threads, network);
-  const bool on_cpu = chosen.device == "cpu";
-  const int64_t per_round = e.train.mode == Mode::kCentralized ? 1 : e.train.clients_per_round;
-  const int64_t clients = on_cpu ? std::min(per_round, kClientsPerThread * threads) : per_round;
-  Cohort cohort;
-  for (int64_t k = 0; k < clients; ++k) {
-    cohort.clients.push_back(k);
-    cohort.images.push_back(std::vector<int64_t>(samples));
-    std::iota(cohort.images.back().begin(), cohort.images.back().end(), int64_t{0});
-    cohort.total += samples;
-  }
-  std::vector<double> seconds;
-  for (int64_t t = 0; t <= kRepeats; ++t) {
-    // The first round only warms up; a GPU's work is captured for its number of steps.
-    task.local.steps = t == 0 && on_cpu ? 1 : e.train.local.steps;
-    const auto start = std::chrono::steady_clock::now();
-    run_round(*chosen.executor, {task, weights, cohort, t});
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    const auto steps =
-        static_cast<double>(cohort.clients.size()) * static_cast<double>(task.local.steps);
-    if (t > 0) seconds.push_back(spent.count() / steps);
-  }
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[kRepeats / 2];
-  const auto run_steps = static_cast<double>(e.train.rounds * per_round * e.train.local.steps);
-  const nlohmann::json result = {
-      {"bench", "train"},
-      {"model", network.name},
-      {"device", chosen.device},
-      {"threads", threads},
-      {"clients", cohort.clients.size()},
-      {"seconds_per_client_step", median},
-      {"fastest", seconds.front()},
-      {"slowest", seconds.back()},
-      {"seconds_per_run", median * run_steps},
-      {"phases", describe_phases(chosen.executor->measure_step({task, weights, cohort, 0}))},
-      {"version", version()},
-      {"commit", commit()}};
-  fmt::print("{}\n", dump_json(result));
-  return 0;
-}
-
-}  // namespace
 
 void add_bench(CLI::App& app, Common& common) {
   struct Arguments {
@@ -178,7 +27,9 @@ void add_bench(CLI::App& app, Common& common) {
     }
     Experiment experiment = a->path.empty() ? Experiment{} : read_experiment(a->path);
     apply_overrides(experiment, overrides);
-    return a->what == "train" ? bench_train(experiment, common) : bench_certify(experiment, common);
+    const auto bench = a->what == "train" ? jobs::bench_train : jobs::bench_certify;
+    fmt::print("{}\n", dump_json(bench(experiment, common.context)));
+    return 0;
   });
 }
 

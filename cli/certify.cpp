@@ -1,12 +1,13 @@
 // fedsmooth certify RUN_OR_MODEL: CERTIFY on the test set.
-#include "cli/certification.h"
-#include "cli/rank_jobs.h"
-#include "cli/tables.h"
+#include "fedsmooth/jobs/certification.h"
+
+#include "cli/summary.h"
+#include "fedsmooth/jobs/rank_jobs.h"
 
 namespace fedsmooth::cli {
 
 void add_certify(CLI::App& app, Common& common) {
-  auto a = std::make_shared<CertifyArguments>();
+  auto a = std::make_shared<jobs::CertifyArguments>();
   struct Flags {
     bool only_correct = false, noise_bank = false;
   };
@@ -38,8 +39,8 @@ void add_certify(CLI::App& app, Common& common) {
     const auto describe = [&] {
       return nlohmann::json{{"path", a->path}, {"shard", a->shard}, {"options", overrides}};
     };
-    return run_on_ranks(common, describe, [&] {
-      print_summary(certify_images(*a, overrides, common), common);
+    return jobs::run_on_ranks(common.context, describe, [&] {
+      print_summary(jobs::certify(*a, overrides, common.context), common);
       return 0;
     });
   });

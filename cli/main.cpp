@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/options.h"
 #include "cli/progress.h"
-#include "cli/rank_jobs.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/jobs/rank_jobs.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -21,7 +22,7 @@ int run_on(Ranks& ranks, int argc, char** argv) {
   } catch (const std::exception&) {
     thrown = std::current_exception();
   }
-  if (!ranks.met()) do_together(ranks, [&] { std::rethrow_exception(thrown); });
+  if (!ranks.met()) jobs::do_together(ranks, [&] { std::rethrow_exception(thrown); });
   std::rethrow_exception(thrown);
 }
 
@@ -45,12 +46,12 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   } catch (const Error& error) {
     print_error(name_of(ranks.get()) + error.what());
     return 2;
-  } catch (const Refused&) {
+  } catch (const jobs::Refused&) {
     return 0;  // rank 0 tells
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(name_of(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
-  } catch (const Interrupted& stop) {
+  } catch (const jobs::Interrupted& stop) {
     print_error(name_of(ranks.get()) + stop.message);
     return 130;
   } catch (const std::bad_alloc&) {

@@ -9,10 +9,10 @@
 #include <csignal>
 #include <string_view>
 
+#include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
-#include "fedsmooth/distributed/ranks.h"
-#include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/jobs/rank_jobs.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -41,26 +41,31 @@ CLI::Option* add_override(CLI::App& app, const std::shared_ptr<Overrides>& overr
   return app.add_option_function<std::string>("--" + option, collect, what)->trigger_on_parse();
 }
 
-void check_device(const std::string& device) {
-  if (device != "auto" && device != "cpu" && device != "cuda") {
-    throw Error("--device={}: must be auto, cpu or cuda", device);
-  }
-}
-
 void check_ranks(const Common& common, bool taken, const std::string& command) {
   if (common.rank_timeout < 1) {
     throw Error("--rank-timeout={}: must be positive", common.rank_timeout);
   }
-  common.ranks->set_patience(std::chrono::seconds(common.rank_timeout));
-  if (common.ranks->size() > 1 && !taken) {
+  Ranks& ranks = jobs::ranks_of(common.context);
+  ranks.set_patience(std::chrono::seconds(common.rank_timeout));
+  if (ranks.size() > 1 && !taken) {
     throw Error("{}: runs in one process; start it without mpirun", command);
   }
 }
 
+// What the job says goes to the terminal.
+void listen(Common& common) {
+  common.context.stopped = interrupted;
+  common.context.warn = say;
+  if (common.quiet) return;
+  common.context.note = say;
+  common.context.progress = show_progress;
+}
+
 // Before the command or after it.
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--device", common.device, "auto, cpu or cuda")->default_str("auto");
-  app.add_option("--threads", common.threads, "threads to use; 0: one per core")->default_str("0");
+  app.add_option("--device", common.context.device, "auto, cpu or cuda")->default_str("auto");
+  app.add_option("--threads", common.context.threads, "threads to use; 0: one per core")
+      ->default_str("0");
   app.add_flag("--quiet", common.quiet, "no progress");
   app.add_flag("--json", common.json, "a machine-readable summary last on stdout");
 }
@@ -171,8 +176,9 @@ void Command::refuse_extras() const {
 
 void Command::run_checked(const std::function<int()>& run) const {
   refuse_extras();
-  check_device(common_->device);
+  jobs::check_context(common_->context);
   check_ranks(*common_, takes_ranks_, app_->get_name());
+  listen(*common_);
   exit_status = run();
 }
 
@@ -189,23 +195,6 @@ void Command::on_run(std::function<int(const Overrides&)> run) {
 void Command::on_run(std::function<int()> run) {
   app_->footer("Examples:\n" + examples_);
   app_->callback([*this, run = std::move(run)] { run_checked(run); });
-}
-
-void apply_overrides(Experiment& experiment, const Overrides& overrides) {
-  for (const auto& [key, value] : overrides) set_key(experiment, key, value);
-}
-
-int thread_count(const Common& common) {
-  if (common.threads < 0 || common.threads > 4096) {
-    throw Error("--threads={}: must be between 0 and 4096", common.threads);
-  }
-  return common.threads > 0 ? common.threads : common.ranks->cores();
-}
-
-void refuse_gpu(const Common& common) {
-  if (common.device == "cuda") {
-    throw Error("--device=cuda: attacks run on the CPU only; use --device=cpu");
-  }
 }
 
 bool interrupted() { return stop_requests > 0; }
@@ -232,8 +221,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
       "  fedsmooth certify runs/smoothadv --every 20\n"
       "  fedsmooth report runs/smoothadv");
   Common common;
-  common.ranks = &ranks;
-  take_gpu(ranks.local_rank());
+  common.context.ranks = &ranks;
   app.option_defaults()->take_last();
   add_common(app, common);
   add_train(app, common);
@@ -248,6 +236,10 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_partition(app, common);
   add_show(app, common);
   add_bench(app, common);
+  if (argc == 1) {
+    fmt::print("{}", app.help());
+    return 0;
+  }
   check_command(app, first_argument(argc, argv));
   try {
     app.parse(reversed_words(argc, argv));

@@ -7,29 +7,21 @@
 #include <vector>
 
 #include "fedsmooth/config/experiment.h"
+#include "fedsmooth/jobs/context.h"
 
 // CLI11 is seen by options.cpp alone: it costs more to compile than all commands together.
 namespace CLI {
 class App;
 }
 
-namespace fedsmooth {
-class Ranks;
-}
-
 namespace fedsmooth::cli {
 
 struct Common {
-  std::string device = "auto";
-  int threads = 0;  // 0: one per core
+  jobs::Context context;
   bool quiet = false;
   bool json = false;
   int64_t rank_timeout = 1800;  // seconds
-  Ranks* ranks = nullptr;       // those that do the command together; of a sweep, a group of them
 };
-
-/// `--key value` pairs for the experiment, in the order given.
-using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 /// A sub-command and its arguments. Whether it also takes any --section.key=value of the experiment
 /// is decided by what it runs.
@@ -68,23 +60,10 @@ class Command {
   std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
 };
 
-void apply_overrides(Experiment& experiment, const Overrides& overrides);
-
-/// Number of threads asked for, or one per core that this rank has to itself.
-int thread_count(const Common& common);
-
-/// For commands that run on the CPU alone.
-void refuse_gpu(const Common& common);
-
 /// Whether the user asked to stop (SIGINT, SIGTERM, or SIGUSR1, which mpirun hands on without
 /// ending the ranks itself); a second request ends the process at once.
 bool interrupted();
 void watch_signals();
-
-/// Thrown when an interrupted command has saved its state; main() exits with 130.
-struct Interrupted {
-  std::string message;
-};
 
 /// Parses the command line, runs the command and returns its exit status.
 int run_command_line(int argc, char** argv, Ranks& ranks);

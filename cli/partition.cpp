@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/clients.h"
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/report/figures/client_figure.h"
 
 namespace fedsmooth::cli {
@@ -70,8 +70,9 @@ std::string mean(const std::vector<int64_t>& counts) {
   return fmt::format("{:.1f}", sum / static_cast<double>(counts.size()));
 }
 
-std::string render(const std::vector<ClientRow>& rows, const Dataset& data, int64_t clients) {
-  const Table table(data.class_names);
+std::string render(const jobs::Clients& clients) {
+  const std::vector<ClientRow>& rows = clients.rows;
+  const Table table(clients.class_names);
   std::string text = table.header();
   const size_t shown = std::min(rows.size(), kShownRows);
   for (size_t i = 0; i < shown; ++i) text += table.client(rows[i * rows.size() / shown]);
@@ -79,38 +80,37 @@ std::string render(const std::vector<ClientRow>& rows, const Dataset& data, int6
   const auto least = [](const auto& counts) { return std::ranges::min(counts); };
   const auto most = [](const auto& counts) { return std::ranges::max(counts); };
   text += table.summary_line("least", rows, least) + table.summary_line("most", rows, most);
-  if (static_cast<int64_t>(rows.size()) < clients) {
-    text += fmt::format("over {} of {} clients, at equal distances\n", rows.size(), clients);
+  if (std::ssize(rows) < clients.count) {
+    text += fmt::format("over {} of {} clients, at equal distances\n", rows.size(), clients.count);
   } else if (shown < rows.size()) {
-    text += fmt::format("{} of {} clients shown, the summaries are over all\n", shown, clients);
+    text +=
+        fmt::format("{} of {} clients shown, the summaries are over all\n", shown, clients.count);
   }
   return text;
 }
 
-nlohmann::json to_json(const std::vector<ClientRow>& rows, const Dataset& data, int64_t clients) {
+nlohmann::json to_json(const jobs::Clients& clients) {
   nlohmann::json listed = nlohmann::json::array();
-  for (const ClientRow& row : rows) {
+  for (const ClientRow& row : clients.rows) {
     listed.push_back({{"client", row.client}, {"images", row.images()}, {"labels", row.labels}});
   }
-  return {{"clients", clients}, {"classes", data.class_names}, {"rows", listed}};
+  return {{"clients", clients.count}, {"classes", clients.class_names}, {"rows", listed}};
 }
 
 int run_partition(const std::string& path, const fs::path& out, const Overrides& overrides,
                   const Common& common) {
   Experiment experiment = read_experiment(path);
   apply_overrides(experiment, overrides);
-  const Dataset data = load_dataset(experiment.data, Split::kTrain);
-  const Partition partition = make_partition(experiment, data);
-  const std::vector<ClientRow> rows = list_clients(partition, data);
+  const jobs::Clients clients = jobs::list_clients(experiment);
   if (out.extension() == ".tsv") {
-    write_file(out, format_clients(rows));
+    write_file(out, format_clients(clients.rows));
   } else if (!out.empty()) {
-    draw_clients(rows, data.class_names, out);
+    draw_clients(clients.rows, clients.class_names, out);
   }
   if (common.json) {
-    fmt::print("{}\n", dump_json(to_json(rows, data, partition.clients())));
+    fmt::print("{}\n", dump_json(to_json(clients)));
   } else if (!common.quiet) {
-    fmt::print("{}", render(rows, data, partition.clients()));
+    fmt::print("{}", render(clients));
     if (!out.empty()) fmt::print("{}\n", out.string());
   }
   return 0;

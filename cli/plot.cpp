@@ -3,9 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/tables.h"
+#include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/figures/figure.h"
 #include "fedsmooth/report/figures/history_figure.h"
 
@@ -44,7 +45,7 @@ void add_plot(CLI::App& app, Common& common) {
            "certified (default), training (loss, noisy accuracy, time) or attack (in training)");
   c.on_run([a, &common] {
     if (a->out.empty()) throw Error("plot: needs --out");
-    const std::vector<ReportRun> runs = load_runs(a->runs);
+    const std::vector<ReportRun> runs = jobs::load_runs(a->runs);
     write_figure(draw(a->what, runs), a->out);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"figure", a->out}, {"curves", runs.size()}}));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -34,48 +35,58 @@ void say(const std::string& line) {
   print_error((isatty(STDERR_FILENO) != 0 ? kClearLine : "") + line);
 }
 
-Progress::Progress(std::string what, int64_t done, int64_t total, bool quiet)
-    : what_(std::move(what)),
-      first_(done),
-      done_(done),
-      total_(total),
-      quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO) != 0),
-      start_(steady_clock::now()),
-      shown_(start_) {
-  if (!quiet_ && terminal_) show("");
-}
+namespace {
 
-Progress::~Progress() {
-  if (!quiet_ && terminal_) std::fputs(kClearLine, stderr);
-}
-
-void Progress::step(const std::string& note) {
-  ++done_;
-  const auto now = steady_clock::now();
-  const bool due = terminal_ ? now - shown_ >= kBarInterval : now - shown_ >= kLineInterval;
-  if (quiet_ || !(due || done_ == total_)) return;
-  shown_ = now;
-  show(note);
-}
-
-void Progress::show(const std::string& note) {
-  const double elapsed = seconds(shown_ - start_);
-  const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
-  const std::string left =
-      rate > 0 ? duration(static_cast<double>(total_ - done_) / rate) : std::string("?");
-  const std::string line =
-      fmt::format("{}/{}  {:.3g}/s  {} left  {}", done_, total_, rate, left, note);
-  if (terminal_) {
-    const auto filled = static_cast<int>(kBarWidth * done_ / std::max<int64_t>(1, total_));
-    const std::string bar =
-        fmt::format("{}{} [{}{}] {}", kClearLine, what_, std::string(filled, '#'),
-                    std::string(kBarWidth - filled, '.'), line);
-    std::fputs(bar.c_str(), stderr);
-  } else {
-    print_error(what_ + " " + line);
+class Bar : public jobs::Progress {
+ public:
+  Bar(std::string what, int64_t done, int64_t total)
+      : what_(std::move(what)), first_(done), done_(done), total_(total) {
+    if (terminal_) show("");
   }
-  std::fflush(stderr);
+  ~Bar() override {
+    if (terminal_) std::fputs(kClearLine, stderr);
+  }
+
+  void step(const std::string& note) override {
+    ++done_;
+    const auto now = steady_clock::now();
+    const bool due = terminal_ ? now - shown_ >= kBarInterval : now - shown_ >= kLineInterval;
+    if (!(due || done_ == total_)) return;
+    shown_ = now;
+    show(note);
+  }
+
+ private:
+  void show(const std::string& note) const {
+    const double elapsed = seconds(shown_ - start_);
+    const double rate = elapsed > 0 ? static_cast<double>(done_ - first_) / elapsed : 0;
+    const std::string left =
+        rate > 0 ? duration(static_cast<double>(total_ - done_) / rate) : std::string("?");
+    const std::string line =
+        fmt::format("{}/{}  {:.3g}/s  {} left  {}", done_, total_, rate, left, note);
+    if (terminal_) {
+      const auto filled = static_cast<int>(kBarWidth * done_ / std::max<int64_t>(1, total_));
+      const std::string bar =
+          fmt::format("{}{} [{}{}] {}", kClearLine, what_, std::string(filled, '#'),
+                      std::string(kBarWidth - filled, '.'), line);
+      std::fputs(bar.c_str(), stderr);
+    } else {
+      print_error(what_ + " " + line);
+    }
+    std::fflush(stderr);
+  }
+
+  std::string what_;
+  int64_t first_, done_, total_;
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  steady_clock::time_point start_ = steady_clock::now(), shown_ = start_;
+};
+
+}  // namespace
+
+std::unique_ptr<jobs::Progress> show_progress(const std::string& what, int64_t done,
+                                              int64_t total) {
+  return std::make_unique<Bar>(what, done, total);
 }
 
 }  // namespace fedsmooth::cli

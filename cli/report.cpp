@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/comparison.h"
-#include "cli/sweep_report.h"
-#include "cli/tables.h"
+#include "cli/options.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/jobs/report.h"
+#include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::cli {
@@ -26,18 +26,7 @@ fs::path default_page(const std::vector<std::string>& runs) {
 struct Arguments {
   std::vector<std::string> runs;
   std::string out;
-
-  bool is_sweep() const { return runs.size() == 1 && holds_runs(runs[0]); }
 };
-
-// Writes the page or the table, and returns the runs that it is about.
-std::vector<ReportRun> write_report(const Arguments& a, const fs::path& out) {
-  const bool markdown = out.extension() == ".md";
-  if (a.is_sweep() && !markdown) return write_sweep_report(a.runs[0], out);
-  std::vector<ReportRun> runs = load_runs(a.is_sweep() ? find_runs(a.runs[0]) : a.runs);
-  write_file(out, markdown ? render_markdown(runs) : render_report(runs));
-  return runs;
-}
 
 }  // namespace
 
@@ -54,15 +43,12 @@ void add_report(CLI::App& app, Common& common) {
            "page to write; report.html in the run if left out; F.md: a table in Markdown instead");
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
-    if (out.extension() != ".html" && out.extension() != ".md") {
-      throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
-    }
-    const std::vector<ReportRun> runs = write_report(*a, out);
+    const std::vector<ReportRun> runs = jobs::report(a->runs, out, common.context);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"report", out.string()}, {"runs", runs.size()}}));
     } else if (!common.quiet) {
-      fmt::print("{}\n{}\n", a->is_sweep() ? render_comparison(runs) : render_table(runs),
-                 out.string());
+      const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
+      fmt::print("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs), out.string());
     }
     return 0;
   });

@@ -3,13 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/rank_jobs.h"
-#include "cli/training.h"
-#include "fedsmooth/base/file.h"
+#include "cli/options.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/base/sha256.h"
-#include "fedsmooth/records/rounds.h"
-#include "fedsmooth/records/run.h"
+#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/training.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -21,23 +18,17 @@ struct Arguments {
   bool resume = false;
 };
 
-nlohmann::json summary_json(const fs::path& folder) {
-  const std::vector<RoundRow> rows = read_rounds(folder / "rounds.tsv");
-  return {{"run", folder.string()},
-          {"rounds", rows.size()},
-          {"loss", rows.empty() ? 0.0 : rows.back().loss},
-          {"model_sha256", sha256(read_file(folder / "model.safetensors"))}};
-}
-
-int train_and_tell(const Arguments& a, Experiment& experiment, const Common& common) {
+int train_and_print(const Arguments& a, const Experiment& experiment, const Common& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
-  keep_drawn_seed(experiment, out);
-  const bool trained = train_run({experiment, out, a.resume}, common);
+  const jobs::TrainedRun run = jobs::train({experiment, out, a.resume}, common.context);
   if (common.json) {
-    fmt::print("{}\n", dump_json(summary_json(out)));
+    fmt::print("{}\n", dump_json({{"run", out.string()},
+                                  {"rounds", run.rounds},
+                                  {"loss", run.loss},
+                                  {"model_sha256", run.model_sha256}}));
   } else if (!common.quiet) {
-    fmt::print("{}{}\n", out.string(), trained ? "" : ": done already");
+    fmt::print("{}{}\n", out.string(), run.is_new ? "" : ": done already");
   }
   return 0;
 }
@@ -48,9 +39,10 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
     experiment = read_experiment(a.experiment);
     apply_overrides(experiment, overrides);
     check_certification(experiment);
-    return describe_experiment(experiment);
+    return jobs::describe_experiment(experiment);
   };
-  return run_on_ranks(common, read, [&] { return train_and_tell(a, experiment, common); });
+  return jobs::run_on_ranks(common.context, read,
+                            [&] { return train_and_print(a, experiment, common); });
 }
 
 }  // namespace

@@ -3,7 +3,19 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS fedsmooth EXPORT fedsmooth-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY fedsmooth DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
+set(public_headers
+  attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
+  data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
+  federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
+  jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report jobs/sweep
+  jobs/training model/architectures model/model model/network records/attacks records/certificates
+  records/clients records/rounds report/attack_summary report/report_run report/summary
+  smoothing/certify smoothing/noise smoothing/sampler)
+foreach(header ${public_headers})
+  cmake_path(GET header PARENT_PATH room)
+  install(FILES fedsmooth/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fedsmooth/${room})
+endforeach()
 install(EXPORT fedsmooth-targets NAMESPACE fedsmooth::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth)
 configure_package_config_file(cmake/fedsmooth-config.cmake.in

@@ -20,6 +20,14 @@ inline Array uniform(const Sizes& sizes, uint64_t seed) {
   return out;
 }
 
+/// From 0 to 1 in equal steps.
+inline Array rising(const Sizes& sizes) {
+  Array out(sizes);
+  const auto steps = static_cast<float>(out.count() - 1);
+  for (int64_t i = 0; i < out.count(); ++i) out.floats()[i] = static_cast<float>(i) / steps;
+  return out;
+}
+
 /// `f` of every value.
 inline Array each(const Array& a, const std::function<float(float)>& f) {
   Array out(a.sizes());
@@ -42,7 +50,7 @@ inline double difference(const Array& a, const Array& b) {
   double most = 0;
   for (int64_t i = 0; i < std::min(a.count(), b.count()); ++i) {
     const double apart = std::abs(static_cast<double>(a.floats()[i]) - b.floats()[i]);
-    if (!(apart <= most)) most = apart;
+    if (!(apart <= most) && !std::isnan(most)) most = apart;
   }
   return most;
 }

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Installs what fedsmooth needs from Debian's packages, and only what is missing. Where it cannot (no
-# apt, or neither root nor sudo) it says what is missing. SETUP=no skips it.
+# Installs what fedsmooth needs from Debian's packages, and only what is missing; with the argument
+# `program`, what the program alone needs. Where it cannot (no apt, or neither root nor sudo) it says
+# what is missing. SETUP=no skips it.
 set -eu
 [ "${SETUP:-yes}" != no ] || exit 0
 
-packages="g++ cmake ninja-build git libtorch-dev libopenblas0-pthread librandom123-dev
-  libboost-dev libboost-math-dev libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
-  libjpeg-dev libpng-dev gnuplot-nox libgtest-dev libbenchmark-dev clang-format clang-tidy
-  python3 libopenmpi-dev openmpi-bin"
-# A LibTorch from elsewhere replaces Debian's.
-if [ -n "${TORCH:-}" ]; then
-  packages=$(printf '%s\n' $packages | grep -v -e '^libtorch-dev$' -e '^libopenblas0-pthread$')
+packages="g++ cmake ninja-build git librandom123-dev libboost-dev libcli11-dev libtomlplusplus-dev
+  libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev gnuplot-nox"
+if [ "${1:-}" != program ]; then
+  packages="$packages libopenmpi-dev openmpi-bin libgtest-dev libbenchmark-dev clang-format clang-tidy
+    python3"
 fi
+# LibTorch from elsewhere brings its BLAS.
+[ "${TORCH:-}" != debian ] || packages="$packages libtorch-dev libopenblas0-pthread"
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   echo "this machine has no apt; install what these Debian packages hold, then: make SETUP=no" >&2

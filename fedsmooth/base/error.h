@@ -1,5 +1,5 @@
 // The user's mistakes: bad arguments, experiment files, data, models. The command line prints them
-// as one line and exits with status 2. Our own mistakes are TORCH_CHECKs and exit with status 1.
+// as one line and exits with status 2. Our own mistakes are Bugs, see check.h.
 #pragma once
 
 #include <fmt/format.h>

@@ -260,6 +260,10 @@ void set_key(Experiment& experiment, const std::string& key, const std::string& 
   }
 }
 
+void apply_overrides(Experiment& experiment, const Overrides& overrides) {
+  for (const auto& [key, value] : overrides) set_key(experiment, key, value);
+}
+
 std::string show_key(const Experiment& experiment, const std::string& key) {
   Experiment copy = experiment;
   const std::vector<Field> all = fields(copy);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fedsmooth/data/dataset.h"
@@ -55,6 +56,10 @@ std::string format_experiment(const Experiment& experiment);
 
 /// Applies `section.key` = `value` as given on the command line.
 void set_key(Experiment& experiment, const std::string& key, const std::string& value);
+
+/// `section.key`, value pairs, in the order given: a later one wins.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+void apply_overrides(Experiment& experiment, const Overrides& overrides);
 
 /// The value of one key, as TOML.
 std::string show_key(const Experiment& experiment, const std::string& key);

@@ -17,6 +17,8 @@ class Ranks {
   /// Meets the others if a launcher started this process; if not, there is one rank and MPI is left
   /// alone. An Error if there are others and the build has no MPI.
   Ranks();
+  /// This process by itself, whoever started it.
+  static Ranks alone();
   ~Ranks();
   Ranks(Ranks&& other) noexcept;
 

@@ -22,6 +22,7 @@ Ranks::Ranks() {
 }
 
 Ranks::Ranks(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Ranks Ranks::alone() { return Ranks(std::make_unique<State>()); }
 Ranks::Ranks(Ranks&& other) noexcept = default;
 Ranks::~Ranks() = default;
 

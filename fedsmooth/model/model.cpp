@@ -7,6 +7,7 @@
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
 
@@ -200,6 +201,10 @@ Model parse_model(std::string_view bytes, const std::string& name, const ModelOp
     check_variance(p, model.weights.back(), name);
   }
   return model;
+}
+
+Model load_model(const std::filesystem::path& path) {
+  return parse_model(read_file(path), path.string(), {}, nullptr);
 }
 
 }  // namespace fedsmooth

@@ -1,6 +1,7 @@
 // A trained network with all that certification needs to know about it, and its file.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -31,5 +32,8 @@ std::string format_model(const Model& model);
 /// and DataParallel add (1. and module.). `data` may be null for files that describe their network.
 Model parse_model(std::string_view bytes, const std::string& name, const ModelOptions& options,
                   const ImageKind* data);
+
+/// Reads a model file that describes its network, as `fedsmooth train` writes it.
+Model load_model(const std::filesystem::path& path);
 
 }  // namespace fedsmooth

@@ -22,27 +22,6 @@ class FileTest : public ::testing::Test {
       fs::temp_directory_path() / ("fedsmooth_file_test" + std::to_string(::getpid()));
 };
 
-// FIPS 180-4's examples.
-TEST_F(FileTest, Sha256GivesItsKnownAnswers) {
-  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(sha256(std::string(1'000'000, 'a')),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
-TEST_F(FileTest, Sha256DoesNotDependOnHowTheBytesArrive) {
-  const std::string text(1000, 'x');
-  for (const size_t piece : {1, 63, 64, 65, 200}) {
-    Sha256 hash;
-    for (size_t i = 0; i < text.size(); i += piece) {
-      hash.update(text.data() + i, std::min(piece, text.size() - i));
-    }
-    EXPECT_EQ(hash.hex(), sha256(text)) << piece;
-  }
-}
-
 TEST_F(FileTest, WhatWasWrittenIsRead) {
   const std::string bytes("a\0b\n", 4);
   write_file(folder_ / "deep" / "er" / "file", bytes);

@@ -2,6 +2,7 @@
 // that experiment alone writes.
 #include <gtest/gtest.h>
 
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 

@@ -162,7 +162,7 @@ TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
   write_file(path("text.png"), "not an image");
   expect_refused(run("predict " + model + " " + path("text.png")), "text.png");
   expect_refused(run("predict " + model + " ''"), "name of an image is empty");
-  write_png(at::zeros({3, 16, 16}, at::kByte), "small.png");
+  write_png(Array({3, 16, 16}, Array::Type::kByte), "small.png");
   const Outcome mixed = run("predict " + model + " " + png + " " + path("small.png"));
   expect_refused(mixed, "small.png: differs in size");
   EXPECT_EQ(mixed.out, "");

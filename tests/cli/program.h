@@ -1,7 +1,6 @@
 // Runs the program as a user does.
 #pragma once
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <png.h>
 #include <signal.h>
@@ -62,17 +61,20 @@ class ProgramTest : public ::testing::Test {
 
   Outcome run(const std::string& arguments) { return finish(start(arguments)); }
 
-  /// uint8 [3, H, W] as a PNG file.
-  void write_png(const at::Tensor& pixels, const std::string& name) {
-    const at::Tensor rows = pixels.permute({1, 2, 0}).contiguous();
+  /// Bytes [3, H, W] as a PNG file.
+  void write_png(const Array& pixels, const std::string& name) {
+    const int64_t area = pixels.size(1) * pixels.size(2);
+    std::vector<uint8_t> rows(pixels.count());
+    for (int64_t i = 0; i < pixels.count(); ++i) {
+      rows[i % area * 3 + i / area] = pixels.bytes()[i];
+    }
     png_image image = {};
     image.version = PNG_IMAGE_VERSION;
-    image.height = static_cast<png_uint_32>(rows.size(0));
-    image.width = static_cast<png_uint_32>(rows.size(1));
+    image.height = static_cast<png_uint_32>(pixels.size(1));
+    image.width = static_cast<png_uint_32>(pixels.size(2));
     image.format = PNG_FORMAT_RGB;
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
-    ASSERT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data_ptr(), 0, nullptr),
-              0);
+    ASSERT_NE(png_image_write_to_file(&image, path(name).c_str(), 0, rows.data(), 0, nullptr), 0);
   }
 
   /// Ten classes of six training images and one test image, read in no time. Returns the options

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"

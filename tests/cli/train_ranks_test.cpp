@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/ranks.h"
 

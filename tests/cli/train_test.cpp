@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"

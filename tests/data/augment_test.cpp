@@ -1,6 +1,5 @@
 #include "fedsmooth/data/augment.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,9 +8,9 @@ namespace fedsmooth {
 namespace {
 
 // Pixel (y, x) of channel c is worth 10,000 c + 100 y + x + 1, so that a value tells its place.
-Tensor numbered(int64_t images, int64_t side) {
-  Tensor made = at::zeros({images, 2, side, side});
-  float* value = made.data_ptr<float>();
+Array numbered(int64_t images, int64_t side) {
+  Array made({images, 2, side, side});
+  float* value = made.floats();
   for (int64_t i = 0; i < images; ++i) {
     for (int64_t c = 0; c < 2; ++c) {
       for (int64_t y = 0; y < side; ++y) {
@@ -57,11 +56,11 @@ Move find_move(const float* image, int64_t side) {
 
 TEST(AugmentTest, ImagesAreMovedByUpToFourPixelsAndFlipped) {
   constexpr int64_t kImages = 4000, kSide = 9;
-  const Tensor out = augment(numbered(kImages, kSide), {make_key(1, Purpose::kAugment)});
+  const Array out = augment(numbered(kImages, kSide), {make_key(1, Purpose::kAugment)});
   std::map<int64_t, int64_t> down, right;
   int64_t flipped = 0;
   for (int64_t i = 0; i < kImages; ++i) {
-    const Move move = find_move(out.data_ptr<float>() + i * 2 * kSide * kSide, kSide);
+    const Move move = find_move(out.floats() + i * 2 * kSide * kSide, kSide);
     ++down[move.down];
     ++right[move.right];
     flipped += move.flipped;
@@ -77,9 +76,9 @@ TEST(AugmentTest, ImagesAreMovedByUpToFourPixelsAndFlipped) {
 
 TEST(AugmentTest, RowsHaveTheirOwnSamples) {
   const Stream stream{make_key(1, Purpose::kAugment), 3, 5};
-  const Tensor all = augment(numbered(20, 8), stream), few = augment(numbered(5, 8), stream);
-  EXPECT_TRUE(at::equal(all.slice(0, 0, 5), few));
-  EXPECT_FALSE(at::equal(augment(numbered(5, 8), {stream.key, 4, 5}), few));
+  const Array all = augment(numbered(20, 8), stream), few = augment(numbered(5, 8), stream);
+  EXPECT_TRUE(same_bits(all.part(0, 5), few));
+  EXPECT_FALSE(same_bits(augment(numbered(5, 8), {stream.key, 4, 5}), few));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
+#include <algorithm>
 #include <cstdio>  // jpeglib.h uses FILE without including it
 #include <cstdlib>
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <jpeglib.h>
 #include <png.h>
@@ -25,23 +25,26 @@ std::string refusal(Function read) {
   return "(nothing was refused)";
 }
 
-/// `pixels` is [H, W, channels], `format` one of libpng's PNG_FORMAT_.
-std::string encode_png(const Tensor& pixels, png_uint_32 format) {
+/// The pixels of [H, W, channels], `format` one of libpng's PNG_FORMAT_.
+std::string encode_png(int64_t height, int64_t width, const void* pixels, png_uint_32 format) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.height = static_cast<png_uint_32>(pixels.size(0));
-  image.width = static_cast<png_uint_32>(pixels.size(1));
+  image.height = static_cast<png_uint_32>(height);
+  image.width = static_cast<png_uint_32>(width);
   image.format = format;
   png_alloc_size_t size = 0;
-  const void* data = pixels.data_ptr();
-  EXPECT_TRUE(png_image_write_get_memory_size(image, size, 0, data, 0, nullptr));
+  EXPECT_TRUE(png_image_write_get_memory_size(image, size, 0, pixels, 0, nullptr));
   std::string bytes(size, '\0');
-  EXPECT_TRUE(png_image_write_to_memory(&image, bytes.data(), &size, 0, data, 0, nullptr));
+  EXPECT_TRUE(png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels, 0, nullptr));
   bytes.resize(size);
   return bytes;
 }
 
-std::string encode_jpeg(const Tensor& pixels, J_COLOR_SPACE colours, bool progressive) {
+std::string encode_png(const Array& pixels, png_uint_32 format) {
+  return encode_png(pixels.size(0), pixels.size(1), pixels.data(), format);
+}
+
+std::string encode_jpeg(Array pixels, J_COLOR_SPACE colours, bool progressive) {
   jpeg_error_mgr errors;
   jpeg_compress_struct info;
   info.err = jpeg_std_error(&errors);
@@ -58,7 +61,7 @@ std::string encode_jpeg(const Tensor& pixels, J_COLOR_SPACE colours, bool progre
   if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);
   while (info.next_scanline < info.image_height) {
-    unsigned char* row = pixels[info.next_scanline].data_ptr<uint8_t>();
+    unsigned char* row = pixels[info.next_scanline].bytes();
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -69,14 +72,29 @@ std::string encode_jpeg(const Tensor& pixels, J_COLOR_SPACE colours, bool progre
 }
 
 /// A smooth picture, as JPEG is lossy on any other: uint8 [H, W, channels].
-Tensor picture(int64_t height, int64_t width, int64_t channels) {
-  const Tensor rows = at::arange(height).view({height, 1, 1}) * 3;
-  const Tensor columns = at::arange(width).view({1, width, 1}) * 2;
-  const Tensor offsets = at::arange(channels).view({1, 1, channels}) * 40;
-  return (rows + columns + offsets).to(at::kByte).contiguous();
+Array picture(int64_t height, int64_t width, int64_t channels) {
+  Array made({height, width, channels}, Array::Type::kByte);
+  uint8_t* pixel = made.bytes();
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t c = 0; c < channels; ++c)
+        *pixel++ = static_cast<uint8_t>(3 * y + 2 * x + 40 * c);
+    }
+  }
+  return made;
 }
 
-Tensor planes(const Tensor& pixels) { return pixels.permute({2, 0, 1}); }
+/// The first three channels as [3, H, W]; a single one is repeated.
+Array planes(const Array& pixels) {
+  const int64_t area = pixels.size(0) * pixels.size(1), channels = pixels.size(2);
+  Array made({3, pixels.size(0), pixels.size(1)}, Array::Type::kByte);
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t i = 0; i < area; ++i) {
+      made.bytes()[c * area + i] = pixels.bytes()[i * channels + (channels == 1 ? 0 : c)];
+    }
+  }
+  return made;
+}
 
 void expect_refused(const std::string& bytes, const std::string& what) {
   const std::string message = refusal([&] { decode_image(bytes, "a/b.png"); });
@@ -84,51 +102,56 @@ void expect_refused(const std::string& bytes, const std::string& what) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, what, message);
 }
 
-int64_t largest_difference(const Tensor& a, const Tensor& b) {
-  return (a.to(at::kLong) - b.to(at::kLong)).abs().max().item<int64_t>();
+int largest_difference(const Array& a, const Array& b) {
+  EXPECT_EQ(a.sizes(), b.sizes());
+  int most = 0;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    most = std::max(most, std::abs(int{a.bytes()[i]} - int{b.bytes()[i]}));
+  }
+  return most;
 }
 
 TEST(ImageFileTest, ReadsAPngExactly) {
-  const Tensor pixels = picture(20, 33, 3);
-  const Tensor image = decode_image(encode_png(pixels, PNG_FORMAT_RGB), "a");
-  EXPECT_EQ(image.scalar_type(), at::kByte);
-  EXPECT_TRUE(image.is_contiguous());
-  EXPECT_TRUE(at::equal(image, planes(pixels)));
+  const Array pixels = picture(20, 33, 3);
+  const Array image = decode_image(encode_png(pixels, PNG_FORMAT_RGB), "a");
+  EXPECT_EQ(image.type(), Array::Type::kByte);
+  EXPECT_TRUE(same_bits(image, planes(pixels)));
 }
 
 TEST(ImageFileTest, RepeatsAGreyPng) {
-  const Tensor pixels = picture(5, 7, 1);
-  const Tensor image = decode_image(encode_png(pixels, PNG_FORMAT_GRAY), "a");
-  EXPECT_TRUE(at::equal(image, planes(pixels).expand({3, 5, 7})));
+  const Array pixels = picture(5, 7, 1);
+  const Array image = decode_image(encode_png(pixels, PNG_FORMAT_GRAY), "a");
+  EXPECT_TRUE(same_bits(image, planes(pixels)));
 }
 
 // libpng takes 16-bit samples for linear light unless a gAMA chunk tells; other programs do not.
 TEST(ImageFileTest, KeepsTheHighBytesOfA16BitPng) {
-  const Tensor pixels = picture(5, 7, 1);
-  const Tensor wide = pixels.to(at::kShort).mul(257);
-  std::string bytes = encode_png(wide, PNG_FORMAT_LINEAR_Y);
+  const Array pixels = picture(5, 7, 1);
+  std::vector<uint16_t> wide(pixels.count());
+  for (size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<uint16_t>(257 * pixels.bytes()[i]);
+  std::string bytes = encode_png(5, 7, wide.data(), PNG_FORMAT_LINEAR_Y);
   const size_t chunk = bytes.find("gAMA");
   ASSERT_NE(chunk, std::string::npos);
   bytes.erase(chunk - 4, 16);
-  EXPECT_TRUE(at::equal(decode_image(bytes, "a"), planes(pixels).expand({3, 5, 7})));
+  EXPECT_TRUE(same_bits(decode_image(bytes, "a"), planes(pixels)));
 }
 
 TEST(ImageFileTest, ReadsJpegsWithinTheirLoss) {
-  const Tensor pixels = picture(20, 33, 3), grey = picture(20, 33, 1);
+  const Array pixels = picture(20, 33, 3), grey = picture(20, 33, 1);
   for (const bool progressive : {false, true}) {
-    const Tensor colour_image = decode_image(encode_jpeg(pixels, JCS_RGB, progressive), "a");
-    EXPECT_EQ(colour_image.sizes(), at::IntArrayRef({3, 20, 33}));
+    const Array colour_image = decode_image(encode_jpeg(pixels, JCS_RGB, progressive), "a");
+    EXPECT_EQ(colour_image.sizes(), (Sizes{3, 20, 33}));
     EXPECT_LE(largest_difference(colour_image, planes(pixels)), 4);
-    const Tensor grey_image = decode_image(encode_jpeg(grey, JCS_GRAYSCALE, progressive), "a");
-    EXPECT_LE(largest_difference(grey_image, planes(grey).expand({3, 20, 33})), 4);
+    const Array grey_image = decode_image(encode_jpeg(grey, JCS_GRAYSCALE, progressive), "a");
+    EXPECT_LE(largest_difference(grey_image, planes(grey)), 4);
   }
 }
 
 TEST(ImageFileTest, GoesByTheContentAndNotTheEnding) {
   const auto path = std::filesystem::path(testing::TempDir()) / "image_file_test.jpg";
-  const Tensor pixels = picture(4, 4, 3);
+  const Array pixels = picture(4, 4, 3);
   write_file(path, encode_png(pixels, PNG_FORMAT_RGB));
-  EXPECT_TRUE(at::equal(read_image(path), planes(pixels)));
+  EXPECT_TRUE(same_bits(read_image(path), planes(pixels)));
   write_file(path, "GIF89a");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, path.string() + ": neither PNG",
                       refusal([&] { read_image(path); }));
@@ -136,11 +159,10 @@ TEST(ImageFileTest, GoesByTheContentAndNotTheEnding) {
 }
 
 TEST(ImageFileTest, AcceptsOpaqueAlphaAndRefusesTransparentPixels) {
-  Tensor pixels = picture(6, 6, 4);
-  pixels.select(2, 3).fill_(255);
-  EXPECT_TRUE(at::equal(decode_image(encode_png(pixels, PNG_FORMAT_RGBA), "a"),
-                        planes(pixels.narrow(2, 0, 3))));
-  pixels[3][4][3] = 254;
+  Array pixels = picture(6, 6, 4);
+  for (int64_t i = 3; i < pixels.count(); i += 4) pixels.bytes()[i] = 255;
+  EXPECT_TRUE(same_bits(decode_image(encode_png(pixels, PNG_FORMAT_RGBA), "a"), planes(pixels)));
+  pixels[3][4].bytes()[3] = 254;
   expect_refused(encode_png(pixels, PNG_FORMAT_RGBA), "alpha 254 of 255");
 }
 

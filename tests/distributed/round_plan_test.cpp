@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fedsmooth/base/check.h"
 #include "tests/federated/small_training.h"
 
 namespace fedsmooth {
@@ -40,7 +41,7 @@ TEST(RoundPlanTest, RefusesACutPlan) {
   const std::vector<Round> rounds = {{small_task(Method::kStandard), global,
                                       sample_cohort(partition(PartitionKind::kIid), 3, 0, 0)}};
   const std::string bytes = format_plan(plan_rounds(rounds, 2));
-  EXPECT_THROW(parse_plan(bytes.substr(0, bytes.size() - 1), small_network(), 2), c10::Error);
+  EXPECT_THROW(parse_plan(bytes.substr(0, bytes.size() - 1), small_network(), 2), Bug);
 }
 
 }  // namespace

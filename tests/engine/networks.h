@@ -1,20 +1,13 @@
 // Networks and inputs for tests of the engines.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include <string>
 #include <vector>
 
 #include "fedsmooth/model/architectures.h"
+#include "tests/arrays.h"
 
 namespace fedsmooth {
-
-inline Tensor uniform(const std::vector<int64_t>& shape, uint64_t seed) {
-  Tensor out = at::empty(shape);
-  fill_uniform({make_key(seed, Purpose::kProbe)}, 0, out.data_ptr<float>(), out.numel());
-  return out;
-}
 
 /// Layers with an even number of outputs have a bias, the others none.
 inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 0,

@@ -14,13 +14,14 @@ BaseClassifier small_network() {
   set_default_normalization(options, "shapes", 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
   Weights weights = initial_weights(network, Key{7});
-  for (Tensor& w : weights) w.mul_(3);  // spread the logits, so that votes differ
+  for (Array& w : weights)
+    w = each(w, [](float v) { return 3 * v; });  // spread the logits, so that votes differ
   return base_classifier(Model{network, weights});
 }
 
 TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
   const BaseClassifier f = small_network();
-  const Tensor image = at::full({3, 32, 32}, 0.4);
+  const Array image = Array::full({3, 32, 32}, 0.4f);
   const Stream stream{make_key(5, Purpose::kEstimation), 17};
   SerialSampler serial(f);
   for (const int64_t n : {1, 100, 256, 257, 2000}) {
@@ -33,15 +34,14 @@ TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
   }
 }
 
-// Products of this shape are where a BLAS that is not safe to call from several threads shows it:
-// Debian's serial OpenBLAS gets some of them wrong within seconds.
+// A single product of a whole image: nothing but the arithmetic runs on all threads at once.
 TEST(ThreadedSamplerTest, ConcurrentProductsAreRight) {
   ModelOptions options{"layers"};
   options.layers = {{Layer::Kind::kLinear, "classifier", 10}};
   set_default_normalization(options, "shapes", 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
   const BaseClassifier f = base_classifier(Model{network, initial_weights(network, Key{1})});
-  const Tensor image = at::full({3, 32, 32}, 0.5);
+  const Array image = Array::full({3, 32, 32}, 0.5f);
   SerialSampler serial(f);
   ThreadedSampler threaded(f, 4);
   for (uint32_t i = 0; i < 10; ++i) {
@@ -51,9 +51,9 @@ TEST(ThreadedSamplerTest, ConcurrentProductsAreRight) {
 }
 
 TEST(ThreadedSamplerTest, PassesErrorsOn) {
-  const Classifier f = [](const Tensor&) -> Tensor { throw Error("no"); };
+  const Classifier f = [](const Array&) -> Array { throw Error("no"); };
   ThreadedSampler sampler(fixed_batch(f, 2), 2);
-  EXPECT_THROW(sampler.count({at::full({1, 2, 2}, 0.5), 0.25, 1000, {}}), Error);
+  EXPECT_THROW(sampler.count({Array::full({1, 2, 2}, 0.5f), 0.25, 1000, {}}), Error);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "fedsmooth/federated/partition.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +13,12 @@
 namespace fedsmooth {
 namespace {
 
-const Tensor kLabels = at::arange(10'000).remainder(10);  // 1000 of each class
+// 1000 of each class.
+const std::vector<int64_t> kLabels = [] {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < 10'000; ++i) labels.push_back(i % 10);
+  return labels;
+}();
 
 Partition partition(PartitionKind kind, double gamma = 0.1, double alpha = 0.5, uint64_t seed = 1) {
   PartitionOptions o;

@@ -15,8 +15,8 @@ struct Case {
 };
 
 const std::vector<Case> kCases = {
-    {"Serial", [] { return std::make_unique<SerialExecutor>(); }},
-    {"PlainThreads", [] { return std::make_unique<ThreadedExecutor>(3, /*plain=*/true); }},
+    {"Serial", [] { return std::make_unique<SerialExecutor>(reference_passes); }},
+    {"ReferenceInThreads", [] { return std::make_unique<ThreadedExecutor>(3, reference_passes); }},
     {"OneThread", [] { return std::make_unique<ThreadedExecutor>(1); }},
     {"Threads", [] { return std::make_unique<ThreadedExecutor>(3); }},
 };

@@ -1,10 +1,10 @@
 // A training that takes no time: a small network on a few of the built-in images.
 #pragma once
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/federated/train.h"
 #include "fedsmooth/model/architectures.h"
 
@@ -38,12 +38,17 @@ inline Partition partition(PartitionKind kind, int64_t clients = 12) {
   return Partition(o, shapes().labels, 10, 0);
 }
 
+/// Those of client 3 of twelve.
+inline std::vector<int64_t> images_of_client_3() {
+  return partition(PartitionKind::kIid).images(3);
+}
+
 inline ServerState start() { return {0, initial_weights(small_network(), Key{1}), {}}; }
 
 /// Bit for bit.
 inline void expect_same(const Weights& a, const Weights& b) {
   ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i], b[i])) << i;
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i], b[i])) << i;
 }
 
 }  // namespace fedsmooth

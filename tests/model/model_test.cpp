@@ -1,13 +1,15 @@
 #include "fedsmooth/model/model.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/model/safetensors.h"
+#include "tests/arrays.h"
 #include "tests/model/refusal.h"
 
 namespace fedsmooth {
@@ -27,9 +29,8 @@ Model random_model(const std::string& name) {
   return {network, initial_weights(network, Key{1}), 0.25, {}};
 }
 
-Tensor logits(const Model& model) {
-  const Tensor images = at::linspace(0, 1, 2 * 3 * 32 * 32).view({2, 3, 32, 32});
-  return forward(model.network, model.weights, images);
+Array logits(const Model& model) {
+  return reference_logits(model.network, model.weights, rising({2, 3, 32, 32}));
 }
 
 TEST(ModelTest, WhatWasWrittenIsRead) {
@@ -43,9 +44,9 @@ TEST(ModelTest, WhatWasWrittenIsRead) {
   EXPECT_EQ(again.class_names, model.class_names);
   ASSERT_EQ(again.weights.size(), model.weights.size());
   for (size_t i = 0; i < model.weights.size(); ++i) {
-    EXPECT_TRUE(at::equal(again.weights[i], model.weights[i])) << i;
+    EXPECT_TRUE(same_bits(again.weights[i], model.weights[i])) << i;
   }
-  EXPECT_TRUE(at::equal(logits(again), logits(model)));
+  EXPECT_TRUE(same_bits(logits(again), logits(model)));
   EXPECT_EQ(format_model(again), format_model(model));
 }
 
@@ -83,11 +84,12 @@ std::string python_file(const std::string& fixture) {
   const json entries = json::parse(header);
   uint64_t size = 0;
   for (const json& entry : entries) size = std::max<uint64_t>(size, entry["data_offsets"][1]);
-  const Tensor data = at::arange(static_cast<int64_t>(size / 4), at::kFloat) / (1 << 23);
+  std::vector<float> data(size / 4);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i) / (1 << 23);
   const uint64_t length = header.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &length, 8);
-  return bytes + header + std::string(static_cast<const char*>(data.data_ptr()), size);
+  return bytes + header + std::string(reinterpret_cast<const char*>(data.data()), size);
 }
 
 struct StateDict {
@@ -104,11 +106,11 @@ TEST_P(StateDictTest, IsRecognised) {
   EXPECT_EQ(model.network.name, GetParam().network);
   EXPECT_EQ(model.sigma, 0);
   EXPECT_TRUE(model.class_names.empty());
-  const std::map<std::string, Tensor> tensors = parse_safetensors(bytes, "m").tensors;
+  const std::map<std::string, Array> tensors = parse_safetensors(bytes, "m").tensors;
   const std::vector<Parameter> wanted = parameters(model.network);
   ASSERT_EQ(model.weights.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_TRUE(at::equal(model.weights[i], tensors.at(GetParam().prefix + wanted[i].name)));
+    EXPECT_TRUE(same_bits(model.weights[i], tensors.at(GetParam().prefix + wanted[i].name)));
   }
 }
 
@@ -164,14 +166,14 @@ std::string refusal_after(Change change, const ImageKind* data = nullptr) {
 TEST(ModelTest, RefusesTensorsThatAreNotTheNetworks) {
   EXPECT_EQ(refusal_after([](Safetensors& s) { s.tensors.erase("features.3.bias"); }),
             "m: not the weights of network \"small\": tensor \"features.3.bias\" is missing");
-  EXPECT_EQ(refusal_after([](Safetensors& s) { s.tensors["features.9.bias"] = at::zeros({1}); }),
+  EXPECT_EQ(refusal_after([](Safetensors& s) { s.tensors["features.9.bias"] = Array({1}); }),
             "m: not the weights of network \"small\": tensor \"features.9.bias\" does not belong "
             "to it");
-  EXPECT_EQ(refusal_after([](Safetensors& s) { s.tensors["classifier.bias"] = at::zeros({9}); }),
+  EXPECT_EQ(refusal_after([](Safetensors& s) { s.tensors["classifier.bias"] = Array({9}); }),
             "m: not the weights of network \"small\": tensor \"classifier.bias\" has shape [9], "
             "expected [10]");
   EXPECT_EQ(refusal_after([](Safetensors& s) {
-              s.tensors["classifier.weight"] = at::zeros({256, 10});
+              s.tensors["classifier.weight"] = Array({256, 10});
             }),
             "m: not the weights of network \"small\": tensor \"classifier.weight\" has shape "
             "[256, 10], expected [10, 256]");
@@ -256,7 +258,7 @@ TEST(ModelTest, ARunningVarianceThatIsNotPositiveIsRefused) {
   for (const float bad : {-1e-6f, 0.0f, -NAN}) {
     Model model{network, initial_weights(network, Key{1})};
     EXPECT_NO_THROW(parse_model(format_model(model), "m", {}, nullptr));
-    model.weights[3].fill_(bad);
+    model.weights[3] = Array::full({1}, bad);
     EXPECT_EQ(refusal([&] { parse_model(format_model(model), "m", {}, nullptr); }),
               "m: \"norm.running_var\" has values that are not positive; the model is damaged");
   }

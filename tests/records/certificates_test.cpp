@@ -1,6 +1,5 @@
 #include "fedsmooth/records/certificates.h"
 
-#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -177,7 +177,7 @@ TEST(CertificatesTest, ARowClaimsNoMoreThanItsCountsSupport) {
 TEST(CertificatesTest, DescriptionThatWouldBreakTheTableIsABug) {
   CertificateRow row = example_row();
   row.base = "cpu\nfp32";
-  EXPECT_THROW(format_row(row), c10::Error);
+  EXPECT_THROW(format_row(row), Bug);
 }
 
 TEST(CertificatesTest, LastLineThatWasCutOffIsLeftOut) {

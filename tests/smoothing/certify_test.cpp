@@ -4,6 +4,7 @@
 
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "fedsmooth/base/error.h"
@@ -14,10 +15,12 @@ namespace fedsmooth {
 namespace {
 
 constexpr double kSigma = 0.25;
-const Tensor kOrigin = at::full({1, 2, 2}, 0.5);
+const Array kOrigin = Array::full({1, 2, 2}, 0.5f);
 
 // The image at `distance` from the boundary of half_space(4, kOrigin), on the side of class 1.
-Tensor image_at(double distance) { return kOrigin + distance / 2; }
+Array image_at(double distance) {
+  return each(kOrigin, [=](float v) { return v + static_cast<float>(distance / 2); });
+}
 
 Certificate certify_at(double distance, const CertifyOptions& options, uint64_t seed,
                        const Classifier& f = half_space(4, kOrigin)) {
@@ -86,21 +89,22 @@ TEST(CertifyTest, NothingWithinTheRadiusChangesTheAnswer) {
 
 // Three half-spaces meeting at one point: class c wins where its direction points most. Along the
 // ray of class 0 both others are equally far, at the distance of the bisecting planes.
-Classifier three_sectors(const Tensor& origin) {
-  const Tensor directions =
-      at::tensor({1.0, 0.0, -0.5, std::sqrt(0.75), -0.5, -std::sqrt(0.75)}, at::kFloat)
-          .view({3, 2});
-  return [=](const Tensor& images) {
-    return (images.flatten(1) - origin.flatten()).mm(directions.t());
-  };
+Classifier three_sectors(const Array& origin) {
+  const float up = std::sqrt(0.75f);
+  return image_by_image(3, [=](Pixels pixels, float* logits) {
+    const float x = pixels[0] - origin.floats()[0], y = pixels[1] - origin.floats()[1];
+    logits[0] = x;
+    logits[1] = -0.5f * x + up * y;
+    logits[2] = -0.5f * x - up * y;
+  });
 }
 
 TEST(CertifyTest, MulticlassRadiusIsValidAndAtLeastAsLargeHere) {
-  const Tensor origin = at::full({1, 1, 2}, 0.3);
+  const Array origin = Array::full({1, 1, 2}, 0.3f);
   SerialSampler sampler(fixed_batch(three_sectors(origin), 3));
   const double ray = 0.2;
-  Tensor x = origin.clone();
-  x[0][0][0] += ray;
+  Array x = origin.clone();
+  x.floats()[0] += static_cast<float>(ray);
   const double distance = ray * std::sin(M_PI / 3);  // to the planes at 60 degrees
   int overstated = 0, larger = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {
@@ -206,18 +210,16 @@ TEST(CertifyTest, ANanNetworkAbstains) {
 
 TEST(CertifyTest, PixelsOutsideTheUnitIntervalAreRefused) {
   SerialSampler sampler(fixed_batch(constant_class(0, 2), 2));
-  for (const double value : {-0.01, 1.01, 128.0, static_cast<double>(NAN)}) {
-    EXPECT_THROW(certify(sampler, at::full({1, 2, 2}, value), kSigma, {.n = 100}, 0, 0), Error);
+  for (const float value : {-0.01f, 1.01f, 128.0f, NAN}) {
+    EXPECT_THROW(certify(sampler, Array::full({1, 2, 2}, value), kSigma, {.n = 100}, 0, 0), Error);
   }
 }
 
 TEST(CertifyTest, SelectionAndEstimationShareNoNoise) {
   // Records the first pixel of every noisy copy it is shown.
   std::vector<float> seen;
-  const Classifier spy = [&](const Tensor& images) {
-    for (int64_t i = 0; i < images.size(0); ++i) seen.push_back(images[i][0][0][0].item<float>());
-    return at::zeros({images.size(0), 2});
-  };
+  const Classifier spy =
+      image_by_image(2, [&](Pixels pixels, float*) { seen.push_back(pixels[0]); });
   SerialSampler sampler(fixed_batch(spy, 2, 32));
   sampler.check(kOrigin.sizes());
   seen.clear();
@@ -276,14 +278,17 @@ TEST(CertifyTest, HopelessParametersAreRefused) {
 // Answers class 0, and class 1 from the `calls`-th batch on.
 Classifier changing_after(int64_t calls) {
   auto seen = std::make_shared<int64_t>(0);
-  return [=](const Tensor& images) { return constant_class(++*seen > calls ? 1 : 0, 2)(images); };
+  return [=](const Array& images) { return constant_class(++*seen > calls ? 1 : 0, 2)(images); };
 }
 
 TEST(CertifyTest, AClassifierThatIsNoFunctionIsRefusedWhoeverAsks) {
   // The logits depend on the other images of the batch.
-  const Classifier by_neighbours = [](const Tensor& images) {
-    const Tensor score = images.flatten(1).sum(1) - images.mean();
-    return at::stack({-score, score}, 1);
+  const Classifier by_neighbours = [](const Array& images) {
+    const std::vector<float> all = values_of(images);
+    const float mean = std::accumulate(all.begin(), all.end(), 0.0f) / std::ssize(all);
+    return by_score([=](Pixels pixels) {
+      return std::accumulate(pixels.begin(), pixels.end(), -mean);
+    })(images);
   };
   SerialSampler sampler(fixed_batch(by_neighbours, 2));
   EXPECT_THROW(certify(sampler, kOrigin, 0.25, {}, 0, 0), Error);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
@@ -29,22 +30,27 @@ Real phi(const Real& z) {
 
 Real edge_above(int k, double sigma) { return phi(Real(2 * k + 1) / (510 * Real(sigma))); }
 
-Tensor image_of(const std::vector<int64_t>& bytes) {
-  return at::tensor(bytes)
-      .to(at::kFloat)
-      .div(255)
-      .reshape({1, 1, static_cast<int64_t>(bytes.size())});
+Array image_of(const std::vector<float>& bytes) {
+  const Array whole = Array::of({1, 1, std::ssize(bytes)}, bytes);
+  return each(whole, [](float byte) { return byte / 255; });
 }
 
 const Stream kStream = {make_key(1, Purpose::kEstimation), 2};
 
 // The integers k of `count` copies of the image.
-Tensor draw(const ExactNoise& noise, const Tensor& x, int64_t count) {
-  Tensor noisy = at::zeros({count, x.size(0), x.size(1), x.size(2)});
+std::vector<int> draw(const ExactNoise& noise, const Array& x, int64_t count) {
+  Array noisy({count, x.size(0), x.size(1), x.size(2)});
   EXPECT_TRUE(noise.add(x, kStream, 0, count, noisy));
-  const Tensor whole = noisy.to(at::kDouble).mul(255).round();
-  EXPECT_TRUE(whole.to(at::kFloat).div(255).equal(noisy)) << "not a whole number of 255ths";
-  return whole - x.to(at::kDouble).mul(255).round();
+  const auto whole = [](float value) { return static_cast<int>(std::lround(255.0 * value)); };
+  std::vector<int> found;
+  int64_t broken = 0;
+  for (int64_t i = 0; i < noisy.count(); ++i) {
+    const float value = noisy.floats()[i];
+    broken += static_cast<float>(whole(value)) / 255 != value;
+    found.push_back(whole(value) - whole(x.floats()[i % x.count()]));
+  }
+  EXPECT_EQ(broken, 0) << "not a whole number of 255ths";
+  return found;
 }
 
 TEST(ExactNoiseTest, CellsMeetWhereTheGaussianSaysSo) {
@@ -76,18 +82,16 @@ TEST(ExactNoiseTest, EndsTakeWhatLiesBeyond) {
 // Expected counts by the series above; the statistic of d cells has mean d and variance 2 d.
 TEST(ExactNoiseTest, DrawsFollowTheirLaw) {
   for (const double sigma : {0.01, 0.25}) {
-    const Tensor x = image_of(std::vector<int64_t>(1000, 100));
-    const Tensor cells = draw(ExactNoise(sigma), x, 1000).flatten();
+    const Array x = image_of(std::vector<float>(1000, 100));
+    const std::vector<int> cells = draw(ExactNoise(sigma), x, 1000);
     std::map<int, int64_t> counts;
-    for (int64_t i = 0; i < cells.numel(); ++i) {
-      ++counts[static_cast<int>(cells.data_ptr<double>()[i])];
-    }
+    for (const int cell : cells) ++counts[cell];
     double statistic = 0;
     int freedom = 0;
     const int widest = static_cast<int>(5 * 255 * sigma);
     for (int k = -widest; k <= widest; ++k) {
       const auto expected =
-          static_cast<double>((edge_above(k, sigma) - edge_above(k - 1, sigma)) * cells.numel());
+          static_cast<double>((edge_above(k, sigma) - edge_above(k - 1, sigma)) * cells.size());
       if (expected < 20) continue;
       statistic += std::pow(static_cast<double>(counts[k]) - expected, 2) / expected;
       ++freedom;
@@ -99,21 +103,22 @@ TEST(ExactNoiseTest, DrawsFollowTheirLaw) {
 
 TEST(ExactNoiseTest, IsTheSameForEveryImage) {
   const ExactNoise noise(0.25);
-  const Tensor black = draw(noise, image_of({0, 0, 0, 0, 0}), 500);
-  EXPECT_TRUE(black.equal(draw(noise, image_of({1, 7, 128, 254, 255}), 500)));
+  const std::vector<int> black = draw(noise, image_of({0, 0, 0, 0, 0}), 500);
+  EXPECT_EQ(black, draw(noise, image_of({1, 7, 128, 254, 255}), 500));
 }
 
 TEST(ExactNoiseTest, ClipsWhatIsFarOff) {
   const ExactNoise noise(0.1);
-  Tensor noisy = at::zeros({20'000, 1, 1, 2});
+  Array noisy({20'000, 1, 1, 2});
   ASSERT_TRUE(noise.add(image_of({0, 255}), kStream, 0, 20'000, noisy));
-  EXPECT_GE(noisy.min().item<float>(), -1);
-  EXPECT_LE(noisy.max().item<float>(), 2);
+  const std::vector<float> values = values_of(noisy);
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), -1);
+  EXPECT_LE(*std::max_element(values.begin(), values.end()), 2);
 }
 
 TEST(ExactNoiseTest, RefusesWhatIsNotMadeOfBytes) {
-  Tensor noisy = at::zeros({1, 1, 1, 1});
-  EXPECT_THROW(ExactNoise(0.25).add(at::full({1, 1, 1}, 0.3), kStream, 0, 1, noisy), Error);
+  Array noisy({1, 1, 1, 1});
+  EXPECT_THROW(ExactNoise(0.25).add(Array::full({1, 1, 1}, 0.3f), kStream, 0, 1, noisy), Error);
   EXPECT_THROW(ExactNoise(17), Error);
   EXPECT_THROW(ExactNoise(NAN), Error);
 }
@@ -121,16 +126,14 @@ TEST(ExactNoiseTest, RefusesWhatIsNotMadeOfBytes) {
 // Answers 1 where the first pixel is at least (byte + 1/2) / 255. Rounded to 255ths that is still a
 // half-space.
 Classifier above(int byte) {
-  return [byte](const Tensor& images) {
-    const Tensor score = images.flatten(1).select(1, 0) * 255 - (byte + 0.5);
-    return at::stack({-score, score}, 1);
-  };
+  const float edge = static_cast<float>(byte) + 0.5f;
+  return by_score([edge](Pixels pixels) { return pixels[0] * 255 - edge; });
 }
 
 TEST(ExactNoiseTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
   constexpr double kSigma = 0.25;
   SerialSampler sampler(with_exact_noise(fixed_batch(above(99), 2), kSigma));
-  const Tensor x = image_of({125});
+  const Array x = image_of({125});
   const double distance = 25.5 / 255;
   int overstated = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
@@ -143,27 +146,30 @@ TEST(ExactNoiseTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
 
 // Answers 1 where all pixels are multiples of 2^-24. In floating point 1 + noise always is one, and
 // 0 + noise only every other time: from rounding alone it tells a white image from a black one.
-Tensor sees_rounding(const Tensor& images) {
-  const Tensor units = images.flatten(1).to(at::kDouble).mul(0x1p24);
-  const Tensor whole = units.eq(units.round()).all(1).to(at::kFloat);
-  return at::stack({1 - whole, whole}, 1);
+Classifier sees_rounding() {
+  return image_by_image(2, [](Pixels pixels, float* logits) {
+    const bool whole = std::all_of(pixels.begin(), pixels.end(), [](float pixel) {
+      return 0x1p24 * pixel == std::round(0x1p24 * pixel);
+    });
+    logits[whole] = 1;
+  });
 }
 
 TEST(ExactNoiseTest, IsNotFooledByRoundingAsFloatsAre) {
   constexpr double kSigma = 0.5;
-  const Tensor white = image_of({255, 255}), black = image_of({0, 0});
+  const Array white = image_of({255, 255}), black = image_of({0, 0});
   const double distance = std::sqrt(2.0);
   const auto answers = [&](Sampler& sampler) {
     return std::pair(certify(sampler, white, kSigma, {.n = 20'000}, 1, 0),
                      predict(sampler, black, kSigma, 20'000, 0.001, 1, 1).predict);
   };
-  SerialSampler floats(fixed_batch(sees_rounding, 2));
+  SerialSampler floats(fixed_batch(sees_rounding(), 2));
   const auto [false_certificate, elsewhere] = answers(floats);
   EXPECT_EQ(false_certificate.predict, 1);
   EXPECT_GT(false_certificate.radius, distance);
   EXPECT_EQ(elsewhere, 0);
 
-  SerialSampler exact(with_exact_noise(fixed_batch(sees_rounding, 2), kSigma));
+  SerialSampler exact(with_exact_noise(fixed_batch(sees_rounding(), 2), kSigma));
   const auto [certificate, there] = answers(exact);
   EXPECT_EQ(certificate.predict, 1);
   EXPECT_EQ(there, 0);
@@ -178,7 +184,7 @@ TEST(ExactNoiseTest, ThreadsCountTheSameVotes) {
 
 TEST(ExactNoiseTest, WhatCannotBeToldDoesNotCount) {
   BaseClassifier f = fixed_batch(constant_class(1, 2), 2, 16);
-  f.noise = [](const Tensor&, double, Stream, int64_t first, int64_t, Tensor&) {
+  f.noise = [](const Array&, double, Stream, int64_t first, int64_t, Array&) {
     return first != 32;
   };
   const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
@@ -195,7 +201,7 @@ TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
   BaseClassifier exact = with_exact_noise(fixed_batch(above(99), 2), 0.25);
   EXPECT_EQ(exact.noise_kind, NoiseKind::kExact);
   exact.sampler = f.sampler;
-  EXPECT_THROW(make_sampler(exact, 1), c10::Error);
+  EXPECT_THROW(make_sampler(exact, 1), Bug);
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ class LanePasses : public Passes {
   }
 
   void load(const Weights& weights) override {
+    check(weights.size() == parameters_.size(), "lane_passes: {} tensors, the network has {}",
+          weights.size(), parameters_.size());
     for (Stage& stage : stages_) {
       if (stage.is_pool()) continue;
       const Array& weight = weights[stage.weight];
@@ -180,7 +182,10 @@ class LanePasses : public Passes {
 
   // The gradient of the normalised images, if asked for; those of the weights go to the stages.
   std::vector<float> backward(const Array& gradient, bool of_images, bool of_weights) {
-    const int64_t classes = gradient.size(1);
+    const int64_t classes = stages_.back().conv.out[0];
+    check(lanes_.batch > 0 && gradient.sizes() == Sizes{lanes_.batch, classes},
+          "lane_passes: gradient [{}], the last pass gave logits [{}, {}]",
+          fmt::join(gradient.sizes(), ", "), lanes_.batch, classes);
     std::vector<float> dy(classes * lanes_.count, 0.0f);
     for (int64_t b = 0; b < lanes_.batch; ++b) {
       for (int64_t k = 0; k < classes; ++k) {

@@ -21,13 +21,13 @@ void multiply_into(int64_t rows, int64_t depth, int64_t columns, const Number* l
   if constexpr (std::is_same_v<Number, float>) {
     multiply({rows, depth, columns, left, left_row, left_column, right, columns, out, columns, add});
   } else {
+    if (!add) std::fill_n(out, rows * columns, Number{0});
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) {
-        Number sum = add ? out[r * columns + c] : Number{0};
-        for (int64_t d = 0; d < depth; ++d) {
-          sum += left[r * left_row + d * left_column] * right[d * columns + c];
+      for (int64_t d = 0; d < depth; ++d) {
+        const Number factor = left[r * left_row + d * left_column];
+        for (int64_t c = 0; c < columns; ++c) {
+          out[r * columns + c] += factor * right[d * columns + c];
         }
-        out[r * columns + c] = sum;
       }
     }
   }

@@ -1,6 +1,7 @@
 // Every kind of layer, forwards and backwards, in plain loops over maps [B, C, H, W]: the text that
 // faster engines are checked against. In float it is an engine of its own, for layers that no other
-// knows; in double it is what finite differences are taken of. Sums are in double either way.
+// knows; in double it is what finite differences are taken of. Sums are in double either way, but
+// for those of a convolution.
 #pragma once
 
 #include <cstdint>

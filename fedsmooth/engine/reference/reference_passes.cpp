@@ -198,7 +198,10 @@ class ReferencePasses : public Passes {
     check(weights.size() == parameters_.size(), "reference: {} tensors, the network has {}",
           weights.size(), parameters_.size());
     network_.weights.clear();
-    for (const Array& w : weights) {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const Array& w = weights[i];
+      check(w.sizes() == parameters_[i].shape, "reference: {} has sizes [{}], expected [{}]",
+            parameters_[i].name, fmt::join(w.sizes(), ", "), fmt::join(parameters_[i].shape, ", "));
       network_.weights.emplace_back(w.floats(), w.floats() + w.count());
     }
   }
@@ -214,7 +217,8 @@ class ReferencePasses : public Passes {
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     sizes_ = images.sizes();
     const Map<float> logits = network_.forward(to_map(images), training);
-    return to_array(logits, {logits.images, logits.size()});
+    logits_ = {logits.images, logits.size()};
+    return to_array(logits, logits_);
   }
 
   Array backward_to_images(const Array& gradient) override {
@@ -234,6 +238,8 @@ class ReferencePasses : public Passes {
 
  private:
   ReferenceNetwork<float>::Gradients backward(const Array& gradient) {
+    check(gradient.sizes() == logits_, "reference: gradient [{}], the last pass gave logits [{}]",
+          fmt::join(gradient.sizes(), ", "), fmt::join(logits_, ", "));
     Map<float> map(gradient.size(0), {gradient.size(1), 1, 1});
     std::copy_n(gradient.floats(), gradient.count(), map.values.begin());
     return network_.backward(map);
@@ -242,7 +248,7 @@ class ReferencePasses : public Passes {
   std::vector<Parameter> parameters_;
   ReferenceNetwork<float> network_;
   std::vector<Values<float>> gradients_;
-  Sizes sizes_;  // of the last pass's images
+  Sizes sizes_, logits_;  // of the last pass's images and logits
 };
 
 }  // namespace

@@ -1,122 +1,136 @@
 #include "fedsmooth/engine/cpu/lane_network.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
+#include "fedsmooth/base/check.h"
 #include "tests/engine/networks.h"
+#include "tests/engine/passes.h"
 
 namespace fedsmooth {
 namespace {
 
+// Both round each sum of up to some thousand terms: a relative error of 1e-5 of the largest entry
+// is a hundred units in the last place.
+constexpr double kTolerance = 1e-5;
+
 // Odd sizes, overlapping pools, padding wider than the map, strides that leave pixels out.
 Network odd() {
   using Kind = Layer::Kind;
-  Layer normalize{Kind::kNormalize};
-  normalize.mean = {0.5, 0.1};
-  normalize.sd = {0.5, 0.3};
-  Network network{"odd",
-                  {2, 13, 9},
-                  {normalize, layer(Kind::kConv, "", 7, 4, 3, 2), layer(Kind::kRelu, ""),
-                   layer(Kind::kMaxPool, "", 0, 2, 1), layer(Kind::kConv, "", 20, 5, 1, 4),
-                   layer(Kind::kMaxPool, "", 0, 3, 2), layer(Kind::kConv, "", 16, 3, 2, 1),
-                   layer(Kind::kRelu, ""), layer(Kind::kConv, "", 5, 3, 2, 1),
-                   layer(Kind::kMaxPool, "", 0, 1, 1), layer(Kind::kLinear, "", 18),
-                   layer(Kind::kRelu, ""), layer(Kind::kLinear, "", 3)}};
+  Network network{
+      "odd",
+      {2, 13, 9},
+      {two_channel_normalization(), layer(Kind::kConv, "", 7, 4, 3, 2), layer(Kind::kRelu, ""),
+       layer(Kind::kMaxPool, "", 0, 2, 1), layer(Kind::kConv, "", 20, 5, 1, 4),
+       layer(Kind::kMaxPool, "", 0, 3, 2), layer(Kind::kConv, "", 16, 3, 2, 1),
+       layer(Kind::kRelu, ""), layer(Kind::kConv, "", 5, 3, 2, 1),
+       layer(Kind::kMaxPool, "", 0, 1, 1), layer(Kind::kLinear, "", 18), layer(Kind::kRelu, ""),
+       layer(Kind::kLinear, "", 3)}};
   for (size_t i = 0; i < network.layers.size(); ++i) network.layers[i].name = std::to_string(i);
   return network;
 }
 
-struct Passes {
-  Tensor logits, images;
-  std::vector<Tensor> weights;
-};
-
-// Logits, and the gradients of a weighted sum of them.
-Passes run(const Forward& forward, const Weights& start, const Tensor& images) {
-  Weights weights, frozen;
-  for (const Tensor& w : start) {
-    weights.push_back(w.detach().clone().requires_grad_(true));
-    frozen.push_back(w.detach());
-  }
-  const Tensor x = images.detach().requires_grad_(true);
-  const Tensor logits = forward(frozen, x, {});
-  const Tensor factors = uniform(logits.sizes().vec(), 9) - 0.5;
-  Passes passes{logits.detach()};
-  passes.images = torch::autograd::grad({(logits * factors).sum()}, {x})[0];
-  const Tensor again = forward(weights, images, {});
-  passes.weights = torch::autograd::grad({(again * factors).sum()}, weights);
-  return passes;
+Weights start(const Network& network) {
+  return initial_weights(network, make_key(1, Purpose::kWeights));
 }
 
-// Both round each sum of up to some thousand terms: a relative error of 1e-5 of the largest entry
-// is a hundred units in the last place.
-void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
-  ASSERT_EQ(a.sizes(), b.sizes()) << what;
-  const double scale = b.abs().max().item<double>();
-  EXPECT_LE((a - b).abs().max().item<double>(), 1e-5 * scale) << what << ", largest " << scale;
-  EXPECT_GT(scale, 0) << what;
+Weights scaled(const Weights& weights, float factor) {
+  Weights out;
+  for (const Array& w : weights) out.push_back(each(w, [=](float v) { return factor * v; }));
+  return out;
 }
 
 class LaneNetworkCaseTest : public testing::TestWithParam<std::string> {};
 
-TEST_P(LaneNetworkCaseTest, AgreesWithThePlainPasses) {
+TEST_P(LaneNetworkCaseTest, AgreesWithTheReference) {
   const Network network = GetParam() == "odd" ? odd() : named_network(GetParam());
-  ASSERT_TRUE(LaneNetwork::supports(network));
-  const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
-  const Forward lanes = differentiable(std::make_shared<LaneNetwork>(network));
+  ASSERT_TRUE(lanes_support(network));
+  const Weights weights = start(network);
+  const auto lanes = lane_passes(network), reference = reference_passes(network);
   for (const int64_t batch : {1, 16, 21}) {
+    SCOPED_TRACE(batch);
     const auto [c, h, w] = network.input;
-    const Tensor images = uniform({batch, c, h, w}, 2);
-    const Passes ours = run(lanes, lay_out_for_lanes(network, weights), images);
-    const Passes plain = run(plain_forward(network), weights, images);
-    expect_close(ours.logits, plain.logits, "logits");
-    expect_close(ours.images, plain.images, "gradient of the images");
-    for (size_t i = 0; i < weights.size(); ++i) {
-      expect_close(ours.weights[i], plain.weights[i], parameters(network)[i].name);
-    }
+    const Array images = uniform({batch, c, h, w}, 2);
+    const PassResult expected = run_passes(*reference, weights, images);
+    expect_close(run_passes(*lanes, weights, images), expected, network, kTolerance);
+    // No layer that it knows is another one in training.
+    const Stream training{make_key(1, Purpose::kDropout)};
+    expect_close(run_passes(*lanes, weights, images, training), expected, network, kTolerance);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, LaneNetworkCaseTest, testing::Values("alexnet", "small", "odd"),
                          [](const auto& info) { return info.param; });
 
-TEST(LaneNetworkTest, NoticesChangedWeightsWhateverTheirLayout) {
+// Some layers keep what they made of their weights.
+TEST(LaneNetworkTest, NoticesChangedWeights) {
   const Network network = named_network("alexnet");
-  Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
-  const Tensor images = uniform({4, 3, 32, 32}, 2);
-  LaneNetwork lanes(network);
+  const Array images = uniform({4, 3, 32, 32}, 2);
+  const auto lanes = lane_passes(network);
+  Weights weights = start(network);
+  const auto expect_logits = [&] {
+    expect_close(lanes->forward(images, std::nullopt), reference_logits(network, weights, images),
+                 kTolerance, "logits");
+  };
   for (int i = 0; i < 3; ++i) {
-    expect_close(lanes.forward(weights, images), forward(network, weights, images), "logits");
-    for (Tensor& w : weights) w.mul_(0.9);
+    lanes->load(weights);
+    expect_logits();
+    weights = scaled(weights, 0.9f);
   }
-  weights = lay_out_for_lanes(network, weights);
-  expect_close(lanes.forward(weights, images), forward(network, weights, images), "logits");
+  lanes->load(weights);
+  for (int i = 0; i < 3; ++i) {
+    expect_logits();
+    // As a step of training moves them.
+    for (const WeightGradient& g : lanes->backward_to_weights(logit_factors({4, 10}))) {
+      for (int64_t j = 0; j < g.count; ++j) g.weights[j] *= 0.9f;
+    }
+    weights = scaled(weights, 0.9f);
+  }
+  expect_logits();
+}
+
+TEST(LaneNetworkTest, GivesItsWeightsBack) {
+  const Network network = odd();
+  const Weights weights = start(network);
+  const auto lanes = lane_passes(network);
+  lanes->load(weights);
+  const Weights found = lanes->weights();
+  ASSERT_EQ(found.size(), weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_TRUE(same_bits(found[i], weights[i])) << i;
 }
 
 TEST(LaneNetworkTest, AnImageDoesNotDependOnTheOthers) {
   const Network network = named_network("small");
-  const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
-  const Tensor images = uniform({40, 3, 32, 32}, 2);
-  LaneNetwork lanes(network);
-  const Tensor all = lanes.forward(weights, images);
-  EXPECT_TRUE(at::equal(lanes.forward(weights, images.slice(0, 17, 20)), all.slice(0, 17, 20)));
+  const Array images = uniform({40, 3, 32, 32}, 2);
+  const auto lanes = lane_passes(network);
+  lanes->load(start(network));
+  const Array all = lanes->forward(images, std::nullopt);
+  EXPECT_TRUE(same_bits(lanes->forward(images.part(17, 3), std::nullopt), all.part(17, 3)));
 }
 
-TEST(LaneNetworkTest, GradientsOfAnEarlierPassAreRefused) {
+TEST(LaneNetworkTest, GradientsOfAnotherPassAreRefused) {
   const Network network = named_network("small");
-  const Weights weights = initial_weights(network, make_key(1, Purpose::kWeights));
-  const Forward lanes = differentiable(std::make_shared<LaneNetwork>(network));
-  const Tensor x = uniform({2, 3, 32, 32}, 2).requires_grad_(true);
-  const Tensor logits = lanes(weights, x, {});
-  lanes(weights, x, {});
-  EXPECT_ANY_THROW(torch::autograd::grad({logits.sum()}, {x}));
+  const auto lanes = lane_passes(network);
+  lanes->load(start(network));
+  EXPECT_THROW(lanes->backward_to_images(logit_factors({2, 10})), Bug);
+  const Array images = uniform({2, 3, 32, 32}, 2);
+  lanes->forward(images, std::nullopt);
+  lanes->forward(images.part(0, 1), std::nullopt);
+  EXPECT_THROW(lanes->backward_to_images(logit_factors({2, 10})), Bug);
+  EXPECT_THROW(lanes->backward_to_weights(logit_factors({1, 9})), Bug);
+  EXPECT_NO_THROW(lanes->backward_to_images(logit_factors({1, 10})));
 }
 
-TEST(LaneNetworkTest, LeavesOtherNetworksToLibTorch) {
-  EXPECT_FALSE(LaneNetwork::supports(named_network("resnet20")));
-  EXPECT_FALSE(LaneNetwork::supports(named_network("alexnet-fc")));  // has dropout
-  EXPECT_ANY_THROW(LaneNetwork(named_network("resnet20")));
+TEST(LaneNetworkTest, WantsExactlyTheNetworksTensors) {
+  const Network network = named_network("small");
+  Weights weights = start(network);
+  weights.pop_back();
+  EXPECT_THROW(lane_passes(network)->load(weights), Bug);
+}
+
+TEST(LaneNetworkTest, LeavesOtherNetworksToTheReference) {
+  EXPECT_FALSE(lanes_support(named_network("resnet20")));
+  EXPECT_FALSE(lanes_support(named_network("alexnet-fc")));  // has dropout
+  EXPECT_ANY_THROW(lane_passes(named_network("resnet20")));
 }
 
 }  // namespace

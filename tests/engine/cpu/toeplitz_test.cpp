@@ -1,14 +1,61 @@
 #include "fedsmooth/engine/cpu/toeplitz.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fedsmooth/engine/reference/layers.h"
+#include "tests/arrays.h"
 
 namespace fedsmooth {
 namespace {
 
-Tensor whole_numbers(at::IntArrayRef shape, int64_t seed) {
-  const int64_t count = c10::multiply_integers(shape);
-  return at::arange(count).mul(seed).remainder(11).sub(5).to(at::kFloat).view(shape);
+Array whole_numbers(const Sizes& sizes, int64_t seed) {
+  Array out(sizes);
+  for (int64_t i = 0; i < out.count(); ++i) out.floats()[i] = static_cast<float>(i * seed % 11 - 5);
+  return out;
+}
+
+// [B, C, H, W] to [B, H, W, C].
+Array channels_last(const Array& x) {
+  const int64_t channels = x.size(1), area = x.size(2) * x.size(3);
+  Array out({x.size(0), x.size(2), x.size(3), channels});
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const int64_t image = i / (channels * area), c = i / area % channels, pixel = i % area;
+    out.floats()[(image * area + pixel) * channels + c] = x.floats()[i];
+  }
+  return out;
+}
+// Back.
+Array channels_first(const Array& x) {
+  const int64_t channels = x.size(3), area = x.size(1) * x.size(2);
+  return channels_last(x.with_sizes({x.size(0), area, channels, 1}))
+      .with_sizes({x.size(0), channels, x.size(1), x.size(2)});
+}
+
+// Convolution and pooling in plain loops. Sums of whole numbers are exact.
+Array convolve(const Layer& conv, const Array& x, const Array& kernel, const Array& bias) {
+  const Shape in = {x.size(1), x.size(2), x.size(3)};
+  reference::Map<float> map(x.size(0), in);
+  map.values = values_of(x);
+  const reference::Map<float> y = reference::convolve(
+      conv, map, values_of(kernel), bias.defined() ? values_of(bias) : std::vector<float>{},
+      shape_after(conv, in));
+  return Array::of({y.images, y.shape[0], y.shape[1], y.shape[2]}, y.values);
+}
+Array relu(const Array& x) {
+  return each(x, [](float v) { return std::max(v, 0.0f); });
+}
+Array pool(const Array& x) {
+  const int64_t height = x.size(2) / 2, width = x.size(3) / 2;
+  Array out({x.size(0), x.size(1), height, width});
+  for (int64_t i = 0; i < out.count(); ++i) {
+    const int64_t plane = i / (height * width), row = i / width % height, column = i % width;
+    const float* square = x.floats() + (plane * x.size(2) + 2 * row) * x.size(3) + 2 * column;
+    out.floats()[i] = std::max(std::max(square[0], square[1]),
+                               std::max(square[x.size(3)], square[x.size(3) + 1]));
+  }
+  return out;
 }
 
 // y_i takes k_d of x_j exactly if j = i + d - skipped.
@@ -34,23 +81,37 @@ TEST(ToeplitzTest, SchemesAreConvolutions) {
   expect_convolution<Tile4>();
 }
 
-// The convolution of maps [B, n, n, C] by products with at::bmm.
-Tensor convolve(const ToeplitzShape& shape, const Tensor& maps, const Tensor& kernel,
-                const Tensor& bias, bool relu, bool pool) {
+// [rows, C] times columns first .. first + width - 1 of [C, K].
+void multiply(const Array& left, const Array& right, int64_t first, int64_t width, float* out) {
+  for (int64_t r = 0; r < left.size(0); ++r) {
+    for (int64_t k = 0; k < width; ++k) {
+      double sum = 0;
+      for (int64_t c = 0; c < left.size(1); ++c) {
+        sum += static_cast<double>(left[r].floats()[c]) * right[c].floats()[first + k];
+      }
+      out[r * width + k] = static_cast<float>(sum);
+    }
+  }
+}
+
+// The convolution of maps [B, n, n, C] by a scheme.
+Array convolve(const ToeplitzShape& shape, const Array& maps, const Array& kernel,
+               const Array& bias, bool relu, bool pool) {
   const int64_t images = maps.size(0), rows = images * shape.tiles() * shape.tiles();
-  Tensor sums = at::empty({shape.products(), rows, shape.channels});
-  toeplitz_inputs(shape, images, maps.data_ptr<float>(), sums.data_ptr<float>(),
-                  rows * shape.channels);
-  const Tensor weights = toeplitz_weights(shape.scheme, kernel);
+  Array sums({shape.products(), rows, shape.channels});
+  toeplitz_inputs(shape, images, maps.floats(), sums.floats(), rows * shape.channels);
+  const Array weights = toeplitz_weights(shape.scheme, kernel);
   const int64_t outputs = kernel.size(0), width = 16;
   const int64_t side = shape.tiles() * shape.size().outputs / (pool ? 2 : 1);
-  Tensor y = at::empty({images, side, side, outputs});
+  Array y({images, side, side, outputs}), products({shape.products(), rows, width});
   for (int64_t k = 0; k < outputs; k += width) {
-    const Tensor products = at::bmm(sums, weights.narrow(2, k, width)).contiguous();
-    toeplitz_outputs(shape, images, products.data_ptr<float>(), rows * width, width,
-                     {bias.data_ptr<float>() + k, relu, pool}, y.data_ptr<float>() + k, outputs);
+    for (int64_t p = 0; p < shape.products(); ++p) {
+      multiply(sums[p], weights[p], k, width, products[p].floats());
+    }
+    toeplitz_outputs(shape, images, products.floats(), rows * width, width,
+                     {bias.floats() + k, relu, pool}, y.floats() + k, outputs);
   }
-  return y.permute({0, 3, 1, 2});
+  return channels_first(y);
 }
 
 struct Case {
@@ -66,18 +127,18 @@ TEST_P(ToeplitzCaseTest, IsTheConvolution) {
   Layer conv{Layer::Kind::kConv, "", outputs, c.kernel, 1, c.padding};
   const auto shape = toeplitz_shape(conv, {channels, c.n, c.n});
   ASSERT_TRUE(shape.has_value());
-  const Tensor x = whole_numbers({batch, channels, c.n, c.n}, 7);
-  const Tensor kernel = whole_numbers({outputs, channels, c.kernel, c.kernel}, 13);
-  const Tensor bias = whole_numbers({outputs}, 3);
-  const Tensor maps = x.permute({0, 2, 3, 1}).contiguous();
-  const Tensor expected = at::conv2d(x, kernel, bias, 1, c.padding);
-  const auto expect_same = [&](const Tensor& found, const Tensor& wanted) {
-    EXPECT_TRUE(at::equal(c.exact ? found : found.round(), wanted));
+  const Array x = whole_numbers({batch, channels, c.n, c.n}, 7);
+  const Array kernel = whole_numbers({outputs, channels, c.kernel, c.kernel}, 13);
+  const Array bias = whole_numbers({outputs}, 3);
+  const Array maps = channels_last(x), expected = convolve(conv, x, kernel, bias);
+  const auto expect_same = [&](const Array& found, const Array& wanted) {
+    const Array whole = each(found, [](float v) { return std::nearbyint(v); });
+    EXPECT_EQ(difference(c.exact ? found : whole, wanted), 0);
   };
   expect_same(convolve(*shape, maps, kernel, bias, false, false), expected);
-  expect_same(convolve(*shape, maps, kernel, bias, true, false), expected.relu());
-  expect_same(convolve(*shape, maps, kernel, bias, false, true), at::max_pool2d(expected, 2));
-  expect_same(convolve(*shape, maps, kernel, bias, true, true), at::max_pool2d(expected, 2).relu());
+  expect_same(convolve(*shape, maps, kernel, bias, true, false), relu(expected));
+  expect_same(convolve(*shape, maps, kernel, bias, false, true), pool(expected));
+  expect_same(convolve(*shape, maps, kernel, bias, true, true), relu(pool(expected)));
 }
 
 // Only Whole2 has whole entries.
@@ -91,36 +152,41 @@ TEST(ToeplitzTest, BlocksTurnAStrideIntoChannels) {
        {Layer{Layer::Kind::kConv, "", 16, 11, 4, 5}, Layer{Layer::Kind::kConv, "", 16, 5, 2, 2},
         Layer{Layer::Kind::kConv, "", 16, 6, 2, 1}}) {
     const Shape in = {3, 32, 32};
-    const Tensor images = whole_numbers({1, 3, 32, 32}, 7);
-    const Tensor kernel = whole_numbers({16, 3, conv.kernel, conv.kernel}, 13);
+    const Array images = whole_numbers({1, 3, 32, 32}, 7);
+    const Array kernel = whole_numbers({16, 3, conv.kernel, conv.kernel}, 13);
     auto shape = toeplitz_shape(conv, in);
     if (conv.kernel == 6) {  // 15 outputs fit no scheme
       EXPECT_FALSE(shape.has_value());
       continue;
     }
     ASSERT_TRUE(shape.has_value());
-    Tensor blocks = at::empty({shape->n, shape->n, shape->channels});
-    Tensor row = at::empty({shape->n * conv.stride + in[2]});
+    Array blocks({1, shape->n, shape->n, shape->channels}), normalized = images.clone();
+    std::vector<float> row(shape->n * conv.stride + in[2]);
     const std::vector<float> mean = {1, 2, 3}, scale = {1, 2, 4};
-    cut_blocks(conv, in, *shape, images.data_ptr<float>(), mean.data(), scale.data(),
-               row.data_ptr<float>(), blocks.data_ptr<float>());
-    const Tensor normalized =
-        (images - at::tensor(mean).view({3, 1, 1})) * at::tensor(scale).view({3, 1, 1});
-    const Tensor found = at::conv2d(blocks.permute({2, 0, 1}).unsqueeze(0),
-                                    block_kernel(kernel, conv.stride, *shape));
-    EXPECT_TRUE(at::equal(found, at::conv2d(normalized, kernel, {}, conv.stride, conv.padding)));
+    cut_blocks(conv, in, *shape, images.floats(), mean.data(), scale.data(), row.data(),
+               blocks.floats());
+    for (int64_t i = 0; i < images.count(); ++i) {
+      const int64_t c = i / (32 * 32);
+      normalized.floats()[i] = (images.floats()[i] - mean[c]) * scale[c];
+    }
+    const Array of_blocks = block_kernel(kernel, conv.stride, *shape);
+    Layer without_bias = conv, on_blocks{Layer::Kind::kConv, "", 16, of_blocks.size(2)};
+    without_bias.bias = on_blocks.bias = false;
+    EXPECT_EQ(difference(convolve(on_blocks, channels_first(blocks), of_blocks, {}),
+                         convolve(without_bias, normalized, kernel, {})),
+              0);
   }
 }
 
 TEST(ToeplitzTest, KeepsNaNThroughPooling) {
   const ToeplitzShape shape = {Scheme::kWhole2, 2, 1, 16};
-  const Tensor bias = at::zeros({16});
+  const Array bias({16});
   for (int64_t pixel = 0; pixel < 4; ++pixel) {
-    Tensor x = whole_numbers({2, 2, 2, 16}, 7);
-    x.view({2, 4, 16})[1][pixel].fill_(NAN);
-    const Tensor y = convolve(shape, x, whole_numbers({16, 16, 3, 3}, 13), bias, true, true);
-    EXPECT_TRUE(y[1].isnan().all().item<bool>());
-    EXPECT_FALSE(y[0].isnan().any().item<bool>());
+    Array x = whole_numbers({2, 2, 2, 16}, 7);
+    std::fill_n(x[1].floats() + pixel * 16, 16, NAN);
+    const Array y = convolve(shape, x, whole_numbers({16, 16, 3, 3}, 13), bias, true, true);
+    ASSERT_EQ(y.count(), 2 * 16);
+    for (int64_t i = 0; i < y.count(); ++i) EXPECT_EQ(std::isnan(y.floats()[i]), i >= 16) << i;
   }
 }
 

@@ -3,9 +3,10 @@
 
 #include "fedsmooth/engine/cuda/kernels/batched_product.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "fedsmooth/engine/cuda/kernels/batched_weights.h"
@@ -20,44 +21,56 @@ struct Case {
   Path path;
 };
 
-// A sum and what its rounding may amount to: errors add up like a walk of as many steps as terms.
-struct Sum {
-  Tensor value, error;
+// Sums and what their rounding may amount to: errors add up like a walk of as many steps as terms.
+struct Sums {
+  std::vector<double> values, errors;
 };
+
+// Of a[i] b[j] for each list, over clients.
+Sums sum_pairs(const PairLists& lists, const Matrices& a, const Matrices& b) {
+  Sums sums;
+  for (int client = 0; client < kClients; ++client) {
+    for (const std::vector<Pair>& list : lists) {
+      std::vector<double> value(a.rows * b.columns), size(value.size());
+      for (const Pair& pair : list) {
+        const double *left = a.of(client, pair.left), *right = b.of(client, pair.right);
+        for (int64_t r = 0; r < a.rows; ++r) {
+          for (int64_t d = 0; d < a.columns; ++d) {
+            const double factor = left[r * a.columns + d];
+            for (int64_t c = 0; c < b.columns; ++c) {
+              const double term = factor * right[d * b.columns + c];
+              value[r * b.columns + c] += term;
+              size[r * b.columns + c] += std::abs(term);
+            }
+          }
+        }
+      }
+      const double terms = static_cast<double>(list.size()) * static_cast<double>(a.columns);
+      sums.values.insert(sums.values.end(), value.begin(), value.end());
+      for (const double s : size) sums.errors.push_back(s * (8 * std::sqrt(terms) * kRounding));
+    }
+  }
+  return sums;
+}
+
+void expect_near(const std::vector<double>& found, const Sums& expected, double rounding,
+                 const std::string& what) {
+  ASSERT_EQ(found.size(), expected.values.size()) << what;
+  int64_t beyond = 0;
+  double worst = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double off = std::abs(found[i] - expected.values[i]);
+    const double allowed = expected.errors[i] + std::abs(expected.values[i]) * rounding;
+    beyond += !(off <= allowed);  // so is NaN
+    worst = std::max(worst, off / allowed);
+  }
+  EXPECT_EQ(beyond, 0) << what << ": up to " << worst << " of what is allowed";
+}
 
 class BatchedProductTest : public GpuTest, public testing::WithParamInterface<Case> {
  protected:
-  Tensor draw(const std::vector<int64_t>& sizes, uint64_t key) const {
-    return draw_normal(sizes, key, GetParam().path);
-  }
-
-  // sum of a[i] b[j] for each list, over clients; `a` and `b` are [client, item, ...].
-  template <class Multiply>
-  static Sum sum_pairs(const PairLists& lists, const Tensor& a, const Tensor& b, int64_t depth,
-                       const Multiply& multiply) {
-    const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-    std::vector<Tensor> values, errors;
-    for (const auto& list : lists) {
-      // A pixel that no window meets has no pairs.
-      Tensor value = multiply(x.select(1, 0) * 0, y.select(1, 0)), size = value;
-      for (const Pair& pair : list) {
-        const Tensor left = x.select(1, pair.left), right = y.select(1, pair.right);
-        value = value + multiply(left, right);
-        size = size + multiply(left.abs(), right.abs());
-      }
-      const double terms = static_cast<double>(list.size()) * static_cast<double>(depth);
-      values.push_back(value);
-      errors.push_back(size * (8 * std::sqrt(terms) * kRounding));
-    }
-    return {at::stack(values, 1), at::stack(errors, 1)};
-  }
-
-  void expect_near(const Tensor& found, const Sum& expected, double rounding,
-                   const std::string& what) const {
-    const Tensor off = (found - expected.value).abs();
-    const Tensor allowed = expected.error + expected.value.abs() * rounding;
-    EXPECT_TRUE((off <= allowed).all().item<bool>())
-        << what << ": " << (off / allowed).max().item<double>() << " of what is allowed";
+  Matrices draw(int64_t items, int64_t rows, int64_t columns, uint64_t key) const {
+    return draw_normal(items, rows, columns, key, GetParam().path);
   }
 };
 
@@ -67,19 +80,21 @@ TEST_P(BatchedProductTest, Forward) {
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
-    const Tensor x = draw({kClients, stage.in.pixels(), rows, c}, 1);
-    const Tensor w = draw({kClients, stage.taps, c, k}, 2);
-    const Tensor bias = draw({kClients, k}, 3).to(at::kFloat);
-    Sum expected = sum_pairs(stage.by_output, x, w, c,
-                             [](const Tensor& a, const Tensor& b) { return a.matmul(b); });
-    expected.value += bias.to(at::kDouble).view({kClients, 1, 1, k});
-    if (stage.relu) expected.value.clamp_min_(0);
+    const Matrices x = draw(stage.in.pixels(), rows, c, 1), w = draw(stage.taps, c, k, 2);
+    const Matrices bias = draw(1, 1, k, 3);
+    Sums expected = sum_pairs(stage.by_output, x, w);
+    const int64_t client_size = stage.out.pixels() * rows * k;
+    for (int64_t i = 0; i < std::ssize(expected.values); ++i) {
+      expected.values[i] += bias.of(i / client_size, 0)[i % k];
+      if (stage.relu) expected.values[i] = std::max(expected.values[i], 0.0);
+    }
 
     const PairTable pairs(stage.by_output, squares(stage.out),
                           path.tiling(Side::kForward, stage.by_output));
-    const DeviceTensor left(x), kernel(w), biases(bias);
-    const DeviceTensor out(at::zeros(expected.value.sizes(), path.type()));
-    const DeviceTensor out_float(at::zeros(expected.value.sizes(), at::kFloat));
+    const DeviceValues left(x.values, path.type()), kernel(w.values, path.type());
+    const DeviceValues biases(bias.values, NumberType::kFloat);
+    const DeviceValues out = DeviceValues::zeros(kClients * client_size, path.type());
+    const DeviceValues out_float = DeviceValues::zeros(kClients * client_size, NumberType::kFloat);
     MapProduct p = product_of(stage, false, rows, left, kernel, pairs, out);
     p.bias = biases.floats();
     p.bias_client = k;
@@ -97,17 +112,16 @@ TEST_P(BatchedProductTest, MapGradient) {
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
-    const Tensor dy = draw({kClients, stage.out.pixels(), rows, k}, 1);
-    const Tensor w = draw({kClients, stage.taps, c, k}, 2);
-    const Tensor mask = draw({kClients, stage.in.pixels(), rows, c}, 3);
-    Sum expected = sum_pairs(stage.by_input, dy, w, k, [](const Tensor& a, const Tensor& b) {
-      return a.matmul(b.transpose(1, 2));
-    });
-    expected.value *= (mask > 0).to(at::kDouble);
+    const Matrices dy = draw(stage.out.pixels(), rows, k, 1), w = draw(stage.taps, c, k, 2);
+    const Matrices mask = draw(stage.in.pixels(), rows, c, 3);
+    Sums expected = sum_pairs(stage.by_input, dy, w.transposed());
+    for (size_t i = 0; i < mask.values.size(); ++i) expected.values[i] *= mask.values[i] > 0;
 
     const PairTable pairs(stage.by_input, squares(stage.in),
                           path.tiling(Side::kMapGradient, stage.by_input));
-    const DeviceTensor left(dy), kernel(w), masks(mask), out(at::zeros_like(mask));
+    const DeviceValues left(dy.values, path.type()), kernel(w.values, path.type());
+    const DeviceValues masks(mask.values, path.type());
+    const DeviceValues out = DeviceValues::zeros(std::ssize(mask.values), path.type());
     MapProduct p = product_of(stage, true, rows, left, kernel, pairs, out);
     p.mask = masks.data();
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
@@ -121,15 +135,12 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
   for (const BatchedStage& stage : plan.stages) {
     if (stage.is_pool) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
-    const Tensor x = draw({kClients, stage.in.pixels(), rows, c}, 1);
-    const Tensor dy = draw({kClients, stage.out.pixels(), rows, k}, 2);
-    const Tensor w = draw({kClients, stage.taps, c, k}, 3).to(at::kFloat);
-    const Tensor v = draw({kClients, stage.taps, c, k}, 4).to(at::kFloat);
+    const Matrices x = draw(stage.in.pixels(), rows, c, 1);
+    const Matrices dy = draw(stage.out.pixels(), rows, k, 2);
+    const Matrices w = draw(stage.taps, c, k, 3), v = draw(stage.taps, c, k, 4);
     std::vector<uint8_t> real(stage.taps * c * k);
     for (size_t i = 0; i < real.size(); ++i) real[i] = i % 7 != 0;
-    Sum expected = sum_pairs(stage.by_tap, x, dy, rows, [](const Tensor& a, const Tensor& b) {
-      return a.transpose(1, 2).matmul(b);
-    });
+    Sums expected = sum_pairs(stage.by_tap, x.transposed(), dy);
     std::vector<ClientSettings> settings(kClients);
     for (int i = 0; i < kClients; ++i) {
       settings[i].learning_rate = 0.1f * static_cast<float>(i + 1);
@@ -140,8 +151,10 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
     std::vector<int> taps(stage.taps);
     std::iota(taps.begin(), taps.end(), 0);
     const PairTable pairs(stage.by_tap, taps, path.tiling(Side::kWeightGradient, stage.by_tap));
-    const DeviceTensor left(x), right(dy), weights(w), velocity(v);
-    const DeviceTensor working(at::zeros(w.sizes(), at::kBFloat16));
+    const DeviceValues left(x.values, path.type()), right(dy.values, path.type());
+    const DeviceValues weights(w.values, NumberType::kFloat),
+        velocity(v.values, NumberType::kFloat);
+    const DeviceValues working = DeviceValues::zeros(std::ssize(w.values), NumberType::kBfloat16);
     const DeviceArray<uint8_t> reals(real);
     const DeviceArray<ClientSettings> on_device(settings);
     WeightUpdate u;
@@ -162,19 +175,20 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
     u.settings = on_device.data();
     check_cuda(update_kernel(path.precision, u, nullptr), "update_kernel");
 
-    const Tensor is_real = at::tensor(at::ArrayRef<uint8_t>(real)).view({1, stage.taps, c, k});
-    const Tensor rates = at::tensor({0.1, 0.2, 0.3}, at::kDouble).view({kClients, 1, 1, 1});
-    const Tensor start = w.to(at::kDouble);
-    expected.value = 0.9 * v.to(at::kDouble) + expected.value * is_real + 0.01 * start;
-    expected.error += (v.abs() + w.abs()) * 4 * kRounding;
+    Sums stepped = expected;
+    for (size_t i = 0; i < w.values.size(); ++i) {
+      const double start = w.values[i], before = v.values[i];
+      double &value = expected.values[i], &error = expected.errors[i];
+      value = 0.9 * before + value * real[i % real.size()] + 0.01 * start;
+      error += (std::abs(before) + std::abs(start)) * 4 * kRounding;
+      const double rate = 0.1 * static_cast<double>(i / real.size() + 1);
+      stepped.values[i] = start - rate * value;
+      stepped.errors[i] = rate * error + (std::abs(start) + std::abs(value)) * 4 * kRounding;
+    }
     expect_near(velocity.read(), expected, kRounding, "momentum");
-    const Sum stepped{
-        start - rates * expected.value,
-        rates * expected.error + (start.abs() + expected.value.abs()) * 4 * kRounding};
     expect_near(weights.read(), stepped, kRounding, "weights");
     if (path.precision == Precision::kBfloat16) {
-      EXPECT_TRUE(
-          weights.read().to(at::kFloat).to(at::kBFloat16).to(at::kDouble).equal(working.read()));
+      EXPECT_EQ(DeviceValues(weights.read(), NumberType::kBfloat16).read(), working.read());
     }
   }
 }

@@ -1,13 +1,27 @@
 // Products of maps that pool squares of pixels themselves, as Hopper's do.
 #ifdef FEDSMOOTH_CUDA
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "tests/engine/cuda/products.h"
 
 namespace fedsmooth {
 namespace {
+
+// Places in maps [client, pixel, row, channel]: where the four pixels of a square lie that one
+// pixel of a smaller map stands for.
+struct Squares {
+  int64_t height, width, row_values;  // of the smaller map; a pixel's values
+
+  int64_t place(int64_t of, int64_t corner) const {
+    const int64_t client = of / (height * width * row_values), value = of % row_values;
+    const int64_t y = of / (width * row_values) % height, x = of / row_values % width;
+    const int64_t row = 2 * y + corner / 2, column = 2 * x + corner % 2;
+    return ((client * 2 * height + row) * 2 * width + column) * row_values + value;
+  }
+};
 
 class BatchedSquaresTest : public GpuTest, public testing::WithParamInterface<int> {};
 
@@ -23,11 +37,13 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.out.height, width = stage.out.width;
     const PairTable pairs(stage.by_output, squares(stage.out), tiling);
-    const DeviceTensor left(draw_normal({kClients, stage.in.pixels(), rows, c}, 1, path));
-    const DeviceTensor kernel(draw_normal({kClients, stage.taps, c, k}, 2, path));
-    const DeviceTensor map(at::zeros({kClients, height * width, rows, k}, path.type()));
-    const DeviceTensor maxima(at::zeros({kClients, height * width / 4, rows, k}, path.type()));
-    const DeviceTensor choice(at::zeros({kClients, height * width / 4, rows, k}, at::kByte));
+    const Matrices x = draw_normal(stage.in.pixels(), rows, c, 1, path);
+    const Matrices w = draw_normal(stage.taps, c, k, 2, path);
+    const DeviceValues left(x.values, path.type()), kernel(w.values, path.type());
+    const int64_t count = kClients * height * width / 4 * rows * k;
+    const DeviceValues map = DeviceValues::zeros(4 * count, path.type());
+    const DeviceValues maxima = DeviceValues::zeros(count, path.type());
+    const DeviceValues choice = DeviceValues::zeros(count, NumberType::kByte);
     MapProduct p = product_of(stage, false, rows, left, kernel, pairs, map);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = maxima.data();
@@ -35,23 +51,27 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
     p.choice = static_cast<uint8_t*>(choice.data());
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
 
-    // [client, y, x, row, channel, pixel of the square]
-    const Tensor four = map.read()
-                            .view({kClients, height / 2, 2, width / 2, 2, rows, k})
-                            .permute({0, 1, 3, 5, 6, 2, 4})
-                            .reshape({kClients, height * width / 4, rows, k, 4});
-    const auto [largest, first] = four.max(-1);
-    EXPECT_TRUE(largest.equal(maxima.read()));
-    const Tensor chosen = choice.read().to(at::kLong);
-    const Tensor passes = chosen != kNoChoice;
-    EXPECT_TRUE(passes.equal(stage.relu ? largest > 0 : at::ones_like(passes)));
-    const Tensor of_chosen = four.gather(-1, chosen.clamp_max(3).unsqueeze(-1)).squeeze(-1);
-    EXPECT_TRUE(of_chosen.masked_select(passes).equal(largest.masked_select(passes)));
-    // The first of equal ones.
-    for (int64_t before = 0; before < 3; ++before) {
-      const Tensor later = passes.logical_and(chosen > before);
-      EXPECT_FALSE((four.select(-1, before) == largest).logical_and(later).any().item<bool>());
+    const Squares four{height / 2, width / 2, rows * k};
+    const std::vector<double> values = map.read(), found = maxima.read(), chosen = choice.read();
+    int64_t wrong_maxima = 0, wrong_passes = 0, wrong_choices = 0, late_choices = 0;
+    for (int64_t at = 0; at < count; ++at) {
+      double largest = values[four.place(at, 0)];
+      for (int64_t i = 1; i < 4; ++i) largest = std::max(largest, values[four.place(at, i)]);
+      wrong_maxima += found[at] != largest;
+      const auto pixel = static_cast<int64_t>(chosen[at]);
+      const bool passes = pixel != kNoChoice;
+      wrong_passes += passes != (!stage.relu || largest > 0);
+      if (!passes) continue;
+      wrong_choices += pixel > 3 || values[four.place(at, pixel)] != largest;
+      // The first of equal ones.
+      for (int64_t i = 0; i < std::min<int64_t>(pixel, 3); ++i) {
+        late_choices += values[four.place(at, i)] == largest;
+      }
     }
+    EXPECT_EQ(wrong_maxima, 0);
+    EXPECT_EQ(wrong_passes, 0);
+    EXPECT_EQ(wrong_choices, 0);
+    EXPECT_EQ(late_choices, 0);
   }
 }
 
@@ -67,13 +87,15 @@ TEST_P(BatchedSquaresTest, GradientOverSquares) {
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.in.height, width = stage.in.width;
     const PairTable pairs(stage.by_input, squares(stage.in), tiling);
-    const DeviceTensor left(draw_normal({kClients, stage.out.pixels(), rows, k}, 1, path));
-    const DeviceTensor kernel(draw_normal({kClients, stage.taps, c, k}, 2, path));
-    const std::vector<int64_t> sizes = {kClients, height * width, rows, c};
-    const Tensor chosen = at::arange(kClients * height * width * rows * c).remainder(5);
-    const DeviceTensor choice(chosen.view(sizes).to(at::kByte));
-    const DeviceTensor plain(at::zeros(sizes, path.type()));
-    const DeviceTensor spread(at::zeros({kClients, 4 * height * width, rows, c}, path.type()));
+    const Matrices dy = draw_normal(stage.out.pixels(), rows, k, 1, path);
+    const Matrices w = draw_normal(stage.taps, c, k, 2, path);
+    const DeviceValues left(dy.values, path.type()), kernel(w.values, path.type());
+    const int64_t count = kClients * height * width * rows * c;
+    std::vector<double> chosen(count);
+    for (int64_t i = 0; i < count; ++i) chosen[i] = static_cast<double>(i % 5);
+    const DeviceValues choice(chosen, NumberType::kByte);
+    const DeviceValues plain = DeviceValues::zeros(count, path.type());
+    const DeviceValues spread = DeviceValues::zeros(4 * count, path.type());
     MapProduct p = product_of(stage, true, rows, left, kernel, pairs, plain);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = spread.data();
@@ -81,14 +103,15 @@ TEST_P(BatchedSquaresTest, GradientOverSquares) {
     p.choice = static_cast<uint8_t*>(choice.data());
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
 
-    const Tensor found = spread.read()
-                             .view({kClients, height, 2, width, 2, rows, c})
-                             .permute({0, 1, 3, 5, 6, 2, 4})
-                             .reshape({kClients, height * width, rows, c, 4});
-    for (int64_t pixel = 0; pixel < 4; ++pixel) {
-      const Tensor is_chosen = (chosen.view(sizes) == pixel).to(at::kDouble);
-      EXPECT_TRUE(found.select(-1, pixel).equal(plain.read() * is_chosen));
+    const Squares four{height, width, rows * c};
+    const std::vector<double> gradient = plain.read(), found = spread.read();
+    int64_t wrong = 0;
+    for (int64_t at = 0; at < count; ++at) {
+      for (int64_t i = 0; i < 4; ++i) {
+        wrong += found[four.place(at, i)] != (chosen[at] == i ? gradient[at] : 0);
+      }
     }
+    EXPECT_EQ(wrong, 0);
   }
 }
 

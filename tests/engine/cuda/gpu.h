@@ -1,8 +1,12 @@
 // What tests on a GPU share.
 #pragma once
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
 
@@ -19,24 +23,60 @@ class GpuTest : public testing::Test {
   }
 };
 
-/// A tensor's values on the GPU.
-class DeviceTensor {
+/// The nearest bfloat16, even on ties, as its bits; and back.
+inline uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+enum class NumberType { kFloat, kBfloat16, kByte };
+
+/// Values on the GPU, written and read in double.
+class DeviceValues {
  public:
-  explicit DeviceTensor(const at::Tensor& values)
-      : like_(values.contiguous()), bytes_(static_cast<int64_t>(values.nbytes())) {
-    bytes_.upload(static_cast<const uint8_t*>(like_.data_ptr()), bytes_.size(), nullptr);
+  DeviceValues(const std::vector<double>& values, NumberType type)
+      : type_(type), bytes_(pack(values, type)) {}
+  static DeviceValues zeros(int64_t count, NumberType type) {
+    return {std::vector<double>(count), type};
   }
+
   void* data() const { return bytes_.data(); }
   float* floats() const { return reinterpret_cast<float*>(bytes_.data()); }
-  /// In double.
-  at::Tensor read() const {
-    const at::Tensor values = at::empty_like(like_);
-    bytes_.download(static_cast<uint8_t*>(values.data_ptr()), nullptr);
-    return values.to(at::kDouble);
+  std::vector<double> read() const {
+    const std::vector<uint8_t> bytes = bytes_.download(nullptr);
+    if (type_ == NumberType::kByte) return {bytes.begin(), bytes.end()};
+    if (type_ == NumberType::kFloat) return unpack<float>(bytes, [](float v) { return v; });
+    return unpack<uint16_t>(bytes, from_bfloat16);
   }
 
  private:
-  at::Tensor like_;
+  static std::vector<uint8_t> pack(const std::vector<double>& values, NumberType type) {
+    if (type == NumberType::kByte) return {values.begin(), values.end()};
+    if (type == NumberType::kFloat) return pack<float>(values, [](float v) { return v; });
+    return pack<uint16_t>(values, to_bfloat16);
+  }
+  template <typename T, typename Convert>
+  static std::vector<uint8_t> pack(const std::vector<double>& values, const Convert& convert) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(T));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const T number = convert(static_cast<float>(values[i]));
+      std::memcpy(bytes.data() + i * sizeof(T), &number, sizeof(T));
+    }
+    return bytes;
+  }
+  template <typename T, typename Convert>
+  static std::vector<double> unpack(const std::vector<uint8_t>& bytes, const Convert& convert) {
+    std::vector<double> values(bytes.size() / sizeof(T));
+    for (size_t i = 0; i < values.size(); ++i) {
+      T number;
+      std::memcpy(&number, bytes.data() + i * sizeof(T), sizeof(T));
+      values[i] = convert(number);
+    }
+    return values;
+  }
+
+  NumberType type_;
   DeviceArray<uint8_t> bytes_;
 };
 

@@ -1,3 +1,5 @@
+#ifdef FEDSMOOTH_CUDA
+
 #include "fedsmooth/engine/cuda/pair_groups.h"
 
 #include <gtest/gtest.h>
@@ -83,3 +85,9 @@ TEST(PairGroupsTest, SquaresAreNeighbours) {
 
 }  // namespace
 }  // namespace fedsmooth
+
+#else
+#include <gtest/gtest.h>
+
+TEST(PairGroupsTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+#endif

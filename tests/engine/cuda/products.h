@@ -19,8 +19,8 @@ struct Path {
   Precision precision;
   bool best;  // this GPU's own tiling instead of the portable one
 
-  at::ScalarType type() const {
-    return precision == Precision::kBfloat16 ? at::kBFloat16 : at::kFloat;
+  NumberType type() const {
+    return precision == Precision::kBfloat16 ? NumberType::kBfloat16 : NumberType::kFloat;
   }
   double rounding() const { return precision == Precision::kBfloat16 ? 1.0 / (1 << 8) : kRounding; }
   Tiling tiling(Side side, const PairLists& lists) const {
@@ -41,8 +41,8 @@ inline Network odd_network() {
 
 // A stage's product of maps.
 inline MapProduct product_of(const BatchedStage& stage, bool gradient, int rows,
-                             const DeviceTensor& left, const DeviceTensor& kernel,
-                             const PairTable& pairs, const DeviceTensor& out) {
+                             const DeviceValues& left, const DeviceValues& kernel,
+                             const PairTable& pairs, const DeviceValues& out) {
   MapProduct p;
   p.left = left.data();
   p.kernel = kernel.data();
@@ -68,11 +68,34 @@ inline std::vector<int> squares(const BatchedMap& map) {
   return order_by_squares(map.height, map.width);
 }
 
+// One matrix for each client and each pixel or tap: [client, item, row, column].
+struct Matrices {
+  int64_t items, rows, columns;
+  std::vector<double> values;
+
+  int64_t size() const { return rows * columns; }
+  const double* of(int64_t client, int64_t item) const {
+    return values.data() + (client * items + item) * size();
+  }
+  Matrices transposed() const {
+    Matrices out{items, columns, rows, std::vector<double>(values.size())};
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t first = i - i % size(), row = i % size() / columns, column = i % columns;
+      out.values[first + column * rows + row] = values[i];
+    }
+    return out;
+  }
+};
+
 // Normal values as the path holds them.
-inline Tensor draw_normal(const std::vector<int64_t>& sizes, uint64_t key, const Path& path) {
-  Tensor values = at::empty(sizes);
-  fill_normal({Key{key}}, 0, values.data_ptr<float>(), values.numel());
-  return values.to(path.type());
+inline Matrices draw_normal(int64_t items, int64_t rows, int64_t columns, uint64_t key,
+                            const Path& path) {
+  std::vector<float> values(kClients * items * rows * columns);
+  fill_normal({Key{key}}, 0, values.data(), std::ssize(values));
+  if (path.type() == NumberType::kBfloat16) {
+    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
+  }
+  return {items, rows, columns, {values.begin(), values.end()}};
 }
 
 inline const Path kFloat{"Float32", Precision::kFloat32, false};

@@ -1,18 +1,18 @@
-#ifdef FEDSMOOTH_CUDA
+#if defined(FEDSMOOTH_CUDA) && defined(FEDSMOOTH_TORCH)
 
 #include "fedsmooth/engine/torch/fused_forward.h"
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "fedsmooth/engine/gpu.h"
-#include "fedsmooth/engine/torch/torch_sampler.h"
 #include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
+#include "tests/engine/torch/tensors.h"
 
 namespace fedsmooth {
 namespace {
 
+using at::Tensor;
 using Kind = Layer::Kind;
 
 Model folded_resnet() {
@@ -28,17 +28,18 @@ double relative_error(const Tensor& found, const Tensor& expected) {
 // Only the order of few sums may differ, by half a unit in the last place of float32 a layer.
 void expect_same(const Model& model) {
   const Shape& in = model.network.input;
-  const Tensor images = uniform({4, in[0], in[1], in[2]}, 3), before = images.clone();
-  const Tensor expected = forward(model.network, model.weights, images);
+  const Array values = uniform({4, in[0], in[1], in[2]}, 3);
+  const Tensor images = as_tensor(values), before = images.clone();
+  const Tensors weights = tensors_of(model.weights);
+  const Tensor expected = torch_forward(model.network, weights, images);
   for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     const Tensor x = images.contiguous(format);
-    EXPECT_LT(relative_error(fused_forward(model.network, model.weights, x), expected),
-              100 * 0x1p-24);
+    EXPECT_LT(relative_error(fused_forward(model.network, weights, x), expected), 100 * 0x1p-24);
     EXPECT_TRUE(at::equal(x, before));
   }
 }
 
-TEST(FusedForwardTest, GivesTheLogitsOfForward) {
+TEST(FusedForwardTest, GivesTheLogitsOfTorchForward) {
   expect_same(folded_resnet());
   const Network alexnet = named_network("alexnet");
   expect_same({alexnet, initial_weights(alexnet, Key{1})});
@@ -66,12 +67,14 @@ TEST(FusedForwardTest, OverwritesNothingThatIsStillNeeded) {
 }
 
 TEST(FusedForwardTest, WantsExactlyTheNetworksTensors) {
-  Model model = folded_resnet();
-  const Tensor images = uniform({1, 3, 32, 32}, 3), extra = model.weights.back();
-  model.weights.push_back(extra);
-  EXPECT_THROW(fused_forward(model.network, model.weights, images), c10::Error);
-  model.weights.resize(model.weights.size() - 2);
-  EXPECT_THROW(fused_forward(model.network, model.weights, images), c10::Error);
+  const Model model = folded_resnet();
+  const Array images = uniform({1, 3, 32, 32}, 3);
+  Tensors weights = tensors_of(model.weights);
+  const Tensor extra = weights.back();
+  weights.push_back(extra);
+  EXPECT_THROW(fused_forward(model.network, weights, as_tensor(images)), c10::Error);
+  weights.resize(weights.size() - 2);
+  EXPECT_THROW(fused_forward(model.network, weights, as_tensor(images)), c10::Error);
 }
 
 // bfloat16 rounds maps and weights by a relative 2^-9 each; their errors are of either sign, so
@@ -79,15 +82,17 @@ TEST(FusedForwardTest, WantsExactlyTheNetworksTensors) {
 TEST(FusedForwardTest, RunsOnTheGpu) {
   if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << missing_for_torch_gpu();
   const Model model = folded_resnet();
-  const Tensor images = uniform({64, 3, 32, 32}, 3);
-  Weights weights;
-  for (const Tensor& w : model.weights) {
+  const Array values = uniform({64, 3, 32, 32}, 3);
+  const Tensor images = as_tensor(values);
+  const Tensors exact = tensors_of(model.weights);
+  Tensors weights;
+  for (const Tensor& w : exact) {
     const Tensor moved = w.to(at::kCUDA, at::kBFloat16);
     weights.push_back(w.dim() == 4 ? moved.contiguous(at::MemoryFormat::ChannelsLast) : moved);
   }
   const Tensor x = images.to(at::kCUDA, at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
   const Tensor found = fused_forward(model.network, weights, x).to(at::kCPU, at::kFloat);
-  EXPECT_LT(relative_error(found, forward(model.network, model.weights, images)), 0.054);
+  EXPECT_LT(relative_error(found, torch_forward(model.network, exact, images)), 0.054);
 }
 
 }  // namespace
@@ -96,5 +101,5 @@ TEST(FusedForwardTest, RunsOnTheGpu) {
 #else
 #include <gtest/gtest.h>
 
-TEST(FusedForwardTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(FusedForwardTest, NeedsNvccAndLibTorch) { GTEST_SKIP() << "built without one of them"; }
 #endif

@@ -1,3 +1,5 @@
+#ifdef FEDSMOOTH_TORCH
+
 #include "fedsmooth/engine/torch/torch_script.h"
 
 #include <gtest/gtest.h>
@@ -30,12 +32,14 @@ class TorchScriptTest : public ::testing::Test {
     module.save(path_);
   }
 
+  TensorFunction load() const { return load_torch_script(path_, /*gpu=*/false); }
+
   std::string load_refusal() const {
-    return refusal([&] { load_torch_script(path_); });
+    return refusal([&] { load(); });
   }
 
   std::string run_refusal(at::IntArrayRef shape) const {
-    const auto f = load_torch_script(path_);
+    const auto f = load();
     return refusal([&] { f(torch::ones(shape)); });
   }
 
@@ -59,8 +63,8 @@ void expect_one_line(const std::string& message, const std::string& begin,
 // The logits' sum is (1 + 0) x_0 + (2 + 1) x_1.
 TEST_F(TorchScriptTest, GradientsReachTheImages) {
   save(kLinear);
-  const auto f = load_torch_script(path_);
-  const Tensor images = torch::ones({2, 2, 1, 1}).requires_grad_(true);
+  const auto f = load();
+  const torch::Tensor images = torch::ones({2, 2, 1, 1}).requires_grad_(true);
   const auto gradient = torch::autograd::grad({f(images).sum()}, {images})[0];
   EXPECT_TRUE(gradient.flatten(1).equal(torch::tensor({{1.0f, 3.0f}, {1.0f, 3.0f}})));
   EXPECT_FALSE(f(torch::ones({2, 2, 1, 1})).requires_grad());
@@ -68,16 +72,45 @@ TEST_F(TorchScriptTest, GradientsReachTheImages) {
 
 TEST_F(TorchScriptTest, RunsTheModule) {
   save(kLinear);
-  const auto f = load_torch_script(path_);
-  const Tensor images = torch::tensor({1.0f, 10.0f, 3.0f, 0.0f}).view({2, 2, 1, 1});
+  const auto f = load();
+  const torch::Tensor images = torch::tensor({1.0f, 10.0f, 3.0f, 0.0f}).view({2, 2, 1, 1});
   EXPECT_TRUE(torch::equal(f(images), torch::tensor({{21.0f, 10.0f}, {3.0f, 0.0f}})));
 }
 
 TEST_F(TorchScriptTest, GivesFloatsWithoutGradients) {
   save("def forward(self, x):\n    return (x.flatten(1) * self.weight[0]).double()\n");
-  const Tensor logits = load_torch_script(path_)(torch::ones({1, 2, 1, 1}));
+  const torch::Tensor logits = load()(torch::ones({1, 2, 1, 1}));
   EXPECT_EQ(logits.scalar_type(), torch::kFloat);
   EXPECT_FALSE(logits.requires_grad());
+}
+
+TEST_F(TorchScriptTest, IsAClassifierOfArrays) {
+  save(kLinear);
+  const BaseClassifier f = torch_script_classifier(path_, {2, 1, 1});
+  EXPECT_EQ(f.classes, 2);
+  EXPECT_EQ(f.description.rfind("cpu/fp32/torchscriptx192/", 0), 0U) << f.description;
+  EXPECT_NE(f.description.find("/torch-"), std::string::npos) << f.description;
+  check_is_function(f, {2, 1, 1});
+  const Array logits = f.make()(Array::of({2, 2, 1, 1}, {1, 10, 3, 0}));
+  EXPECT_TRUE(same_bits(logits, Array::of({2, 2}, {21, 10, 3, 0})));
+}
+
+// The gradient of 5 times the first logit and 7 times the second of each image.
+TEST_F(TorchScriptTest, IsDifferentiable) {
+  save(kLinear);
+  const DifferentiableClassifier f = torch_script_gradients(path_);
+  const Array logits = f.logits(Array::of({2, 2, 1, 1}, {1, 10, 3, 0}));
+  EXPECT_TRUE(same_bits(logits, Array::of({2, 2}, {21, 10, 3, 0})));
+  const Array gradient = f.backward(Array::of({2, 2}, {5, 0, 0, 7}));
+  EXPECT_TRUE(same_bits(gradient, Array::of({2, 2, 1, 1}, {5, 10, 0, 7})));
+}
+
+TEST_F(TorchScriptTest, RefusesAnOutputThatIsNotOneRowAnImage) {
+  save("def forward(self, x):\n    return x.flatten(1).sum(0)\n");
+  EXPECT_EQ(refusal([&] {
+              torch_script_classifier(path_, {2, 1, 1});
+            }),
+            path_ + ": gives an output of shape [2] for 192 images, expected [192, classes]");
 }
 
 TEST_F(TorchScriptTest, RefusesAModuleInTrainingMode) {
@@ -141,7 +174,7 @@ def forward(self, x):
     x.sub_(0.5)
     return torch.matmul(x.flatten(1), self.weight)
 )");
-  const auto f = load_torch_script(path_);
+  const auto f = load();
   const torch::Tensor images = torch::ones({1, 1, 1, 2});
   const torch::Tensor first = f(images);
   EXPECT_TRUE(torch::equal(images, torch::ones({1, 1, 1, 2})));
@@ -150,3 +183,9 @@ def forward(self, x):
 
 }  // namespace
 }  // namespace fedsmooth
+
+#else
+#include <gtest/gtest.h>
+
+TEST(TorchScriptTest, NeedsLibTorch) { GTEST_SKIP() << "built without LibTorch"; }
+#endif

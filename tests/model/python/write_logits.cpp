@@ -3,14 +3,13 @@
 //   write_logits write FOLDER   writes NAME.safetensors and, in NAME.logits.safetensors, images and
 //                               the logits that this model gives for them
 //   write_logits check FOLDER   reads NAME.rewritten.safetensors and wants the same logits from it
-#include <ATen/ATen.h>
-
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/safetensors.h"
 
@@ -27,12 +26,13 @@ Weights lively_weights(const Network& network) {
   Weights weights = initial_weights(network, Key{1});
   const std::vector<Parameter> wanted = parameters(network);
   for (size_t i = 0; i < weights.size(); ++i) {
+    float* w = weights[i].floats();
+    const int64_t count = weights[i].count();
     if (wanted[i].fan_in > 0) {
-      weights[i].mul_(std::sqrt(6.0));
+      for (int64_t j = 0; j < count; ++j) w[j] *= std::sqrt(6.0f);
     } else {
-      fill_uniform({Key{2}, static_cast<uint32_t>(i)}, 0, weights[i].data_ptr<float>(),
-                   weights[i].numel());
-      weights[i].add_(0.5);
+      fill_uniform({Key{2}, static_cast<uint32_t>(i)}, 0, w, count);
+      for (int64_t j = 0; j < count; ++j) w[j] += 0.5f;
     }
   }
   return weights;
@@ -43,9 +43,9 @@ void write(const fs::path& folder, const std::string& name) {
   set_default_normalization(options, "cifar10", 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
   const Model model = {network, lively_weights(network), 0.25, {}};
-  const Tensor images = at::empty({8, 3, 32, 32});
-  fill_uniform({Key{3}}, 0, images.data_ptr<float>(), images.numel());
-  const Tensor logits = forward(network, model.weights, images);
+  Array images({8, 3, 32, 32});
+  fill_uniform({Key{3}}, 0, images.floats(), images.count());
+  const Array logits = reference_logits(network, model.weights, images);
   write_file(folder / (name + ".safetensors"), format_model(model));
   write_file(folder / (name + ".logits.safetensors"),
              format_safetensors({{{"images", images}, {"logits", logits}}, {}}));
@@ -56,8 +56,8 @@ void check(const fs::path& folder, const std::string& name) {
   const Model model = parse_model(read_file(path), path, {}, nullptr);
   const Safetensors known =
       parse_safetensors(read_file(folder / (name + ".logits.safetensors")), name);
-  const Tensor logits = forward(model.network, model.weights, known.tensors.at("images"));
-  if (!at::equal(logits, known.tensors.at("logits"))) throw Error("{}: other logits", path);
+  const Array logits = reference_logits(model.network, model.weights, known.tensors.at("images"));
+  if (!same_bits(logits, known.tensors.at("logits"))) throw Error("{}: other logits", path);
   if (model.sigma != 0.25) throw Error("{}: another sigma", path);
 }
 

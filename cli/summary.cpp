@@ -1,0 +1,51 @@
+#include "fedsmooth/report/summary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/summary.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/report/page/html.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+json summary_json(const fs::path& table, const Summary& summary) {
+  json radii = json::array();
+  for (const AtRadius& at : summary.table) {
+    radii.push_back({{"radius", at.radius},
+                     {"certified_accuracy", at.accuracy.value},
+                     {"low", at.accuracy.low},
+                     {"high", at.accuracy.high},
+                     {"high_probability", at.high_probability}});
+  }
+  const auto value = [](const std::optional<Share>& share) {
+    return share ? json(share->value) : json();
+  };
+  return {{"certificates", table.string()},
+          {"images", summary.images},
+          {"certified_accuracy", radii},
+          {"abstained", value(summary.abstained)},
+          {"wrong_but_certified", value(summary.wrong_but_certified)},
+          {"average_certified_radius", summary.average_certified_radius},
+          {"distinct_predictions", summary.distinct_predictions},
+          {"median_seconds", summary.median_seconds}};
+}
+
+}  // namespace
+
+void print_summary(const fs::path& table, const Common& common) {
+  const ReportRun run = jobs::load_run(table);
+  if (common.json) {
+    fmt::print("{}\n", dump_json(summary_json(table, summarize(run.rows))));
+    return;
+  }
+  if (!common.quiet) fmt::print("{}\n{}\n", render_table({run}), table.string());
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,13 @@
+// What every command ends with that writes a table of certificates.
+#pragma once
+
+#include <filesystem>
+
+#include "cli/options.h"
+
+namespace fedsmooth::cli {
+
+/// Prints the table of certified accuracy and where the file is, or the summary as JSON.
+void print_summary(const std::filesystem::path& table, const Common& common);
+
+}  // namespace fedsmooth::cli

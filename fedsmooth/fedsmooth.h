@@ -1,0 +1,24 @@
+// The public API. Jobs are what the program's commands do, without a terminal: they read and write
+// run folders and tables, take locks, and check that what is certified is a function before its
+// first vote. Below them, a model, its votes and one certificate at a time.
+//
+// The user's mistakes are thrown as fedsmooth::Error, in one line.
+#pragma once
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/data/dataset.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/attack.h"
+#include "fedsmooth/jobs/certification.h"
+#include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/jobs/merge.h"
+#include "fedsmooth/jobs/predict.h"
+#include "fedsmooth/jobs/recertify.h"
+#include "fedsmooth/jobs/report.h"
+#include "fedsmooth/jobs/sweep.h"
+#include "fedsmooth/jobs/training.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/smoothing/certify.h"

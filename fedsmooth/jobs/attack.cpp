@@ -1,0 +1,155 @@
+#include "fedsmooth/jobs/attack.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/parallel.h"
+#include "fedsmooth/jobs/attacker.h"
+#include "fedsmooth/records/table_file.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Stronger than in training, where the attack is paid for in every step. Users' overrides follow.
+const Overrides kDefaults = {{"attack.estimator", "stochastic"},
+                             {"attack.steps", "10"},
+                             {"attack.step_size", "auto"},
+                             {"attack.normalize", "true"},
+                             {"smoothing.m", "32"},
+                             {"certify.noise", "float"}};  // what it moves is no more made of bytes
+
+constexpr double kMaxEpsilon = 1e6;  // no two images are that far apart
+
+// Rising, with 0 for the image itself.
+std::vector<double> settle_epsilons(const std::vector<double>& given) {
+  std::set<double> epsilons = {0.0};
+  for (const double epsilon : given) {
+    if (!(epsilon >= 0 && epsilon <= kMaxEpsilon)) {
+      throw Error("--epsilon={}: must be between 0 and {}", epsilon, kMaxEpsilon);
+    }
+    epsilons.insert(epsilon);
+  }
+  return {epsilons.begin(), epsilons.end()};
+}
+
+Overrides with_defaults(const Overrides& overrides) {
+  Overrides all = kDefaults;
+  for (const auto& [key, value] : overrides) {
+    if (key == "attack.epsilon") throw Error("--attack.epsilon: is training's; give --epsilon");
+    all.emplace_back(key, value);
+  }
+  return all;
+}
+
+nlohmann::json describe(const AttackPlan& plan) {
+  nlohmann::json identity = describe_subject(plan.subject, plan.data);
+  identity["n"] = plan.n;
+  identity["epsilons"] = plan.epsilons;
+  for (const auto& [key, value] : kDefaults) {
+    identity[key] = nlohmann::json::parse(show_key(plan.subject.experiment, key));
+  }
+  return identity;
+}
+
+// The rows of an earlier, interrupted attack: whole images, the first of the plan.
+std::vector<AttackRow> keep_whole_images(const AttackPlan& plan, const std::string& text,
+                                         const std::string& name) {
+  std::vector<AttackRow> rows = parse_attacks(text, name);
+  const size_t per_image = plan.epsilons.size();
+  rows.resize(rows.size() / per_image * per_image);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i / per_image >= plan.images.size() || rows[i].index != plan.images[i / per_image] ||
+        rows[i].epsilon != plan.epsilons[i % per_image]) {
+      throw Error("{}: row {} is image {} at epsilon {}, which this attack does not have there",
+                  name, i + 1, rows[i].index, rows[i].epsilon);
+    }
+  }
+  return rows;
+}
+
+std::string format_rows(const std::vector<AttackRow>& rows) {
+  std::string text;
+  for (const AttackRow& row : rows) text += format_attack(row);
+  return text;
+}
+
+// Images are attacked by whoever is free and written in their order.
+void attack_images(const AttackPlan& plan, size_t first, const Context& context, TableFile& file) {
+  Workers workers(thread_count(context));
+  const auto progress = begin_progress(context, "attack", static_cast<int64_t>(first),
+                                       static_cast<int64_t>(plan.images.size()));
+  std::atomic<size_t> next = first;
+  std::mutex mutex;
+  std::map<size_t, std::vector<AttackRow>> waiting;
+  size_t written = first;
+  const auto take = [&](size_t i, std::vector<AttackRow> rows) {
+    const std::lock_guard lock(mutex);
+    waiting[i] = std::move(rows);
+    for (; waiting.contains(written); waiting.erase(written++)) {
+      file.append(format_rows(waiting[written]));
+      progress->step("");
+    }
+  };
+  workers.run([&](int) {
+    try {
+      Attacker attacker(plan);
+      for (size_t i; (i = next.fetch_add(1)) < plan.images.size();) {
+        take(i, attacker.attack(plan.images[i]));
+      }
+    } catch (...) {
+      next = plan.images.size();  // ends it for all
+      throw;
+    }
+  });
+}
+
+// What is not in the table yet.
+void attack_rest(const AttackPlan& plan, const AttackArguments& a, const fs::path& table,
+                 const nlohmann::json& identity, const Context& context) {
+  std::vector<AttackRow> kept;
+  try {
+    TableFile file(table, attack_header(),
+                   {{"identity", identity}, {"provenance", build_provenance()}}, a.resume,
+                   [&](const std::string& text) {
+                     kept = keep_whole_images(plan, text, table.string());
+                     return attack_header() + format_rows(kept);
+                   });
+    attack_images(plan, kept.size() / plan.epsilons.size(), context, file);
+  } catch (const Cancelled&) {
+    throw Interrupted{"interrupted; continue with --resume"};
+  }
+}
+
+}  // namespace
+
+AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Context& context) {
+  const Overrides overrides = with_defaults(given);
+  if (context.device == "cuda") {
+    throw Error("--device=cuda: attacks run on the CPU only; use --device=cpu");
+  }
+  check_context(context);
+  const std::vector<double> epsilons = settle_epsilons(a.epsilons);
+  if (a.n < 1) throw Error("--n={}: must be positive", a.n);
+  const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+  Subject subject = load_subject(a.path, overrides, &data, image_shape(data), "cpu");
+  subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
+  const AttackPlan plan{subject,  data, choose_images(data.size(), subject.experiment.certify),
+                        epsilons, a.n,  context.stopped};
+
+  const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
+  const nlohmann::json identity = describe(plan);
+  attack_rest(plan, a, table, identity, context);
+  AttackSummary summary = summarize_attacks(table, identity, table_path(a.path, "certificates"));
+  for (const std::string& warning : summary.warnings) context.warn("warning: " + warning);
+  return {table, std::move(summary)};
+}
+
+}  // namespace fedsmooth::jobs

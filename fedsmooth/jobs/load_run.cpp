@@ -1,0 +1,167 @@
+#include "fedsmooth/jobs/load_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/records/certificate_file.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A folder's certificates are called after the folder.
+std::string run_name(const fs::path& table) {
+  const fs::path folder = fs::absolute(table).parent_path().filename();
+  return table.filename() == "certificates.tsv" ? folder.string() : table.stem().string();
+}
+
+void append_members(const json& object, std::vector<std::pair<std::string, std::string>>& out) {
+  if (!object.is_object()) return;
+  for (const auto& [key, value] : object.items()) {
+    out.emplace_back(key, value.is_string() ? value.get<std::string>() : dump_json(value));
+  }
+}
+
+/// The folder that a path is about; empty if it is a table of its own.
+fs::path run_folder(const fs::path& path) {
+  if (fs::is_directory(path)) return path;
+  return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
+}
+
+/// Whether two tables are about the same classifier and data, as far as they say.
+bool about_the_same(const fs::path& table, const fs::path& other) {
+  if (!fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other))) return true;
+  const json a = read_sidecar(table)["identity"], b = read_sidecar(other)["identity"];
+  for (const char* key : {"model_sha256", "data_sha256", "sigma"}) {
+    if (a.value(key, json()) != b.value(key, json())) return false;
+  }
+  return true;
+}
+
+/// The base classifier of a table, as far as it says.
+std::string base_of(const fs::path& table) {
+  if (!fs::exists(sidecar_path(table))) return {};
+  const json identity = read_sidecar(table)["identity"];
+  return find_string(identity, "base", sidecar_path(table).string()).value_or("");
+}
+
+void load_history(const fs::path& folder, ReportRun& run) {
+  if (fs::exists(folder / "experiment.toml"))
+    run.experiment = read_file(folder / "experiment.toml");
+  if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
+  if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
+  const fs::path attacks = folder / "attack.tsv";
+  if (fs::exists(attacks) && about_the_same(attacks, folder / "certificates.tsv")) {
+    run.attacks = read_attacks(attacks);
+    run.attacked_base = base_of(attacks);
+  }
+}
+
+void load_sidecar(const fs::path& table, ReportRun& run) {
+  if (!fs::exists(sidecar_path(table))) return;
+  const json sidecar = read_sidecar(table);
+  if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
+    for (const json& name : sidecar["classes"]) {
+      run.class_names.push_back(name.is_string() ? name.get<std::string>() : dump_json(name));
+    }
+  }
+  const json& identity = sidecar["identity"];
+  const auto rows = static_cast<int64_t>(run.rows.size());
+  const auto images = find_count(identity, "images", sidecar_path(table).string()).value_or(rows);
+  if (rows < images) run.name += fmt::format(" ({} of {} images)", rows, images);
+  append_members(identity, run.provenance);
+  if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
+}
+
+bool is_run(const fs::path& folder) {
+  return fs::exists(folder / "experiment.toml") || fs::exists(folder / "certificates.tsv") ||
+         fs::exists(folder / "rounds.tsv");
+}
+
+/// Whether a table has more than its header.
+bool has_rows(const fs::path& table) {
+  if (!fs::exists(table)) return false;
+  const std::string text = read_file(table);
+  return text.find('\n') + 1 < text.size();
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// Of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
+size_t name_length(const std::string& argument) {
+  if (fs::exists(argument)) return 0;
+  for (size_t i = 1; i < argument.size(); ++i) {
+    if (argument[i] == '=' && fs::exists(argument.substr(i + 1))) return i;
+  }
+  return 0;
+}
+
+}  // namespace
+
+fs::path find_table(const fs::path& path) {
+  const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
+  if (!fs::exists(table)) {
+    throw Error("{}: no certificates here; `fedsmooth certify` writes them", table.string());
+  }
+  return table;
+}
+
+ReportRun load_run(const fs::path& path, const std::string& name) {
+  const fs::path folder = run_folder(path);
+  const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
+  ReportRun run{name.empty() ? run_name(table) : name};
+  if (!folder.empty()) load_history(folder, run);
+  if (fs::exists(table)) run.rows = read_certificates(table);
+  if (run.certified()) {
+    load_sidecar(table, run);
+  } else if (run.rounds.empty()) {
+    throw Error("{}: has no rows yet", find_table(path).string());
+  } else if (fs::exists(folder / "provenance.json")) {
+    const fs::path file = folder / "provenance.json";
+    append_members(parse_json_object(read_file(file), file.string()), run.provenance);
+  }
+  return run;
+}
+
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments) {
+  std::vector<ReportRun> runs;
+  for (const std::string& argument : arguments) {
+    const size_t equals = name_length(argument);
+    runs.push_back(equals == 0 ? load_run(argument)
+                               : load_run(argument.substr(equals + 1), argument.substr(0, equals)));
+  }
+  return runs;
+}
+
+bool holds_runs(const fs::path& folder) {
+  if (!fs::is_directory(folder) || is_run(folder)) return false;
+  const std::vector<fs::path> folders = folders_in(folder);
+  return std::any_of(folders.begin(), folders.end(), is_run);
+}
+
+std::vector<std::string> find_runs(const fs::path& folder) {
+  std::vector<std::string> runs;
+  for (const fs::path& run : folders_in(folder)) {
+    if (has_rows(run / "certificates.tsv") || has_rows(run / "rounds.tsv")) {
+      runs.push_back(run.string());
+    }
+  }
+  if (runs.empty()) throw Error("{}: no run here has certificates or rounds yet", folder.string());
+  return runs;
+}
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,26 @@
+// Runs to report on: run folders or .tsv files of certificates.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/report/report_run.h"
+
+namespace fedsmooth::jobs {
+
+/// The table of a run folder, or the file itself; an Error if there is none.
+std::filesystem::path find_table(const std::filesystem::path& path);
+
+/// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
+/// certificates if it has rounds; a certificates.tsv stands for its folder.
+ReportRun load_run(const std::filesystem::path& path, const std::string& name = "");
+/// Of each PATH, or NAME=PATH for another name.
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments);
+
+/// Whether a folder is none of a run but of runs, such as a sweep leaves.
+bool holds_runs(const std::filesystem::path& folder);
+/// The run folders in it that have a row of certificates or rounds, by name.
+std::vector<std::string> find_runs(const std::filesystem::path& folder);
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,88 @@
+#include "fedsmooth/jobs/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/certification.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/records/certificate_file.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// The identity without the shard, which is taken out into `shard`.
+json take_shard(json identity, Shard& shard, const fs::path& table) {
+  const auto text = find_string(identity, "shard", sidecar_path(table).string());
+  if (!text) throw Error("{}: is not a shard", table.string());
+  const auto parsed = parse_shard(*text);
+  if (!parsed) throw Error("{}: its shard {:?} is not I/K", table.string(), text->substr(0, 40));
+  shard = *parsed;
+  identity["shard"] = "1/1";
+  return identity;
+}
+
+// Rows of an image under two names would be counted twice.
+void check_once(const std::vector<CertificateRow>& rows) {
+  const auto twice = std::adjacent_find(
+      rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.index == b.index; });
+  if (twice != rows.end()) throw Error("merge: image {} is in two shards", twice->index);
+}
+
+void check_all_shards(const std::map<int64_t, Shard>& shards) {
+  const int64_t count = shards.begin()->second.count;
+  for (const auto& [number, shard] : shards) {
+    if (shard.count != count) {
+      throw Error("merge: shards of {} and of {} do not go together", count, shard.count);
+    }
+  }
+  for (int64_t i = 1; i <= count; ++i) {
+    if (!shards.contains(i)) throw Error("merge: shard {}/{} is missing", i, count);
+  }
+}
+
+// Every planned image once: an interrupted shard has fewer rows.
+void check_complete(const std::vector<CertificateRow>& rows, const json& identity) {
+  const int64_t planned = find_count(identity, "images", "merge").value_or(0);
+  if (static_cast<int64_t>(rows.size()) != planned) {
+    throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
+                planned);
+  }
+}
+
+}  // namespace
+
+void merge(const std::vector<std::string>& paths, const fs::path& out) {
+  if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
+  std::vector<CertificateRow> rows;
+  std::map<int64_t, Shard> shards;
+  json first;
+  for (const std::string& path : paths) {
+    const fs::path table = find_table(path);
+    json sidecar = read_sidecar(table);
+    Shard shard;
+    sidecar["identity"] = take_shard(sidecar["identity"], shard, table);
+    if (first.is_null()) first = sidecar;
+    if (sidecar["identity"] != first["identity"]) {
+      throw Error("{}: does not belong to {}: they differ in {}", table.string(), paths[0],
+                  identity_difference(first["identity"], sidecar["identity"]));
+    }
+    if (!shards.emplace(shard.number, shard).second) {
+      throw Error("{}: shard {}/{} is there twice", table.string(), shard.number, shard.count);
+    }
+    for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
+  }
+  check_all_shards(shards);
+  check_complete(rows, first["identity"]);
+  std::sort(rows.begin(), rows.end(),
+            [](const CertificateRow& a, const CertificateRow& b) { return a.index < b.index; });
+  check_once(rows);
+  write_certificates(out, rows, first);
+}
+
+}  // namespace fedsmooth::jobs

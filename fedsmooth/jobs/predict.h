@@ -1,0 +1,36 @@
+// PREDICT for image files or images of the test set.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/jobs/context.h"
+
+namespace fedsmooth::jobs {
+
+struct PredictArguments {
+  std::string path;                 // run folder or model
+  std::vector<std::string> images;  // PNG or JPEG files, or indices of the test set
+  int64_t n = 1000;                 // votes per image
+};
+
+struct Answer {
+  std::string image;                     // as it was given
+  int64_t predict = -1;                  // kAbstain if the votes do not settle it
+  std::string class_name;                // "abstain" then
+  std::vector<int64_t> votes;            // of each class
+  std::vector<std::string> class_names;  // of all classes
+  uint64_t seed = 0;                     // of the noise: it repeats the votes
+};
+
+/// The smoothed classifier's answers, in the order of the images; `on_answer` hears of each as it
+/// comes. The seed is drawn unless the overrides give one. Warns if this is not the classifier that
+/// was certified.
+std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
+                            const Context& context,
+                            const std::function<void(const Answer&)>& on_answer = {});
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,54 @@
+#include "fedsmooth/jobs/recertify.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/records/certificate_file.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_radius(const std::string& name) { return name == "one-sided" || name == "multiclass"; }
+
+}  // namespace
+
+fs::path recertify(const RecertifyArguments& a) {
+  if (!a.radius.empty() && !is_radius(a.radius)) {
+    throw Error("--radius={}: must be one-sided or multiclass", a.radius);
+  }
+  if (!(a.alpha > 0 && a.alpha < 1)) throw Error("--alpha: must be given, between 0 and 1");
+  const fs::path table = find_table(a.table);
+  std::vector<CertificateRow> rows = read_certificates(table);
+  if (rows.empty()) throw Error("{}: has no rows yet", table.string());
+  nlohmann::json sidecar = read_sidecar(table);
+
+  const std::string kind =
+      a.radius.empty() ? radius_name(radius_of(sidecar["identity"], sidecar_path(table).string()))
+                       : a.radius;
+  const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
+  for (CertificateRow& row : rows) {
+    const int64_t n = row.certificate.counts.n;
+    if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma);
+    row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius);
+    row.alpha = a.alpha;
+  }
+  sidecar["identity"]["alpha"] = a.alpha;
+  sidecar["identity"]["radius"] = kind;
+  sidecar["recertified_from"] = table.string();
+
+  fs::path out = a.out;
+  if (out.empty()) {
+    out = table.parent_path() /
+          fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, kind);
+  }
+  if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
+  write_certificates(out, rows, sidecar);
+  return out;
+}
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,210 @@
+#include "fedsmooth/jobs/run_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/distributed/ranks.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/clients.h"
+#include "fedsmooth/jobs/subject.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kEvaluatedImages = 200;
+constexpr int64_t kEvaluationVotes = 128;
+
+// Share of a test subset on which most noisy votes are right.
+double noisy_accuracy(const Model& model, const std::string& device, const Dataset& test,
+                      uint64_t seed, int threads) {
+  const std::unique_ptr<Sampler> sampler = make_sampler(choose_classifier(device, model), threads);
+  const int64_t count = std::min(test.size(), kEvaluatedImages);
+  std::vector<VoteRequest> requests;
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t image = i * test.size() / count;
+    labels.push_back(test.label(image));
+    requests.push_back({test.image(image),
+                        model.sigma,
+                        kEvaluationVotes,
+                        {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)}});
+  }
+  const std::vector<Votes> votes = sampler->count_all(requests);
+  int64_t right = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    right += majority(votes[i]) == labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(count);
+}
+
+Network network_for(const Experiment& e, const Dataset& train) {
+  ModelOptions model = e.model;
+  set_default_normalization(model, e.data.name, train.images.size(1));
+  return build_network(model, image_shape(train), train.classes());
+}
+
+std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
+                                        const Partition& partition) {
+  check_train_options(options, a.experiment.attack, partition);
+  fs::create_directories(a.folder);
+  return std::make_unique<FolderLock>(a.folder);
+}
+
+// Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
+void rewrite_rounds(const fs::path& path, int64_t last) {
+  std::string text = round_header();
+  if (fs::exists(path)) {
+    for (const RoundRow& row : read_rounds(path)) {
+      if (row.round <= last) text += format_round(row);
+    }
+  }
+  write_file(path, text);
+}
+
+void append_line(const fs::path& path, const std::string& line) {
+  std::ofstream out(path, std::ios::app);
+  out << line << std::flush;
+  if (!out)
+    throw Error("{}: cannot be written; continue with --resume when there is room", path.string());
+}
+
+RoundRow describe(const RoundReport& report) {
+  const Telemetry& t = report.telemetry;
+  return {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
+          t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+}
+
+}  // namespace
+
+TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Context& context)
+    : started(utc_now()),
+      stopped(context.stopped),
+      ranks(ranks_of(context).size()),
+      threads(thread_count(context)),
+      device(context.device),
+      train(load_dataset(runs.front().experiment.data, Split::kTrain)),
+      train_digest(std::async(std::launch::async, [this] { return digest(train); })),
+      network(network_for(runs.front().experiment, train)),
+      chosen(choose_executor(context.device, threads, network)) {
+  const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
+    return run.experiment.train.evaluate_every > 0;
+  });
+  if (evaluates && ranks_of(context).leads())
+    test = load_dataset(runs.front().experiment.data, Split::kTest);
+}
+
+LocalTask local_task(const TrainSetting& setting, const Experiment& e) {
+  return {setting.network, setting.train, e.data.augment, e.train.method,
+          e.smoothing,     e.attack,      e.train.local,  e.seed};
+}
+
+TrainOptions train_options(const Experiment& e) {
+  TrainOptions options = e.train;
+  if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
+  return options;
+}
+
+RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, int64_t number)
+    : setting_(setting),
+      experiment_(a.experiment),
+      number_(number),
+      partition_(make_partition(a.experiment, setting.train)),
+      options_(train_options(a.experiment)),
+      partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
+                            ? sha256(read_file(a.experiment.partition.file))
+                            : ""),
+      lock_(take_folder(a, options_, partition_)),
+      run_(start_run(a.folder, a.experiment, a.resume)),
+      checkpoints_(
+          run_, setting.network, [this] { return origin(); }, setting.stopped, setting.ranks > 1) {
+  remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
+                               "provenance.json", "DONE"});
+  remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
+  write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
+  if (has_checkpoint(run_)) {
+    state_ = read_checkpoint(run_, setting.network, origin());
+  } else {
+    state_.global =
+        initial_weights(setting.network, make_key(a.experiment.seed, Purpose::kWeights));
+  }
+  rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
+}
+
+Origin RunTraining::origin() const {
+  Origin origin = {{"device", setting_.chosen.device},
+                   {"data_sha256", setting_.train_digest.get()}};
+  if (setting_.chosen.device == "cpu") origin["arithmetic"] = cpu_arithmetic();
+  if (!partition_sha256_.empty()) origin["partition_sha256"] = partition_sha256_;
+  return origin;
+}
+
+Model RunTraining::model() const {
+  return {setting_.network, state_.global, experiment_.smoothing.sigma, setting_.train.class_names};
+}
+
+Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
+  last_ = std::chrono::steady_clock::now();
+  return {local_task(setting_, experiment_),
+          options_,
+          partition_,
+          state_,
+          [this, on_row = std::move(on_row)](const ServerState&, const RoundReport& report) {
+            return write_round(report, on_row);
+          },
+          number_};
+}
+
+bool RunTraining::write_round(const RoundReport& report,
+                              const std::function<void(const RoundRow&)>& on_row) {
+  RoundRow row = describe(report);
+  if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
+    row.noisy_accuracy =
+        noisy_accuracy(model(), setting_.device, setting_.test, experiment_.seed, setting_.threads);
+  }
+  const auto time = std::chrono::steady_clock::now();
+  row.seconds = std::chrono::duration<double>(time - last_).count();
+  last_ = time;
+  append_line(run_.folder / "rounds.tsv", format_round(row));
+  const bool stop = setting_.stopped();
+  const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
+  checkpoints_.add(state_, stop || due);
+  on_row(row);
+  return !stop;
+}
+
+void RunTraining::finish(const Traffic& traffic) const {
+  if (state_.round < options_.rounds) {
+    throw Interrupted{fmt::format("interrupted after round {} of {}; continue with --resume",
+                                  state_.round, options_.rounds)};
+  }
+  const std::string bytes = format_model(model());
+  write_file(run_.folder / "model.safetensors", bytes);
+  nlohmann::json provenance = {{"version", version()},
+                               {"commit", commit()},
+                               {"device", setting_.chosen.device},
+                               {"threads", setting_.threads},
+                               {"started", setting_.started},
+                               {"finished", utc_now()},
+                               {"model_sha256", sha256(bytes)},
+                               {"data_sha256", setting_.train_digest.get()}};
+  if (setting_.ranks > 1) {
+    provenance.update({{"ranks", setting_.ranks},
+                       {"bytes_to_each_rank", traffic.down},
+                       {"bytes_from_each_rank", traffic.up}});
+  }
+  write_file(run_.folder / "provenance.json", dump_json_lines(provenance));
+  write_file(run_.folder / "DONE", "");
+}
+
+}  // namespace fedsmooth::jobs

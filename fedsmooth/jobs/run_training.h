@@ -1,0 +1,78 @@
+// A run folder while it is trained: what the training needs, and what the folder gets after every
+// round and at the end.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/distributed/distributed_executor.h"
+#include "fedsmooth/engine/executors.h"
+#include "fedsmooth/jobs/checkpoints.h"
+#include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/training.h"
+#include "fedsmooth/model/model.h"
+#include "fedsmooth/records/rounds.h"
+#include "fedsmooth/records/run.h"
+
+namespace fedsmooth::jobs {
+
+/// What runs that are trained side by side share.
+struct TrainSetting {
+  /// Data and network are those of the first run.
+  TrainSetting(const std::vector<TrainArguments>& runs, const Context& context);
+  TrainSetting(const TrainSetting&) = delete;
+  TrainSetting& operator=(const TrainSetting&) = delete;
+
+  std::string started;
+  std::function<bool()> stopped;
+  int ranks;
+  int threads;                                   // of each rank
+  std::string device;                            // as asked for
+  Dataset train, test;                           // test is there, at rank 0, if a run evaluates
+  std::shared_future<std::string> train_digest;  // made while the first rounds run
+  Network network;
+  ChosenExecutor chosen;
+};
+
+/// What the clients of an experiment do, in the setting of its runs.
+LocalTask local_task(const TrainSetting& setting, const Experiment& experiment);
+TrainOptions train_options(const Experiment& experiment);
+
+class RunTraining {
+ public:
+  /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run
+  /// from those side by side with it.
+  RunTraining(const TrainSetting& setting, const TrainArguments& arguments, int64_t number);
+
+  int64_t rounds() const { return options_.rounds; }
+  int64_t rounds_done() const { return state_.round; }
+
+  /// The rounds that are left, or those until the user asks to stop. `on_row` is called with what
+  /// the folder's table got.
+  Training training(std::function<void(const RoundRow&)> on_row);
+
+  /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
+  /// all runs side by side.
+  void finish(const Traffic& traffic) const;
+
+ private:
+  bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
+  Model model() const;
+  Origin origin() const;
+
+  const TrainSetting& setting_;
+  const Experiment& experiment_;
+  int64_t number_;
+  Partition partition_;
+  TrainOptions options_;
+  std::string partition_sha256_;  // of its file, as it was read
+  std::unique_ptr<FolderLock> lock_;
+  Run run_;
+  ServerState state_;
+  Checkpoints checkpoints_;
+  std::chrono::steady_clock::time_point last_;  // when the last round ended
+};
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,152 @@
+#include "fedsmooth/jobs/subject.h"
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/records/run.h"
+#include "fedsmooth/smoothing/exact_noise.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool given(const Overrides& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const auto& pair) { return pair.first == key; });
+}
+
+fs::path find_model(const fs::path& path) {
+  if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
+  return fs::is_directory(path) ? open_run(path).folder / "model.safetensors" : path;
+}
+
+double settle_sigma(const Subject& subject, double trained, bool smoothing_given, bool is_run) {
+  const Experiment& e = subject.experiment;
+  if (e.certify.sigma > 0) return e.certify.sigma;
+  if (is_run || smoothing_given) return e.smoothing.sigma;
+  if (trained > 0) return trained;
+  throw Error("{}: does not say for which noise it was trained; give --sigma",
+              subject.model_path.string());
+}
+
+void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
+  const fs::path file = run / "provenance.json";
+  if (!fs::exists(file)) return;
+  const auto provenance = parse_json_object(read_file(file), file.string());
+  if (find_string(provenance, "model_sha256", file.string()).value_or(model_sha256) !=
+      model_sha256) {
+    throw Error("{}: is not the model that this run trained; provenance.json has another SHA-256",
+                (run / "model.safetensors").string());
+  }
+}
+
+}  // namespace
+
+std::string certification_device(const std::string& device, NoiseKind noise) {
+  if (noise == NoiseKind::kFloat) return device;
+  if (device == "cuda") throw Error("--device=cuda: exact noise is drawn on CPU cores only");
+  return "cpu";
+}
+
+Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
+  find_model(path);
+  Experiment experiment;
+  if (fs::is_directory(path)) {
+    experiment = read_experiment(path / "experiment.toml");
+  } else {
+    experiment.model.name.clear();  // a model file tells its own network
+  }
+  apply_overrides(experiment, overrides);
+  return experiment;
+}
+
+Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
+                     const Shape& input, const std::string& wanted_device) {
+  Subject subject;
+  subject.model_path = find_model(path);
+  subject.experiment = subject_experiment(path, overrides);
+  Experiment& e = subject.experiment;
+  const std::string device = certification_device(wanted_device, e.certify.noise);
+  set_default_normalization(e.model, e.data.name, input[0]);
+  const std::string bytes = read_file(subject.model_path);
+  subject.sha256 = sha256(bytes);
+  if (fs::is_directory(path)) check_is_of_run(path, subject.sha256);
+  if (data != nullptr) subject.class_names = data->class_names;
+
+  double trained = 0.0;
+  if (subject.model_path.extension() == ".pt") {
+    subject.f = choose_classifier(device, subject.model_path, input);
+    subject.make_differentiable = [path = subject.model_path] { return script_gradients(path); };
+    if (data != nullptr && subject.f.classes != data->classes()) {
+      throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
+                  subject.f.classes, data->classes());
+    }
+  } else {
+    const ImageKind kind = {input, data == nullptr ? 0 : data->classes()};
+    const Model model =
+        parse_model(bytes, subject.model_path.string(), e.model, data == nullptr ? nullptr : &kind);
+    if (model.network.input != input) {
+      throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
+                  fmt::join(model.network.input, ", "), fmt::join(input, ", "));
+    }
+    subject.f = choose_classifier(device, model, e.certify.noise_bank);
+    subject.make_differentiable = [model] {
+      const std::shared_ptr<Passes> passes = fastest_passes(model.network);
+      passes->load(model.weights);
+      return DifferentiableClassifier{
+          [passes](const Array& x) { return passes->forward(x, std::nullopt); },
+          [passes](const Array& gradient) { return passes->backward_to_images(gradient); }};
+    };
+    trained = model.sigma;
+    if (data == nullptr) subject.class_names = model.class_names;
+  }
+  const bool smoothing_given = given(overrides, "smoothing.sigma");
+  subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
+  if (e.certify.noise == NoiseKind::kExact) {
+    subject.f = with_exact_noise(std::move(subject.f), subject.sigma);
+  }
+  return subject;
+}
+
+Shape image_shape(const Dataset& data) {
+  const Sizes sizes = data.shape();
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
+std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) {
+  std::vector<int64_t> images;
+  for (int64_t i = 0; i < size; i += o.every) {
+    if (o.limit > 0 && static_cast<int64_t>(images.size()) == o.limit) break;
+    images.push_back(i);
+  }
+  return images;
+}
+
+nlohmann::json describe_subject(const Subject& subject, const Dataset& data) {
+  const Experiment& e = subject.experiment;
+  nlohmann::json described = {{"model_sha256", subject.sha256},
+                              {"data", e.data.name},
+                              {"data_sha256", digest(data)},
+                              {"sigma", subject.sigma},
+                              {"seed", certified_seed(e)},
+                              {"every", e.certify.every},
+                              {"limit", e.certify.limit},
+                              {"images", choose_images(data.size(), e.certify).size()},
+                              {"fingerprint", subject.fingerprint},
+                              {"base", subject.f.description}};
+  if (e.data.held_out > 0) described["held_out"] = e.data.held_out;
+  return described;
+}
+
+fs::path table_path(const fs::path& path, const std::string& table) {
+  if (fs::is_directory(path)) return path / (table + ".tsv");
+  return fs::path(path).replace_extension("." + table + ".tsv");
+}
+
+}  // namespace fedsmooth::jobs

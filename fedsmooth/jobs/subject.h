@@ -1,0 +1,54 @@
+// RUN_OR_MODEL: what certify, predict and attack work on.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/data/dataset.h"
+#include "fedsmooth/jobs/context.h"
+#include "fedsmooth/model/network.h"
+#include "fedsmooth/smoothing/sampler.h"
+
+namespace fedsmooth::jobs {
+
+struct Subject {
+  std::filesystem::path model_path;
+  Experiment experiment;  // the run's, or the defaults, with the overrides applied
+  BaseClassifier f;
+  /// The same network with gradients, for one thread each; for `attack`.
+  std::function<DifferentiableClassifier()> make_differentiable;
+  double sigma = 0.0;
+  std::vector<std::string> class_names;
+  std::string sha256;       // of the model file
+  std::string fingerprint;  // of f, see Sampler::check()
+};
+
+/// The experiment of a run folder (or the defaults for a model file), overridden.
+Experiment subject_experiment(const std::filesystem::path& path, const Overrides& overrides);
+
+/// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
+/// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
+/// `device`. The fingerprint is left to who makes a sampler.
+Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
+                     const Dataset* data, const Shape& input, const std::string& device);
+
+/// The device that counts votes under such noise, if `device` is asked for: exact noise is drawn on
+/// CPU cores, and --device=cuda is then an Error.
+std::string certification_device(const std::string& device, NoiseKind noise);
+
+Shape image_shape(const Dataset& data);
+
+/// Every Nth test image, up to the limit.
+std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
+
+/// The part of a table's identity that says which classifier and which images it is about.
+nlohmann::json describe_subject(const Subject& subject, const Dataset& data);
+
+/// Where a table of `path` goes by default: "certificates" is certificates.tsv in a run folder,
+/// NAME.certificates.tsv beside NAME.safetensors.
+std::filesystem::path table_path(const std::filesystem::path& path, const std::string& table);
+
+}  // namespace fedsmooth::jobs

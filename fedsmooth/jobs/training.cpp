@@ -1,0 +1,160 @@
+#include "fedsmooth/jobs/training.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/distributed/distributed_executor.h"
+#include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/jobs/clients.h"
+#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/run_training.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename Work>
+std::exception_ptr catch_thrown(const Work& work) {
+  try {
+    work();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// The experiment with everything that runs side by side may have of their own set to one value.
+Experiment shared_part(Experiment e) {
+  e.seed = 0;
+  e.partition = {};
+  e.smoothing.sigma = 0;
+  e.attack.epsilon = e.attack.epsilon > 0 ? 1 : 0;  // without an attack a step is another one
+  e.attack.step_size = 0;
+  e.attack.warmup_rounds = 0;
+  e.attack.measure_cosine = false;
+  LocalOptions local = e.train.local;
+  local.learning_rate = local.momentum = local.weight_decay = 0;
+  TrainOptions train;
+  train.mode = e.train.mode;
+  train.method = e.train.method;
+  train.local = local;
+  e.train = train;
+  e.certify = {};
+  return e;
+}
+
+nlohmann::json describe_job(const std::vector<TrainArguments>& runs) {
+  nlohmann::json experiments;
+  for (const TrainArguments& run : runs) experiments.push_back(format_experiment(run.experiment));
+  return {{"kind", "train"}, {"experiments", experiments}};
+}
+
+// Ranks that load other data, or round differently, would not add up to one run.
+std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& runs,
+                                            const Context& context) {
+  std::unique_ptr<TrainSetting> setting;
+  agree(ranks_of(context), [&]() -> nlohmann::json {
+    setting = std::make_unique<TrainSetting>(runs, context);
+    if (ranks_of(context).size() == 1) return {};
+    return {{"data", setting->train_digest.get()},
+            {"device", setting->chosen.device},
+            {"arithmetic", cpu_arithmetic()}};
+  });
+  return setting;
+}
+
+// How many of these runs, which have the same mode, fill the machine, or all ranks' machines.
+size_t room_for_runs(const TrainSetting& setting, const std::vector<TrainArguments>& runs) {
+  if (setting.chosen.device != "cpu") return runs.size();
+  const bool federated = runs.front().experiment.train.mode == Mode::kFederated;
+  return federated ? 1 : static_cast<size_t>(setting.threads) * setting.ranks;
+}
+
+void announce(const std::vector<TrainArguments>& runs, size_t count, const Context& context) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(runs[i].folder.filename());
+  context.note(fmt::format("{} runs side by side: {}", count, fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+TrainedRun train(const TrainArguments& given, const Context& context) {
+  check_context(context);
+  Experiment experiment = given.experiment;
+  keep_drawn_seed(experiment, given.folder);
+  const TrainArguments run{experiment, given.folder, given.resume};
+  const bool is_new = !fs::exists(run.folder / "DONE");
+  if (is_new) {
+    const std::exception_ptr thrown = train_runs({run}, context).front();
+    if (thrown) std::rethrow_exception(thrown);
+  } else {
+    start_run(run.folder, experiment, run.resume);  // refuses another experiment
+  }
+  const std::vector<RoundRow> rows = read_rounds(run.folder / "rounds.tsv");
+  return {is_new, std::ssize(rows), rows.empty() ? 0.0 : rows.back().loss,
+          sha256(read_file(run.folder / "model.safetensors"))};
+}
+
+bool go_side_by_side(const Experiment& a, const Experiment& b) {
+  return format_experiment(shared_part(a)) == format_experiment(shared_part(b));
+}
+
+std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
+                                           const Context& context) {
+  announce_job(ranks_of(context), describe_job(runs));
+  const std::unique_ptr<TrainSetting> agreed = load_together(runs, context);
+  const TrainSetting& setting = *agreed;
+  DistributedExecutor executor(ranks_of(context), *setting.chosen.executor);
+  const size_t count = std::min(runs.size(), room_for_runs(setting, runs));
+  if (count > 1) announce(runs, count, context);
+
+  std::vector<std::exception_ptr> thrown(count);
+  std::vector<size_t> places;  // in `runs`, of those that could be opened
+  std::vector<std::unique_ptr<RunTraining>> opened;
+  int64_t done = 0, total = 0;
+  for (size_t i = 0; i < count; ++i) {
+    thrown[i] = catch_thrown([&] {
+      opened.push_back(std::make_unique<RunTraining>(setting, runs[i], static_cast<int64_t>(i)));
+      places.push_back(i);
+      done += opened.back()->rounds_done();
+      total += opened.back()->rounds();
+    });
+  }
+  const auto progress = begin_progress(context, "train", done, total);
+  std::vector<Training> trainings;
+  for (size_t j = 0; j < opened.size(); ++j) {
+    const std::string name = count > 1 ? runs[places[j]].folder.filename().string() + ": " : "";
+    trainings.push_back(opened[j]->training([&progress, name](const RoundRow& row) {
+      progress->step(fmt::format("{}loss {:.3f}", name, row.loss));
+    }));
+  }
+  const auto ended = train_side_by_side(trainings, executor);
+  for (size_t j = 0; j < opened.size(); ++j) {
+    thrown[places[j]] =
+        ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
+  }
+  return thrown;
+}
+
+void take_training(const nlohmann::json& job, const Context& context) {
+  std::vector<Experiment> experiments;
+  for (const std::string text : job["experiments"]) {
+    experiments.push_back(parse_experiment(text, "rank 0's experiment"));
+  }
+  std::vector<TrainArguments> runs;
+  for (const Experiment& e : experiments) runs.push_back({e, "", false});
+  const std::unique_ptr<TrainSetting> setting = load_together(runs, context);
+  const auto open = [&](int64_t number) -> SharedRun {
+    const Experiment& e = experiments.at(number);
+    return {local_task(*setting, e), train_options(e), make_partition(e, setting->train)};
+  };
+  run_shares(ranks_of(context), *setting->chosen.executor, setting->network, open);
+}
+
+}  // namespace fedsmooth::jobs

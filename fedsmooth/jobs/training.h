@@ -1,0 +1,46 @@
+// Training into run folders: what `train` and `sweep` do.
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/jobs/context.h"
+
+namespace fedsmooth::jobs {
+
+struct TrainArguments {
+  const Experiment& experiment;
+  std::filesystem::path folder;
+  bool resume = false;  // from the folder's checkpoint on
+};
+
+struct TrainedRun {
+  bool is_new = true;  // false: it was done already
+  int64_t rounds = 0;
+  double loss = 0;  // of the last round
+  std::string model_sha256;
+};
+
+/// Trains until the folder has its DONE file. Throws Interrupted when told to stop, with the state
+/// saved. A seed that was drawn is that of the folder, if it has been begun.
+TrainedRun train(const TrainArguments& run, const Context& context);
+
+/// Whether two experiments can be trained side by side: they have the mode, data, network and local
+/// step in context. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
+bool go_side_by_side(const Experiment& a, const Experiment& b);
+
+/// Trains the first run and, side by side with it, as many of the others as the machine takes at
+/// once: on a GPU all, on the CPU as many centralized ones as threads. Each folder gets what
+/// train() gives it.
+/// With several ranks, the others take part by take_training().
+/// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
+std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
+                                           const Context& context);
+
+/// Another rank's part in the training that rank 0 announced.
+void take_training(const nlohmann::json& job, const Context& context);
+
+}  // namespace fedsmooth::jobs

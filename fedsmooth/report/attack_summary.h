@@ -1,0 +1,34 @@
+// Accuracy under attack beside certified accuracy.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+
+struct AttackSummary {
+  struct Point {
+    double epsilon = 0;
+    Share accuracy;                   // under attack, with a 95% interval
+    std::optional<double> certified;  // accuracy at this radius on those of the images
+  };
+  int64_t images = 0;
+  int64_t certified_images = 0;  // those that have certificates
+  std::vector<Point> points;
+  std::vector<std::string> warnings;
+};
+
+/// Of a table of attacks. If `certificates` are of the same classifier (`identity` tells), those of
+/// the attacked images count, with a warning if an attack broke one.
+AttackSummary summarize_attacks(const std::filesystem::path& table, const nlohmann::json& identity,
+                                const std::filesystem::path& certificates);
+
+/// As a table for the terminal.
+std::string render_attacks(const AttackSummary& summary);
+
+}  // namespace fedsmooth
