@@ -1,7 +1,5 @@
 #include "fedsmooth/distributed/distributed_executor.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
