@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_weights.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"

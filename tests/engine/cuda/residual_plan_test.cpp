@@ -3,6 +3,8 @@
 
 #ifdef FEDSMOOTH_CUDA
 
+#include <functional>
+
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/model/fold.h"
 #include "tests/engine/cuda/residual_networks.h"
