@@ -25,6 +25,16 @@ class Normalize(nn.Module):
         return (x - self.mean) / self.sd
 
 
+class Subsample(nn.Module):
+    def __init__(self, stride, outputs):
+        super().__init__()
+        self.stride, self.outputs = stride, outputs
+
+    def forward(self, x):
+        kept = x[:, :, :: self.stride, :: self.stride]
+        return nn.functional.pad(kept, (0, 0, 0, 0, 0, self.outputs - x.shape[1]))
+
+
 class Residual(nn.Module):
     def __init__(self, body, shortcut):
         super().__init__()
@@ -61,6 +71,8 @@ def _build(layer, weights):
         return nn.MaxPool2d(layer["kernel"], layer["stride"])
     if kind == "avg-pool":
         return nn.AdaptiveAvgPool2d(1)
+    if kind == "subsample":
+        return Subsample(layer["stride"], layer["outputs"])
     if kind == "dropout":
         return nn.Dropout(layer["drop_rate"])
     if kind == "linear":

@@ -21,10 +21,19 @@ bool probability(double x) { return x > 0 && x < 1; }
 bool share(double x) { return x >= 0 && x <= 1; }
 bool momentum(double x) { return x >= 0 && x < 1; }
 
-std::vector<std::string> model_names() {
+// One of a list, or a ResNet of any depth.
+Field model_name(std::string& value) {
   std::vector<std::string> names = architecture_names();
   names.insert(names.end(), {"layers", ""});
-  return names;
+  Field field = name_choice("model.name", value, names);
+  field.set = [&value, set_listed = field.set](const toml::node& node) {
+    if (node.is_string() && is_resnet(to_string(node))) {
+      value = to_string(node);
+    } else {
+      set_listed(node);
+    }
+  };
+  return field;
 }
 
 // The whole format: every key with its type and range.
@@ -48,7 +57,7 @@ std::vector<Field> fields(Experiment& e) {
       number("partition.alpha", e.partition.alpha, positive, "must be positive"),
       count("partition.shards", e.partition.shards, 1),
       text("partition.file", e.partition.file),
-      name_choice("model.name", e.model.name, model_names()),
+      model_name(e.model.name),
       numbers("model.mean", e.model.mean, false),
       numbers("model.sd", e.model.sd, true),
       layers("model.layers", e.model.layers),

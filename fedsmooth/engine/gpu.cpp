@@ -8,6 +8,7 @@
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/residual_plan.h"
 #endif
 
 namespace fedsmooth {
@@ -53,6 +54,22 @@ std::string missing_for_engine([[maybe_unused]] const Network& network) {
 #ifdef FEDSMOOTH_CUDA
   if (missing.empty() && !BatchedPlan::supports(network)) {
     missing = fmt::format("network {} has layers that the GPU engine cannot run", network.name);
+  }
+#endif
+  return missing;
+}
+
+std::string missing_for_votes([[maybe_unused]] const Network& folded) {
+  std::string missing = missing_gpu();
+#ifdef FEDSMOOTH_CUDA
+  if (!missing.empty() || BatchedPlan::supports(folded)) return missing;
+  missing = residual_refusal(folded);
+  if (missing.empty()) {
+    select_gpu();
+    missing = missing_for_residual_votes();
+  }
+  if (!missing.empty()) {
+    missing = fmt::format("the GPU engine cannot run network {}: {}", folded.name, missing);
   }
 #endif
   return missing;

@@ -19,8 +19,12 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
 /// The same for LibTorch.
 std::string missing_for_torch_gpu();
 
-/// What is missing for the GPU engine to run the network.
+/// What is missing for the GPU engine to train the network.
 std::string missing_for_engine(const Network& network);
+
+/// What is missing for it to count the network's votes, with the layer's name if it is one. Batch
+/// norms must have been folded.
+std::string missing_for_votes(const Network& folded);
 
 /// Which of several GPUs this process uses, modulo their number. Called once, before any thread.
 void take_gpu(int number);

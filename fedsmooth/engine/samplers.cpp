@@ -8,6 +8,8 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/device_sampler.h"
+#include "fedsmooth/engine/cuda/residual_plan.h"
+#include "fedsmooth/engine/cuda/residual_sampler.h"
 #endif
 #ifdef FEDSMOOTH_TORCH
 #include "fedsmooth/engine/torch/torch_script.h"
@@ -23,14 +25,15 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   if (device == "cpu") return base_classifier(model);
 #ifdef FEDSMOOTH_CUDA
   const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
-  if (missing_for_engine(folded.network).empty()) {
+  if (missing_for_votes(folded.network).empty()) {
     select_gpu();
+    if (residual_refusal(folded.network).empty()) return residual_gpu_classifier(folded);
     return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
 #ifdef FEDSMOOTH_TORCH
   if (use_gpu(device, missing_for_torch_gpu)) return torch_gpu_classifier(model);
 #else
-  use_gpu(device, [&] { return missing_for_engine(folded.network); });
+  use_gpu(device, [&] { return missing_for_votes(folded.network); });
 #endif
 #else
   use_gpu(device, missing_gpu);

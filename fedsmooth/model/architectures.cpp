@@ -1,5 +1,9 @@
 #include "fedsmooth/model/architectures.h"
 
+#include <charconv>
+#include <optional>
+#include <string_view>
+
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -27,6 +31,10 @@ Layer dropout(double rate) {
   Layer layer{Kind::kDropout};
   layer.drop_rate = rate;
   return layer;
+}
+
+Layer subsample(int64_t channels, int64_t stride) {
+  return {Kind::kSubsample, "", channels, 1, stride};
 }
 
 Layer batch_norm(std::string name) { return {Kind::kBatchNorm, std::move(name)}; }
@@ -88,11 +96,16 @@ Layers small(int64_t classes) {
           linear("classifier", classes)};
 }
 
-Layer basic_block(const std::string& name, int64_t channels, int64_t stride, bool project) {
+enum class Shortcut { kProject, kSubsample };
+
+Layer basic_block(const std::string& name, int64_t channels, int64_t stride, Shortcut shortcut) {
   Layer block{Kind::kResidual};
   block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), batch_norm(name + ".bn1"),
                 relu(), conv(name + ".conv2", channels, 3, 1, 1, false), batch_norm(name + ".bn2")};
-  if (project) {
+  if (stride == 1) return block;
+  if (shortcut == Shortcut::kSubsample) {
+    block.shortcut = {subsample(channels, stride)};
+  } else {
     block.shortcut = {conv(name + ".downsample.0", channels, 1, stride, 0, false),
                       batch_norm(name + ".downsample.1")};
   }
@@ -100,13 +113,12 @@ Layer basic_block(const std::string& name, int64_t channels, int64_t stride, boo
 }
 
 // He et al.'s ResNet for CIFAR: three stages of (depth - 2) / 6 basic blocks.
-Layers resnet(int64_t depth, int64_t classes) {
+Layers resnet(int64_t depth, Shortcut shortcut, int64_t classes) {
   Layers layers = {conv("conv1", 16, 3, 1, 1, false), batch_norm("bn1"), relu()};
   for (int64_t stage = 1; stage <= 3; ++stage) {
     for (int64_t i = 0; i < (depth - 2) / 6; ++i) {
-      const bool first = stage > 1 && i == 0;
       layers.push_back(basic_block(fmt::format("layer{}.{}", stage, i), int64_t{8} << stage,
-                                   first ? 2 : 1, first));
+                                   stage > 1 && i == 0 ? 2 : 1, shortcut));
       layers.push_back(relu());
     }
   }
@@ -115,17 +127,36 @@ Layers resnet(int64_t depth, int64_t classes) {
   return layers;
 }
 
+struct ResNetName {
+  int64_t depth = 0;
+  Shortcut shortcut = Shortcut::kProject;
+};
+
+std::optional<ResNetName> parse_resnet(std::string_view name) {
+  constexpr std::string_view kPrefix = "resnet", kSuffix = "-a";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  ResNetName found;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, found.depth);
+  const std::string_view suffix(rest, end - rest);
+  if (error != std::errc() || (!suffix.empty() && suffix != kSuffix)) return std::nullopt;
+  if (found.depth < 8 || found.depth > 1202 || found.depth % 6 != 2) return std::nullopt;
+  if (suffix == kSuffix) found.shortcut = Shortcut::kSubsample;
+  return found;
+}
+
 Layers named_layers(const std::string& name, int64_t classes) {
   if (name == "alexnet") return alexnet(classes);
   if (name == "alexnet-fc") return alexnet_fc(classes);
-  if (name == "resnet20") return resnet(20, classes);
-  if (name == "resnet110") return resnet(110, classes);
+  if (const auto found = parse_resnet(name)) return resnet(found->depth, found->shortcut, classes);
   if (name == "small") return small(classes);
   throw Error("model.name=\"{}\": no such network; there are {} and layers", name,
               fmt::join(architecture_names(), ", "));
 }
 
 }  // namespace
+
+bool is_resnet(const std::string& name) { return parse_resnet(name).has_value(); }
 
 const std::vector<std::string>& architecture_names() {
   static const std::vector<std::string> names = {"alexnet", "alexnet-fc", "resnet20", "resnet110",

@@ -11,13 +11,18 @@
 namespace fedsmooth {
 
 struct ModelOptions {
-  std::string name = "alexnet";  // alexnet | alexnet-fc | resnet20 | resnet110 | small | layers
+  std::string name = "alexnet";  // alexnet | alexnet-fc | small | layers | a ResNet's, see below
   std::vector<double> mean;      // of the normalisation layer, per channel; empty: the data set's
   std::vector<double> sd;
   std::vector<Layer> layers;  // [[model.layers]], for name = "layers"
 };
 
+/// Those that a state dict may turn out to be.
 const std::vector<std::string>& architecture_names();
+
+/// Whether it is resnetN with N = 6 n + 2 from 8 to 1202 (shortcuts that change the shape project),
+/// or resnetN-a (they leave pixels out and fill up with channels of zeros).
+bool is_resnet(const std::string& name);
 
 /// The network for images of shape `input` in `classes` classes: normalisation, then the layers.
 Network build_network(const ModelOptions& options, const Shape& input, int64_t classes);

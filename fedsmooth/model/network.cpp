@@ -85,6 +85,12 @@ Shape shape_after(const Layer& layer, const Shape& in) {
               window_count(in[2], layer.kernel, layer.stride, 0, "max-pool")};
     case Kind::kAvgPool:
       return {in[0], 1, 1};
+    case Kind::kSubsample:
+      if (layer.outputs < in[0]) {
+        throw Error("network: a subsample layer from {} channels to {}", in[0], layer.outputs);
+      }
+      return {layer.outputs, window_count(in[1], 1, layer.stride, 0, "subsample"),
+              window_count(in[2], 1, layer.stride, 0, "subsample")};
     case Kind::kLinear:
       return {layer.outputs, 1, 1};
     default:

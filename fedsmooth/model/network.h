@@ -19,18 +19,19 @@ struct Layer {
     kConv,       // square kernel, zero padding
     kBatchNorm,  // with its running statistics
     kRelu,
-    kMaxPool,  // square window, stride = kernel unless given, no padding
-    kAvgPool,  // over the whole map
-    kDropout,  // the identity whenever votes are counted
-    kLinear,   // flattens its input
-    kResidual  // body(x) + shortcut(x); an empty shortcut is x itself
+    kMaxPool,    // square window, stride = kernel unless given, no padding
+    kAvgPool,    // over the whole map
+    kSubsample,  // every stride-th pixel; channels filled up with zeros to `outputs`
+    kDropout,    // the identity whenever votes are counted
+    kLinear,     // flattens its input
+    kResidual    // body(x) + shortcut(x); an empty shortcut is x itself
   };
 
   Kind kind = Kind::kRelu;
   std::string name;     // of its tensors: "features.0" owns features.0.weight and features.0.bias
-  int64_t outputs = 0;  // conv, linear
+  int64_t outputs = 0;  // conv, linear, subsample
   int64_t kernel = 1;   // conv, max-pool
-  int64_t stride = 1;   // conv, max-pool
+  int64_t stride = 1;   // conv, max-pool, subsample
   int64_t padding = 0;  // conv
   bool bias = true;     // conv, linear
   double drop_rate = 0.0;             // dropout

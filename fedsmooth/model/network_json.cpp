@@ -24,15 +24,8 @@ const std::map<std::string, Kind>& kinds() {
       {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
       {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
       {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
-      {"residual", Kind::kResidual}};
+      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample}};
   return table;
-}
-
-const std::string& kind_name(Kind kind) {
-  for (const auto& [name, value] : kinds()) {
-    if (value == kind) return name;
-  }
-  throw std::logic_error("kind_name: unknown kind of layer");
 }
 
 // Reads the members of one JSON object and refuses those that nobody asked for.
@@ -145,6 +138,10 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       layer.kernel = members.integer("kernel", 0, 1, kMaxWindow);
       layer.stride = members.integer("stride", layer.kernel, 1, kMaxWindow);
       break;
+    case Kind::kSubsample:
+      layer.stride = members.integer("stride", 0, 1, kMaxWindow);
+      layer.outputs = members.integer("outputs", 0, 1, kMaxOutputs);
+      break;
     case Kind::kDropout: {
       const json* rate = members.find("drop_rate");
       layer.drop_rate = rate == nullptr ? 0.5 : members.number(*rate, "drop_rate");
@@ -207,6 +204,10 @@ json layer_json(const Layer& layer) {
       object["kernel"] = layer.kernel;
       object["stride"] = layer.stride;
       break;
+    case Kind::kSubsample:
+      object["stride"] = layer.stride;
+      object["outputs"] = layer.outputs;
+      break;
     case Kind::kDropout:
       object["drop_rate"] = layer.drop_rate;
       break;
@@ -222,6 +223,13 @@ json layer_json(const Layer& layer) {
 }
 
 }  // namespace
+
+const std::string& kind_name(Kind kind) {
+  for (const auto& [name, value] : kinds()) {
+    if (value == kind) return name;
+  }
+  throw std::logic_error("kind_name: unknown kind of layer");
+}
 
 json to_json(const std::vector<Layer>& layers) {
   json list = json::array();

@@ -4,8 +4,9 @@
 //   {"kind": "conv", "name": "features.0", "outputs": 64, "kernel": 11, "stride": 4, "padding": 5}
 //
 // Kinds: normalize (mean, sd), conv (outputs, kernel, stride, padding, bias), batch-norm, relu,
-// max-pool (kernel, stride), avg-pool, dropout (drop_rate), linear (outputs, bias), residual (body,
-// shortcut). A layer without a name is called after its place: layers.3, layers.3.body.0.
+// max-pool (kernel, stride), avg-pool, subsample (stride, outputs), dropout (drop_rate), linear
+// (outputs, bias), residual (body, shortcut). A layer without a name is called after its place:
+// layers.3, layers.3.body.0.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,6 +16,9 @@
 #include "fedsmooth/model/network.h"
 
 namespace fedsmooth {
+
+/// As it stands there.
+const std::string& kind_name(Layer::Kind kind);
 
 nlohmann::json to_json(const std::vector<Layer>& layers);
 /// Strict: an unknown kind or key, a wrong type and a value out of range are Errors. `where` stands

@@ -7,6 +7,7 @@
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cuda/noise_bank.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 
 namespace fedsmooth {
 namespace {
@@ -14,28 +15,14 @@ namespace {
 using SharedModel = std::shared_ptr<const DeviceModel>;
 
 // The passes at the one batch shape, and what leads into and out of them.
-class DevicePass {
+class DevicePass : public VotePass {
  public:
   explicit DevicePass(SharedModel model)
-      : model_(std::move(model)),
+      : VotePass(kGpuBatch, model->plan().input, model->plan().classes),
+        model_(std::move(model)),
         passes_(model_->device(), model_->precision(), 1, kGpuBatch, /*gradients=*/false) {}
-  virtual ~DevicePass() = default;
 
-  const DeviceModel& model() const { return *model_; }
-  Launches& launches() { return launches_; }
-
-  // Images [kGpuBatch, C, H, W] on the device.
-  DeviceArray<float> upload(const Array& images) {
-    check(images.count() == int64_t{kGpuBatch} * model().image_size(), "upload: images [{}]",
-          fmt::join(images.sizes(), ", "));
-    DeviceArray<float> x(images.count());
-    x.upload(images.floats(), x.size(), launches_.stream());
-    check_cuda(cudaStreamSynchronize(launches_.stream()), "images");
-    return x;
-  }
-
-  // Logits [kGpuBatch, classes] of such images.
-  Array classify(const DeviceArray<float>& x) {
+  Array classify(const DeviceArray<float>& x) override {
     enqueue_images(x.data());
     const BatchedPlan& plan = model().plan();
     const int64_t width = plan.stages.back().out.channels;  // filled up
@@ -51,12 +38,7 @@ class DevicePass {
     return logits;
   }
 
-  // What the images of a list of requests need beforehand.
-  virtual void prepare(const std::vector<VoteRequest>&, const float* /*x*/) {}
-
-  // Adds the votes of the rows to counts [images, classes] on the device; does not wait.
-  void vote(NoisyRows rows, int* counts) {
-    rows.rows = kGpuBatch;
+  void vote(const NoisyRows& rows, int* counts) override {
     enqueue_copies(rows);
     const BatchedPlan& plan = model().plan();
     const VoteCount count{rows, passes_.logits(), plan.classes, plan.stages.back().out.channels,
@@ -65,6 +47,8 @@ class DevicePass {
   }
 
  protected:
+  const DeviceModel& model() const { return *model_; }
+
   // Logits of kGpuBatch images on the device.
   virtual void enqueue_images(const float* x) {
     const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
@@ -83,7 +67,6 @@ class DevicePass {
 
   SharedModel model_;
   LayerPasses passes_;
-  Launches launches_;
 };
 
 // The first layer in float32, and from the bank.
@@ -157,84 +140,6 @@ class BankedPass : public DevicePass {
   int images_ = 0;
 };
 
-class DeviceSampler : public Sampler {
- public:
-  DeviceSampler(const BaseClassifier& f, std::unique_ptr<DevicePass> pass,
-                std::function<bool()> cancelled)
-      : Sampler(f), pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
-
-  std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
-    const BatchedPlan& plan = pass_->model().plan();
-    const int size = pass_->model().image_size();
-    const int64_t classes = plan.classes;
-    std::vector<NoisyCopies> copies;
-    std::vector<float> images;
-    NoisyRows rows;
-    for (const VoteRequest& r : requests) {
-      fedsmooth::check(r.x.count() == size, "count_all: an image of [{}]",
-                       fmt::join(r.x.sizes(), ", "));
-      images.insert(images.end(), r.x.floats(), r.x.floats() + size);
-      copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
-                        static_cast<float>(r.sigma), rows.total});
-      rows.total += r.n;
-    }
-    fill(copies_, copies);
-    fill(images_, images);
-    fill(counts_, std::vector<int>(requests.size() * classes));
-    check_cuda(cudaStreamSynchronize(nullptr), "count_all");
-    rows.copies = copies_.data();
-    rows.images = static_cast<int>(requests.size());
-    rows.x = images_.data();
-    rows.image_size = size;
-    rows.area = static_cast<int>(size / plan.input[0]);
-    pass_->prepare(requests, images_.data());
-    for (; rows.begin < rows.total; rows.begin += kGpuBatch) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
-      pass_->vote(rows, counts_.data());
-    }
-    const std::vector<int> found = counts_.download(pass_->launches().stream());
-    std::vector<Votes> votes;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const auto first = found.begin() + static_cast<int64_t>(i) * classes;
-      votes.emplace_back(first, first + classes);
-    }
-    return votes;
-  }
-
-  Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
-  int64_t requests_at_once(int64_t n) const override {
-    return std::clamp<int64_t>(kVotesAtOnce / n, 1, kRequestsAtOnce);
-  }
-
- protected:
-  Array evaluate(const Array& images) override { return pass_->classify(pass_->upload(images)); }
-
-  // Uploading a batch takes as long as a hundred thousand votes.
-  Array evaluate_again(const FunctionCheck& check) override {
-    if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
-    return pass_->classify(checked_);
-  }
-
- private:
-  // Enough that the last batch hardly counts; few enough that an interruption loses little.
-  static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
-
-  // Keeps the memory: giving it back would wait for whatever else the GPU does.
-  template <typename T>
-  static void fill(DeviceArray<T>& array, const std::vector<T>& values) {
-    const auto count = static_cast<int64_t>(values.size());
-    if (array.size() < count) array = DeviceArray<T>(count);
-    array.upload(values.data(), count, nullptr);
-  }
-
-  std::unique_ptr<DevicePass> pass_;
-  std::function<bool()> cancelled_;
-  DeviceArray<NoisyCopies> copies_;
-  DeviceArray<float> images_;
-  DeviceArray<int> counts_;
-  DeviceArray<float> checked_;  // the inputs of check()
-};
-
 std::string describe(const DeviceModel& model, const char* evaluator) {
   const bool bf16 = model.precision() == Precision::kBfloat16;
   const bool hopper = bf16 && model.device().by_output.front().view().tiling.hopper;
@@ -243,29 +148,19 @@ std::string describe(const DeviceModel& model, const char* evaluator) {
 }
 
 template <class Pass>
-BaseClassifier classifier_by(const SharedModel& model, const char* evaluator) {
-  BaseClassifier f;
-  f.make = [model]() -> Classifier {
-    const auto pass = std::make_shared<Pass>(model);
-    return [pass](const Array& images) { return pass->classify(pass->upload(images)); };
-  };
-  f.classes = model->plan().classes;
-  f.batch = kGpuBatch;
-  f.description = describe(*model, evaluator);
-  f.sampler = [model, f](std::function<bool()> cancelled) {
-    return std::make_unique<DeviceSampler>(f, std::make_unique<Pass>(model), std::move(cancelled));
-  };
-  return f;
+BaseClassifier classifier_of(const SharedModel& model, const char* evaluator) {
+  const auto make = [model] { return std::make_unique<Pass>(model); };
+  return classifier_by(make, model->plan().classes, kGpuBatch, describe(*model, evaluator));
 }
 
 }  // namespace
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
-  return classifier_by<DevicePass>(std::make_shared<const DeviceModel>(model, precision), "");
+  return classifier_of<DevicePass>(std::make_shared<const DeviceModel>(model, precision), "");
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {
-  return classifier_by<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
+  return classifier_of<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
                                    "-fp32-first");
 }
 

@@ -294,6 +294,34 @@ Map<Number> average_pool_back(const Map<Number>& dy, const Shape& in) {
 }
 
 template <typename Number>
+Map<Number> subsample(const Layer& layer, const Map<Number>& x, const Shape& out) {
+  Map<Number> y(x.images, out);
+  for (int64_t b = 0; b < x.images; ++b) {
+    for (int64_t c = 0; c < x.shape[0]; ++c) {
+      for (int64_t i = 0; i < y.area(); ++i) {
+        const int64_t row = i / out[2] * layer.stride, column = i % out[2] * layer.stride;
+        y.plane(b, c)[i] = x.plane(b, c)[row * x.shape[2] + column];
+      }
+    }
+  }
+  return y;
+}
+
+template <typename Number>
+Map<Number> subsample_back(const Layer& layer, const Map<Number>& dy, const Shape& in) {
+  Map<Number> dx(dy.images, in);
+  for (int64_t b = 0; b < dy.images; ++b) {
+    for (int64_t c = 0; c < in[0]; ++c) {
+      for (int64_t i = 0; i < dy.area(); ++i) {
+        const int64_t row = i / dy.shape[2] * layer.stride, column = i % dy.shape[2] * layer.stride;
+        dx.plane(b, c)[row * in[2] + column] = dy.plane(b, c)[i];
+      }
+    }
+  }
+  return dx;
+}
+
+template <typename Number>
 Statistics batch_statistics(const Map<Number>& x, Values<Number>& running_mean,
                             Values<Number>& running_variance) {
   constexpr double kMomentum = 0.1;
@@ -395,6 +423,8 @@ BatchNormGradients<Number> batch_norm_back(const Map<Number>& x, const Map<Numbe
   template Map<N> max_pool_back(const Layer&, const Map<N>&, const Map<N>&, const Map<N>&);       \
   template Map<N> average_pool(const Map<N>&);                                                    \
   template Map<N> average_pool_back(const Map<N>&, const Shape&);                                 \
+  template Map<N> subsample(const Layer&, const Map<N>&, const Shape&);                           \
+  template Map<N> subsample_back(const Layer&, const Map<N>&, const Shape&);                      \
   template Statistics batch_statistics(const Map<N>&, Values<N>&, Values<N>&);                    \
   template Statistics running_statistics(const Values<N>&, const Values<N>&);                     \
   template Map<N> batch_norm(const Map<N>&, const Statistics&, const Values<N>&, const Values<N>&); \

@@ -75,6 +75,12 @@ Map<Number> average_pool(const Map<Number>& x);
 template <typename Number>
 Map<Number> average_pool_back(const Map<Number>& dy, const Shape& in);
 
+/// Every stride-th pixel; channels beyond the input's are zero.
+template <typename Number>
+Map<Number> subsample(const Layer& layer, const Map<Number>& x, const Shape& out);
+template <typename Number>
+Map<Number> subsample_back(const Layer& layer, const Map<Number>& dy, const Shape& in);
+
 /// Mean and 1 / sqrt(variance + 1e-5) of each channel.
 struct Statistics {
   std::vector<double> mean, scale;

@@ -103,6 +103,8 @@ Map<Number> ReferenceNetwork<Number>::apply(Stage<Number>& stage, const Map<Numb
       return stage.y = max_pool(layer, x, stage.out);
     case Kind::kAvgPool:
       return average_pool(x);
+    case Kind::kSubsample:
+      return subsample(layer, x, stage.out);
     case Kind::kDropout: {
       stage.kept.clear();
       if (!training_) return x;
@@ -160,6 +162,8 @@ Map<Number> ReferenceNetwork<Number>::apply_back(Stage<Number>& stage, const Map
       return max_pool_back(layer, stage.x, stage.y, dy);
     case Kind::kAvgPool:
       return average_pool_back(dy, stage.in);
+    case Kind::kSubsample:
+      return subsample_back(layer, dy, stage.in);
     case Kind::kDropout: {
       Map<Number> dx = dy;
       if (!stage.kept.empty()) scale_by(stage.kept, dx);

@@ -68,6 +68,11 @@ class Pass {
         return at::max_pool2d(h, layer.kernel, layer.stride);
       case Kind::kAvgPool:
         return h.mean({2, 3}, /*keepdim=*/true);
+      case Kind::kSubsample: {
+        const Tensor kept =
+            h.slice(2, 0, h.size(2), layer.stride).slice(3, 0, h.size(3), layer.stride);
+        return at::constant_pad_nd(kept, {0, 0, 0, 0, 0, layer.outputs - h.size(1)});
+      }
       case Kind::kDropout:
         return training_ ? h * keep_mask(h, layer.drop_rate) : h;
       case Kind::kLinear: {

@@ -2,19 +2,10 @@
 
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/noisy_rows.cuh"
 
 namespace fedsmooth {
 namespace {
-
-// Of which image the copy at `place` of the list is.
-__device__ int image_of(const NoisyRows& r, int64_t place) {
-  int low = 0, high = r.images;  // it begins at or after `low`, before `high`
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (r.copies[middle].first <= place ? low : high) = middle;
-  }
-  return low;
-}
 
 // Calls each(i, channel, value) for the values of the copy at `place`, by all threads of the block.
 template <class Each>

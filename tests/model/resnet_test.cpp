@@ -1,0 +1,72 @@
+// The ResNets' names, and the shortcut without weights.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/engine/reference/layers.h"
+#include "fedsmooth/model/architectures.h"
+#include "fedsmooth/model/network_json.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+Network named(const std::string& name) {
+  return build_network({name, {0.5, 0.5, 0.5}, {1, 1, 1}}, {3, 32, 32}, 10);
+}
+
+TEST(ResNetTest, HasAnyDepthOfSixNAndTwo) {
+  for (const std::string name : {"resnet8", "resnet20", "resnet56-a", "resnet110", "resnet1202"}) {
+    EXPECT_TRUE(is_resnet(name)) << name;
+  }
+  for (const std::string name :
+       {"resnet", "resnet2", "resnet18", "resnet-4", "resnet20b", "resnet8 ", "resnet20-",
+        "resnet1208", "resnet99999999999999999999", "ResNet20"}) {
+    EXPECT_FALSE(is_resnet(name)) << name;
+    EXPECT_THROW(named(name), Error) << name;
+  }
+  EXPECT_EQ(count_weights(named("resnet32")) - count_weights(named("resnet26")),
+            2 * 9 * (16 * 16 + 32 * 32 + 64 * 64) + 4 * (16 + 32 + 64));
+}
+
+// Its projections have 32 x 16 and 64 x 32 weights and two of a batch norm for each channel.
+TEST(ResNetTest, PaddingShortcutsHaveNoWeights) {
+  EXPECT_EQ(count_weights(named("resnet20")) - count_weights(named("resnet20-a")),
+            32 * 16 + 64 * 32 + 2 * (32 + 64));
+  EXPECT_EQ(output_shape(named("resnet20-a")), (Shape{10, 1, 1}));
+}
+
+TEST(ResNetTest, AnExperimentMayNameAnyDepth) {
+  EXPECT_EQ(parse_experiment("model.name = \"resnet32-a\"", "e.toml").model.name, "resnet32-a");
+  EXPECT_THROW(parse_experiment("model.name = \"resnet21\"", "e.toml"), Error);
+}
+
+TEST(ResNetTest, IsReadBackFromItsDescription) {
+  const Network network = named("resnet8-a");
+  const Network again = network_from_json(to_json(network), "m");
+  EXPECT_EQ(to_json(again), to_json(network));
+  EXPECT_EQ(again.layers[6].shortcut.at(0).kind, Kind::kSubsample);
+}
+
+TEST(SubsampleTest, TakesEveryStridethPixelAndFillsUp) {
+  const Layer layer{Kind::kSubsample, "", 3, 1, 2};
+  reference::Map<double> x(1, {2, 3, 3});
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = static_cast<double>(i + 1);
+  const Shape out = shape_after(layer, x.shape);
+  EXPECT_EQ(out, (Shape{3, 2, 2}));
+  const auto y = reference::subsample(layer, x, out);
+  EXPECT_EQ(y.values, (std::vector<double>{1, 3, 7, 9, 10, 12, 16, 18, 0, 0, 0, 0}));
+  const auto dx = reference::subsample_back(layer, y, x.shape);
+  EXPECT_EQ(dx.values,
+            (std::vector<double>{1, 0, 3, 0, 0, 0, 7, 0, 9, 10, 0, 12, 0, 0, 0, 16, 0, 18}));
+}
+
+TEST(SubsampleTest, LosesNoChannels) {
+  EXPECT_THROW(shape_after({Kind::kSubsample, "", 3, 1, 2}, {4, 8, 8}), Error);
+}
+
+}  // namespace
+}  // namespace fedsmooth
