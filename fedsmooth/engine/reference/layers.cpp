@@ -19,7 +19,8 @@ void multiply_into(int64_t rows, int64_t depth, int64_t columns, const Number* l
                    bool transposed, const Number* right, Number* out, bool add) {
   const int64_t left_row = transposed ? 1 : depth, left_column = transposed ? rows : 1;
   if constexpr (std::is_same_v<Number, float>) {
-    multiply({rows, depth, columns, left, left_row, left_column, right, columns, out, columns, add});
+    multiply(
+        {rows, depth, columns, left, left_row, left_column, right, columns, out, columns, add});
   } else {
     if (!add) std::fill_n(out, rows * columns, Number{0});
     for (int64_t r = 0; r < rows; ++r) {
@@ -58,12 +59,7 @@ struct Product {
   int64_t positions, depth, outputs;
 
   Product(const Layer& of, const Shape& from, const Shape& to)
-      : layer(of),
-        in(from),
-        out(to),
-        positions(to[1] * to[2]),
-        depth(0),
-        outputs(to[0]) {
+      : layer(of), in(from), out(to), positions(to[1] * to[2]), depth(0), outputs(to[0]) {
     if (of.kind == Layer::Kind::kLinear) {
       // Flattened, an image is one pixel of many channels.
       in = {from[0] * from[1] * from[2], 1, 1};
@@ -140,7 +136,8 @@ Map<Number> convolve(const Layer& layer, const Map<Number>& x, const Values<Numb
   const int64_t width = padded(product.outputs);
   Values<Number> right(product.depth * width, Number{0});  // [depth, padded K]
   for (int64_t k = 0; k < product.outputs; ++k) {
-    for (int64_t d = 0; d < product.depth; ++d) right[d * width + k] = weight[k * product.depth + d];
+    for (int64_t d = 0; d < product.depth; ++d)
+      right[d * width + k] = weight[k * product.depth + d];
   }
   Map<Number> y(x.images, out);
   Values<Number> patches(product.positions * product.depth), sums(product.positions * width);
@@ -396,13 +393,15 @@ BatchNormGradients<Number> batch_norm_back(const Map<Number>& x, const Map<Numbe
     }
     found.weight.push_back(static_cast<Number>(product));
     found.bias.push_back(static_cast<Number>(sum));
-    const double mean_dy = of_batch ? sum / count : 0, mean_product = of_batch ? product / count : 0;
+    const double mean_dy = of_batch ? sum / count : 0,
+                 mean_product = of_batch ? product / count : 0;
     for (int64_t b = 0; b < x.images; ++b) {
       const Number *value = x.plane(b, c), *gradient = dy.plane(b, c);
       Number* out = found.x.plane(b, c);
       for (int64_t i = 0; i < x.area(); ++i) {
         const double n = (value[i] - mean) * scale;
-        out[i] = static_cast<Number>(weight[c] * scale * (gradient[i] - mean_dy - n * mean_product));
+        out[i] =
+            static_cast<Number>(weight[c] * scale * (gradient[i] - mean_dy - n * mean_product));
       }
     }
   }
@@ -427,7 +426,8 @@ BatchNormGradients<Number> batch_norm_back(const Map<Number>& x, const Map<Numbe
   template Map<N> subsample_back(const Layer&, const Map<N>&, const Shape&);                      \
   template Statistics batch_statistics(const Map<N>&, Values<N>&, Values<N>&);                    \
   template Statistics running_statistics(const Values<N>&, const Values<N>&);                     \
-  template Map<N> batch_norm(const Map<N>&, const Statistics&, const Values<N>&, const Values<N>&); \
+  template Map<N> batch_norm(const Map<N>&, const Statistics&, const Values<N>&,                  \
+                             const Values<N>&);                                                   \
   template BatchNormGradients<N> batch_norm_back(const Map<N>&, const Map<N>&, const Statistics&, \
                                                  const Values<N>&, bool);
 FEDSMOOTH_INSTANTIATE(float)

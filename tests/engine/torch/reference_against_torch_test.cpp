@@ -22,13 +22,14 @@ Network every_kind() {
   without_bias.bias = false;  // the batch norm behind it would leave it no gradient
   const Layer relu = layer(Kind::kRelu, "");
   return {"every",
-          {2, 13, 10},
+          {2, 25, 19},
           {two_channel_normalization(), layer(Kind::kConv, "a", 7, 4, 3, 2),
            layer(Kind::kBatchNorm, "b"), relu, layer(Kind::kMaxPool, "", 0, 2, 1), dropout,
            residual({without_bias, layer(Kind::kBatchNorm, "d"), relu},
                     {layer(Kind::kConv, "e", 6, 1, 2)}),
-           residual({dropout, layer(Kind::kConv, "f", 6, 3, 1, 1)}, {}), relu,
-           residual({layer(Kind::kAvgPool, "")}, {layer(Kind::kLinear, "g", 6)}), dropout, relu,
+           residual({layer(Kind::kConv, "i", 8, 3, 2, 1)}, {layer(Kind::kSubsample, "", 8, 1, 2)}),
+           residual({dropout, layer(Kind::kConv, "f", 8, 3, 1, 1)}, {}), relu,
+           residual({layer(Kind::kAvgPool, "")}, {layer(Kind::kLinear, "g", 8)}), dropout, relu,
            layer(Kind::kLinear, "h", 3)}};
 }
 
