@@ -134,8 +134,11 @@ TEST_F(AttackCommandTest, LeavesOtherAttacksAlone) {
 
 TEST_F(AttackCommandTest, RefusesTheUsersMistakes) {
   const std::string out = " --out " + path("a.tsv");
-  for (const std::string epsilons : {"-1", "0.5,", "'0.5;1'", "nan", "''"}) {
+  for (const std::string epsilons : {"0.5,", "'0.5;1'", "''"}) {
     expect_refused(run(attack("--epsilon=" + epsilons + out)), "with commas between them");
+  }
+  for (const std::string epsilons : {"-1", "0.5,nan"}) {
+    expect_refused(run(attack("--epsilon=" + epsilons + out)), "must be between 0 and");
   }
   expect_refused(run(attack("--n 0" + out)), "--n=0: must be positive");
   expect_refused(run(attack("--m 0" + out)), "must be positive");

@@ -71,9 +71,9 @@ TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
 }
 
 TEST_F(CertifyCommandTest, GoesOnAfterKill9) {
-  ASSERT_EQ(run(certify("--n 20000 --out " + path("whole.tsv"))).status, 0);
-  const std::string killed = certify("--n 20000 --out " + path("killed.tsv"));
-  for (const int64_t at : {1, 7, 15}) {
+  ASSERT_EQ(run(certify("--n 20000 --limit 8 --out " + path("whole.tsv"))).status, 0);
+  const std::string killed = certify("--n 20000 --limit 8 --out " + path("killed.tsv"));
+  for (const int64_t at : {1, 3, 6}) {
     const pid_t child = start(killed + " --resume");
     wait_for_rows(path("killed.tsv"), at);
     ::kill(child, SIGKILL);
@@ -87,7 +87,7 @@ TEST_F(CertifyCommandTest, GoesOnAfterKill9) {
 }
 
 TEST_F(CertifyCommandTest, StopsCleanlyWhenInterrupted) {
-  const std::string command = certify("--n 20000 --out " + path("a.tsv"));
+  const std::string command = certify("--n 20000 --limit 6 --out " + path("a.tsv"));
   const pid_t child = start(command);
   wait_for_rows(path("a.tsv"), 2);
   ::kill(child, SIGINT);
@@ -95,7 +95,7 @@ TEST_F(CertifyCommandTest, StopsCleanlyWhenInterrupted) {
   EXPECT_EQ(stopped.status, 130) << stopped.err;
   EXPECT_NE(stopped.err.find("--resume"), std::string::npos);
   ASSERT_EQ(run(command + " --resume").status, 0);
-  EXPECT_EQ(read_certificates(path("a.tsv")).size(), 20U);
+  EXPECT_EQ(read_certificates(path("a.tsv")).size(), 6U);
 }
 
 TEST_F(CertifyCommandTest, ShardsJoinToTheWhole) {
@@ -230,7 +230,7 @@ TEST_F(CertifyCommandTest, RefusesBrokenModels) {
   expect_refused(broken(std::string(8, '\xff') + bytes.substr(8)), "header");
   write_file(path("broken.pt"), bytes);
   expect_refused(run("certify " + path("broken.pt") + " --data.name=shapes --sigma 0.25"),
-                 "not a TorchScript module");
+                 "TorchScript");
 }
 
 }  // namespace

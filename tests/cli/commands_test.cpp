@@ -58,8 +58,15 @@ TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
   }
 }
 
+TEST_F(CommandsTest, WithoutArgumentsItPrintsTheCommands) {
+  const Outcome alone = run("");
+  EXPECT_EQ(alone.status, 0);
+  for (const char* name : {"train", "certify", "predict", "attack", "sweep", "report"}) {
+    EXPECT_NE(alone.out.find(std::string("\n  ") + name + " "), std::string::npos) << name;
+  }
+}
+
 TEST_F(CommandsTest, UnknownCommandsAreRefused) {
-  EXPECT_EQ(run("").status, 2);
   expect_refused(run("cretify x"), "cretify: no such command; did you mean \"certify\"?");
   expect_refused(run("entirely-different"), "entirely-different: no such command");
 }

@@ -131,7 +131,7 @@ TEST_F(HostileInputTest, NumbersBeyondSinglePrecision) {
   }
   const std::string model = make_model();
   expect_refused(run("attack " + model + " --data.name=shapes --epsilon 1e308"),
-                 "must be numbers from 0 to 1000000");
+                 "must be between 0 and 1000000");
   EXPECT_FALSE(fs::exists(path("model.attack.tsv")));
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/sha256.h"
+#include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
@@ -113,9 +114,14 @@ TEST_F(TrainCommandTest, DoesNotGoOnWithOtherClientsOrOtherArithmetic) {
   fs::remove(path("run/DONE"));
   ASSERT_EQ(run(tiny).status, 0);
   fs::remove(path("run/DONE"));
-  const std::string program = std::string(FEDSMOOTH_PROGRAM) + " ";
-  expect_refused(finish(start_command("env ATEN_CPU_CAPABILITY=default " + program + tiny)),
-                 "arithmetic");
+  const std::string checkpoint = path("run/checkpoint/state.safetensors");
+  const std::string bytes = read_file(checkpoint);
+  Safetensors other = parse_safetensors(bytes, checkpoint);
+  other.metadata.erase("checksum");
+  other.metadata["arithmetic"] = "another";
+  write_file(checkpoint, format_safetensors(other));
+  expect_refused(run(tiny), "arithmetic another");
+  write_file(checkpoint, bytes);
   write_file(path("clients.tsv"), "0\t1\n0\t2\n1\t4\n");
   expect_refused(run(tiny), "partition_sha256");
 }

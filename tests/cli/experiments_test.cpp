@@ -1,0 +1,49 @@
+// Every experiment that comes with the program, at a size that takes no time.
+#include <gtest/gtest.h>
+
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/rounds.h"
+#include "tests/cli/program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SlowExperimentsTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+    ProgramTest::SetUp();
+  }
+};
+
+TEST_F(SlowExperimentsTest, OurExperimentsRun) {
+  const std::string tiny =
+      " --quiet" + write_tiny_data() +
+      " --data.held_out=0 "
+      "--model.name=small --partition.clients=4 --partition.samples_per_client=10"
+      " --train.rounds=1 --train.clients_per_round=1 --train.evaluate_every=0"
+      " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
+      " --certify.limit=1 --certify.every=1";
+  const std::vector<std::pair<std::string, int64_t>> folders = {
+      {"quickstart", 2}, {"paper", 88}, {"readings", 11}, {"recipe", 36}};
+  for (const auto& [folder, count] : folders) {
+    const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
+                             " --out " + path(folder) + tiny);
+    EXPECT_EQ(done.status, 0) << done.err;
+    int64_t certified = 0;
+    for (const auto& entry : fs::directory_iterator(path(folder))) {
+      if (!entry.is_directory() || entry.path().filename() == "figures") continue;
+      EXPECT_EQ(read_rounds(entry.path() / "rounds.tsv").size(), 1U) << entry.path();
+      certified += read_certificates(entry.path() / "certificates.tsv").size() == 1;
+    }
+    EXPECT_EQ(certified, count) << folder;
+  }
+  for (const auto& entry : fs::directory_iterator(FEDSMOOTH_SOURCE "/experiments")) {
+    EXPECT_TRUE(fs::exists(path(entry.path().filename()))) << entry.path() << " was not run";
+  }
+}
+
+}  // namespace
+}  // namespace fedsmooth
