@@ -5,6 +5,7 @@
 #   make TORCH=auto ...      the same by the LibTorch of the installed PyTorch
 #   make TORCH=/path ...     by the LibTorch there
 #   make SETUP=no ...        install nothing: what is needed is there
+#   make CMAKE_FLAGS=-D...   more for CMake
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
 
@@ -14,6 +15,7 @@ PYTHON ?= python3
 PYTHONS ?=
 DEVICE ?= cpu
 FUZZ_RUNS ?= 10000
+CMAKE_FLAGS ?=
 
 ifneq ($(TORCH),)
   FLAGS = -DFEDSMOOTH_TORCH=ON
@@ -23,6 +25,7 @@ ifeq ($(TORCH),auto)
 else ifneq ($(TORCH),debian)
   FLAGS += $(TORCH:%=-DCMAKE_PREFIX_PATH=%)
 endif
+FLAGS += $(CMAKE_FLAGS)
 
 # Configures unless that was done for the same TORCH and $(1). For another TORCH the cache goes too: it
 # holds the paths of the old LibTorch, which would win over the new prefix.
@@ -71,11 +74,13 @@ paper: program
 test: build
 	@tools/test.py $(BUILD) -j2 -LE slow
 
-# The tests that train for minutes, and all tests of a build with LibTorch.
+# The tests that train for minutes, and all tests of a build with LibTorch. That build has the kernels of
+# one kind of GPU only: they do not depend on LibTorch and take long to compile.
 slow: build
 	@tools/test.py $(BUILD) -L slow
 ifeq ($(TORCH),)
-	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch test
+	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch \
+	  CMAKE_FLAGS=-DFEDSMOOTH_CUDA_ARCHITECTURES=80 test
 endif
 
 check: build
