@@ -8,6 +8,7 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/load_run.h"
 
 // CLI11 is seen by options.cpp alone: it costs more to compile than all commands together.
 namespace CLI {
@@ -60,6 +61,9 @@ class Command {
   std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
 };
 
+/// --norm and --values, of the commands that show radii.
+void add_norm(Command& command, jobs::TableOptions& options);
+
 /// Whether the user asked to stop (SIGINT, SIGTERM, or SIGUSR1, which mpirun hands on without
 /// ending the ranks itself); a second request ends the process at once.
 bool interrupted();
@@ -79,6 +83,8 @@ void add_recertify(CLI::App& app, Common& common);
 void add_merge(CLI::App& app, Common& common);
 void add_plot(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
+void add_compare(CLI::App& app, Common& common);
+void add_verify(CLI::App& app, Common& common);
 void add_bench(CLI::App& app, Common& common);
 
 }  // namespace fedsmooth::cli

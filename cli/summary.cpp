@@ -22,7 +22,8 @@ json summary_json(const fs::path& table, const Summary& summary) {
                      {"certified_accuracy", at.accuracy.value},
                      {"low", at.accuracy.low},
                      {"high", at.accuracy.high},
-                     {"high_probability", at.high_probability}});
+                     {"high_probability",
+                      at.high_probability ? json(*at.high_probability) : json()}});
   }
   const auto value = [](const std::optional<Share>& share) {
     return share ? json(share->value) : json();

@@ -57,7 +57,7 @@ std::string format_upper_staircase(const std::vector<CurvePoint>& points, double
 }  // namespace
 
 Curve curve_of(const ReportRun& run, const std::string& label) {
-  Curve curve{label};
+  Curve curve{label, {}, {}, run.norm};
   if (run.certified()) curve.points = accuracy_curve(run.rows);
   if (!run.attacks.empty()) curve.attacked = attacked_accuracy(run.attacks);
   return curve;
@@ -75,7 +75,23 @@ Axes Axes::around(const std::vector<Curve>& curves, double headroom) {
     if (!curve.points.empty()) widen(curve.attacked);
   }
   return {radius > 0 ? 1.03 * radius : 1.0,
-          std::clamp(std::ceil(10 * headroom * accuracy) / 10, 0.1, 1.0)};
+          std::clamp(std::ceil(10 * headroom * accuracy) / 10, 0.1, 1.0),
+          curves.empty() ? Norm::kL2 : curves[0].norm};
+}
+
+std::string radius_axis(const Axes& axes, double most) {
+  std::string tics;
+  if (axes.norm == Norm::kLinf) {
+    for (const double radius : standard_radii(axes.x_max, axes.norm, static_cast<int>(most))) {
+      tics += fmt::format("{}'{}' {:.8g}", tics.empty() ? "(" : ", ",
+                          format_step(axes.norm, radius), radius);
+    }
+    tics += ")";
+  } else {
+    tics = fmt::format("{:.8g}", tic_step(axes.x_max, most));
+  }
+  return fmt::format("set xlabel '{} radius' offset 0,0.3\nset xrange [0:{}]\nset xtics {}\n",
+                     norm_symbol(axes.norm), axes.x_max, tics);
 }
 
 void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t look,
