@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
+#include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 
 namespace fedsmooth::cli {

@@ -8,11 +8,13 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
-#include "fedsmooth/jobs/load_run.h"
 
 // CLI11 is seen by options.cpp alone: it costs more to compile than all commands together.
 namespace CLI {
 class App;
+}
+namespace fedsmooth::jobs {
+struct TableOptions;
 }
 
 namespace fedsmooth::cli {

@@ -91,16 +91,6 @@ void load_sidecar(const fs::path& table, ReportRun& run) {
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
-void check_options(const TableOptions& o) {
-  parse_norm(o.norm);
-  if (o.values < 0) throw Error("--values={}: must be positive", o.values);
-  if (o.n < 0) throw Error("--n={}: must be positive", o.n);
-  if (!(o.sigma >= 0 && std::isfinite(o.sigma))) {
-    throw Error("--sigma={}: must be positive", o.sigma);
-  }
-  if (!(o.alpha >= 0 && o.alpha < 1)) throw Error("--alpha={}: must be between 0 and 1", o.alpha);
-}
-
 // What a published table does not state. A one-sided radius is sigma Phi^-1(p_lower).
 void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
   for (CertificateRow& row : rows) {
@@ -162,6 +152,16 @@ size_t name_length(const std::string& argument) {
 
 }  // namespace
 
+void check_table_options(const TableOptions& o) {
+  parse_norm(o.norm);
+  if (o.values < 0) throw Error("--values={}: must be positive", o.values);
+  if (o.n < 0 || o.n > int64_t{1} << 32) throw Error("--n={}: must be from 1 to 2^32", o.n);
+  if (!(o.sigma >= 0 && std::isfinite(o.sigma))) {
+    throw Error("--sigma={}: must be positive", o.sigma);
+  }
+  if (!(o.alpha >= 0 && o.alpha < 1)) throw Error("--alpha={}: must be between 0 and 1", o.alpha);
+}
+
 fs::path find_table(const fs::path& path) {
   const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
   if (!fs::exists(table)) {
@@ -171,6 +171,7 @@ fs::path find_table(const fs::path& path) {
 }
 
 ReportRun load_run(const fs::path& path, const std::string& name, const TableOptions& options) {
+  check_table_options(options);
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   ReportRun run{name.empty() ? run_name(table) : name};
@@ -192,7 +193,6 @@ ReportRun load_run(const fs::path& path, const std::string& name, const TableOpt
 
 std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options) {
-  check_options(options);
   std::vector<ReportRun> runs;
   for (const std::string& argument : arguments) {
     const size_t equals = name_length(argument);

@@ -22,6 +22,9 @@ struct TableOptions {
   int64_t n = 0;
 };
 
+/// An Error for what no table can have.
+void check_table_options(const TableOptions& options);
+
 /// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
 /// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
 /// columns are accepted, with what `options` say of them; l_inf radii need to know how many values

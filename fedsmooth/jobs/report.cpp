@@ -84,6 +84,7 @@ std::vector<ReportRun> report(const std::vector<std::string>& names, const fs::p
   if (out.extension() != ".html" && out.extension() != ".md") {
     throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
   }
+  check_table_options(options);  // else every run of a folder would be left out with a warning
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
   if (is_folder && !markdown) return report_folder(names[0], out, context, options);

@@ -68,10 +68,12 @@ bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
 std::string_view contradiction(const CertificateRow& row, double printed_radius, int64_t correct) {
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
+  if (!is_class(counts.selected) && counts.selected != kAbstain) return "selected is out of range";
+  if (is_class(c.predict) && c.predict != counts.selected) {
+    return "predict is not the selected class";
+  }
   const std::string_view wrong = contradiction_in_answer(row, correct);
   if (!wrong.empty()) return wrong;
-  if (!is_class(counts.selected) && counts.selected != kAbstain) return "selected is out of range";
-  if (!row.abstained() && c.predict != counts.selected) return "predict is not the selected class";
   if (row.n0 < 1 || row.n0 > kMaxVotes) return "n0 must be from 1 to 2^32";
   if (counts.n < 0 || counts.n > kMaxVotes) return "n must be from 0 to 2^32";
   if (counts.n == 0 && (row.abstained() || row.correct() || c.radius != 0)) {

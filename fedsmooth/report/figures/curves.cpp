@@ -1,6 +1,7 @@
 #include "fedsmooth/report/figures/curves.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -79,19 +80,23 @@ Axes Axes::around(const std::vector<Curve>& curves, double headroom) {
           curves.empty() ? Norm::kL2 : curves[0].norm};
 }
 
-std::string radius_axis(const Axes& axes, double most) {
+std::string radius_axis(const Axes& axes, double most, bool named) {
   std::string tics;
   if (axes.norm == Norm::kLinf) {
+    std::vector<std::string> list;
     for (const double radius : standard_radii(axes.x_max, axes.norm, static_cast<int>(most))) {
-      tics += fmt::format("{}'{}' {:.8g}", tics.empty() ? "(" : ", ",
-                          format_step(axes.norm, radius), radius);
+      list.push_back(
+          fmt::format("'{}' {:.8g}", named ? format_step(axes.norm, radius) : "", radius));
     }
-    tics += ")";
+    tics = fmt::format("({})", fmt::join(list, ", "));
   } else {
     tics = fmt::format("{:.8g}", tic_step(axes.x_max, most));
   }
-  return fmt::format("set xlabel '{} radius' offset 0,0.3\nset xrange [0:{}]\nset xtics {}\n",
-                     norm_symbol(axes.norm), axes.x_max, tics);
+  const std::string label =
+      named ? fmt::format("set xlabel '{} radius' offset 0,0.3\nset format x '%g'\n",
+                          norm_symbol(axes.norm))
+            : "unset xlabel\nset format x ''\n";
+  return fmt::format("{}set xrange [0:{}]\nset xtics {}\n", label, axes.x_max, tics);
 }
 
 void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t look,

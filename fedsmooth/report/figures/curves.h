@@ -30,8 +30,9 @@ struct Axes {
   static Axes around(const std::vector<Curve>& curves, double headroom);
 };
 
-/// The axis of radii as gnuplot's commands: its range, what it is called, and at most `most` tics.
-std::string radius_axis(const Axes& axes, double most);
+/// The axis of radii as gnuplot's commands: its range, at most `most` tics, and, if `named`, their
+/// labels and what it is called.
+std::string radius_axis(const Axes& axes, double most, bool named = true);
 
 /// Parts of gnuplot's script: data blocks, and what follows `plot`, to be joined by commas.
 struct CurvePlots {

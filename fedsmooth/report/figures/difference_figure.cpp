@@ -52,24 +52,25 @@ Figure difference_figure(const ReportRun& a, const ReportRun& b, const PairedCom
   const auto entry = [](size_t look, const std::string& title) {
     return fmt::format("keyentry with lines linewidth 2 {} {}", curve_look(look), title);
   };
-  return {fmt::format(
-              "{}{}$difference << END\n{}END\nset multiplot\n"
-              "set lmargin at screen {}\nset rmargin at screen {}\n"
-              "set key at screen 0.5,{} center top vertical maxcols 1 Left reverse samplen 3\n"
-              "{}unset xlabel\nset format x ''\n{}"
-              "set ylabel 'certified accuracy (%)'\nset yrange [0:{}]\nplot {}\n"
-              "{}set format x '%g'\n{}set ylabel 'A − B (points)'\nset yrange [*:*]\n"
-              "plot $difference using 1:3:4 with filledcurves {} notitle, "
-              "0 with lines linewidth 1 linecolor rgb '#777777' notitle, "
-              "$difference using 1:2 with lines linewidth 2 linecolor rgb '#000000' notitle, "
-              "{}, {}, keyentry with filledcurves {} title 'A − B, with 95% interval'\n"
-              "unset multiplot\n",
-              axes_style(), plots.data, format_differences(compared.curve), kLeft / kFigureWidth,
-              1 - kRight / kFigureWidth, kLegendHeight / kHeight, radius_axis(axes, kMostTics),
-              place(kTop, kCurvesHeight), 100 * axes.y_max, fmt::join(plots.plots, ", "),
-              radius_axis(axes, kMostTics), place(kTop + kCurvesHeight + kGap, kDifferenceHeight),
-              kBand, entry(0, title_of("A", a)), entry(1, title_of("B", b)), kBand),
-          kHeight};
+  return {
+      fmt::format("{}{}$difference << END\n{}END\nset multiplot\n"
+                  "set lmargin at screen {}\nset rmargin at screen {}\n"
+                  "set key at screen 0.5,{} center top vertical maxcols 1 Left reverse samplen 3\n"
+                  "{}{}"
+                  "set ylabel 'certified accuracy (%)'\nset yrange [0:{}]\nplot {}\n"
+                  "{}{}set ylabel 'A − B (points)'\nset yrange [*:*]\n"
+                  "plot $difference using 1:3:4 with filledcurves {} notitle, "
+                  "0 with lines linewidth 1 linecolor rgb '#777777' notitle, "
+                  "$difference using 1:2 with lines linewidth 2 linecolor rgb '#000000' notitle, "
+                  "{}, {}, keyentry with filledcurves {} title 'A − B, with 95% interval'\n"
+                  "unset multiplot\n",
+                  axes_style(), plots.data, format_differences(compared.curve),
+                  kLeft / kFigureWidth, 1 - kRight / kFigureWidth, kLegendHeight / kHeight,
+                  radius_axis(axes, kMostTics, false), place(kTop, kCurvesHeight), 100 * axes.y_max,
+                  fmt::join(plots.plots, ", "), radius_axis(axes, kMostTics),
+                  place(kTop + kCurvesHeight + kGap, kDifferenceHeight), kBand,
+                  entry(0, title_of("A", a)), entry(1, title_of("B", b)), kBand),
+      kHeight};
 }
 
 }  // namespace fedsmooth

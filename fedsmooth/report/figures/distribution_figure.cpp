@@ -19,16 +19,20 @@ constexpr double kLeft = 72, kRight = 20, kTop = 20, kBottom = 84;
 constexpr double kBinsOfRadii = 25;
 constexpr int kBinsOfP = 20;  // over [0, 1]
 
+// A value on an edge belongs to the bin above; the slack is for edges like 0.95.
+int whole_bins(double length, double width) {
+  return static_cast<int>(std::floor(length / width + 1e-9));
+}
+
 /// A histogram's axis: `count` bins of equal width from `begin` on.
 struct Bins {
   double begin, width;
   int count;
 
   double edge(int i) const { return begin + i * width; }
-  int of(double value) const {
-    // A value on an edge belongs to the bin above; the slack is for edges like 0.95.
-    return std::clamp(static_cast<int>(std::floor((value - begin) / width + 1e-9)), 0, count - 1);
-  }
+  int of(double value) const { return std::clamp(whole_bins(value - begin, width), 0, count - 1); }
+  /// Where the bin of images that are in no other one begins, with room for its name.
+  double aside() const { return begin - width * (1 + std::max(2, count / 6)); }
 };
 
 /// What of a run a panel shows.
@@ -77,7 +81,7 @@ Panel radius_panel(const std::vector<ReportRun>& runs, Norm norm) {
   for (const ReportRun& run : runs) largest = std::max(largest, largest_radius(run.rows));
   if (largest == 0) largest = radius_step(norm);
   const double width = tic_step(largest, kBinsOfRadii);
-  const int count = static_cast<int>(std::floor(largest / width)) + 1;
+  const int count = whole_bins(largest, width) + 1;
   Panel panel{
       fmt::format("{} radius", norm_symbol(norm)), {0, width, count}, radius_of, has_radii, {}};
   for (const double radius : standard_radii(largest, norm, 10)) {
@@ -96,9 +100,9 @@ std::vector<double> shares(const ReportRun& run, const Panel& panel) {
   return found;
 }
 
-/// The outline of the bins, and apart from it that of the others, three to two bins to the left.
+/// The outline of the bins, and apart from it that of the images in none of them.
 std::string outline(const std::vector<double>& shares, const Bins& bins) {
-  const double left = bins.begin - 3 * bins.width;
+  const double left = bins.aside();
   std::string lines = fmt::format("{0:.8g} 0\n{0:.8g} {2:.6g}\n{1:.8g} {2:.6g}\n{1:.8g} 0\n\n",
                                   left, left + bins.width, shares[0]);
   lines += fmt::format("{:.8g} 0\n", bins.begin);
@@ -130,8 +134,8 @@ void add_panel(const Panel& panel, const std::vector<ReportRun>& runs, double to
       "set xlabel '{}'\nset xrange [{:.8g}:{:.8g}]\n"
       "set xtics (\"wrong or\\nabstained\" {:.8g}, {})\nplot {}{}\n",
       1 - top / height, 1 - (top + kPanelHeight) / height, panel.name,
-      bins.begin - 3.6 * bins.width, bins.edge(bins.count) + 0.4 * bins.width,
-      bins.begin - 2.5 * bins.width, fmt::join(panel.tics, ", "), fmt::join(plots, ", "), legend);
+      bins.aside() - 0.6 * bins.width, bins.edge(bins.count) + 0.4 * bins.width,
+      bins.aside() + 0.5 * bins.width, fmt::join(panel.tics, ", "), fmt::join(plots, ", "), legend);
 }
 
 std::string make_legend(const std::vector<ReportRun>& runs) {

@@ -98,7 +98,7 @@ std::string render_compare_table(const ComparedRuns& runs) {
   constexpr size_t kLongestName = 90;
   const PairedComparison& paired = runs.paired;
   const Norm norm = paired.norm;
-  constexpr std::string_view kLine = "  {:>14}{:>9}{:>9}{:>10}{:>20}{:>9}{:>9}\n";
+  constexpr std::string_view kLine = "  {:>14}{:>9}{:>9}{:>10}{:>24}{:>8}{:>8}\n";
   std::string text = fmt::format(
       "A  {}\nB  {}\n{} images that both have (A {}, B {})\n", shorten(runs.a.name, kLongestName),
       shorten(runs.b.name, kLongestName), paired.images, runs.images_a, runs.images_b);

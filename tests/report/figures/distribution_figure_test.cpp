@@ -41,7 +41,7 @@ TEST(DistributionFigureTest, EveryImageIsInABinOrAtTheLeft) {
   EXPECT_EQ(count_of(script, "\n0.6 20\n0.65 20\n"), 1U) << script;
   // Radii up to 0.44 in bins of 0.02: 0.07 in that from 0.06, 0.41 in that from 0.4, 0.44 in its
   // own.
-  EXPECT_EQ(count_of(script, "-0.06 0\n-0.06 40\n-0.04 40\n-0.04 0\n"), 1U) << script;
+  EXPECT_EQ(count_of(script, "-0.08 0\n-0.08 40\n-0.06 40\n-0.06 0\n"), 1U) << script;
   EXPECT_EQ(count_of(script, "\n0.06 20\n0.08 20\n"), 1U) << script;
   EXPECT_EQ(count_of(script, "\n0.44 20\n0.46 20\n"), 1U) << script;
 }
@@ -68,7 +68,7 @@ TEST(DistributionFigureTest, NamesStayTextAndTheNormIsNamed) {
   const Figure figure = distribution_figure({run});
   EXPECT_EQ(count_of(figure.script, "`"), 0U);
   const std::string svg = figure_svg(figure);
-  EXPECT_EQ(count_of(svg, "a'b&quot;&lt;c&gt; `touch /tmp/x` 10%</text>"), 1U) << svg;
+  EXPECT_EQ(count_of(svg, "a'b\"&lt;c> `touch /tmp/x` 10%</text>"), 1U) << svg;
   EXPECT_EQ(count_of(svg, "ℓ₁ radius</text>"), 1U);
 }
 

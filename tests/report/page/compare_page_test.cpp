@@ -38,10 +38,10 @@ TEST(ComparePageTest, TableHasBothAndTheirDifference) {
   EXPECT_TRUE(contains(table, "l2 radius"));
   // 3 and 3 of 4 at 0; at 0.25 images 0 and 1, and 1 and 2; at 0.5 image 0 alone.
   EXPECT_TRUE(
-      contains(table, "0.00     75.0     75.0      +0.0     -80.6 to +80.6*        1        1"))
+      contains(table, "0.00     75.0     75.0      +0.0         -80.6 to +80.6*       1       1"))
       << table;
   EXPECT_TRUE(
-      contains(table, "0.50     25.0      0.0     +25.0     -60.2 to +80.6*        1        0"))
+      contains(table, "0.50     25.0      0.0     +25.0         -60.2 to +80.6*       1       0"))
       << table;
   EXPECT_TRUE(contains(table, "average radius    0.225    0.225    +0.000   too few images differ"))
       << table;
