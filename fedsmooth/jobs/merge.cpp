@@ -64,7 +64,7 @@ void merge(const std::vector<std::string>& paths, const fs::path& out) {
   json first;
   for (const std::string& path : paths) {
     const fs::path table = find_table(path);
-    std::vector<CertificateRow> part = read_certificates(table);
+    refuse_published(table);
     json sidecar = read_sidecar(table);
     Shard shard;
     sidecar["identity"] = take_shard(sidecar["identity"], shard, table);
@@ -76,7 +76,7 @@ void merge(const std::vector<std::string>& paths, const fs::path& out) {
     if (!shards.emplace(shard.number, shard).second) {
       throw Error("{}: shard {}/{} is there twice", table.string(), shard.number, shard.count);
     }
-    for (CertificateRow& row : part) rows.push_back(std::move(row));
+    for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
   }
   check_all_shards(shards);
   check_complete(rows, first["identity"]);

@@ -70,31 +70,6 @@ void check_support(const std::vector<CertificateRow>& rows, const std::string& n
   }
 }
 
-}  // namespace
-
-RadiusKind radius_of(const json& identity, const std::string& name) {
-  const std::string kind = find_string(identity, "radius", name).value_or("one-sided");
-  for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
-    if (kind == radius_name(radius)) return radius;
-  }
-  throw Error("{}: \"radius\" is {:?}, which is not one-sided or multiclass", name,
-              kind.substr(0, 40));
-}
-
-void check_identity(const std::vector<CertificateRow>& rows, const json& identity,
-                    const std::string& name) {
-  const Expected expected(identity, name);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string column = expected.difference(rows[i]);
-    if (!column.empty()) {
-      refuse(column + " is not that of the table's identity, in the JSON beside it", name, i);
-    }
-    refuse(unsupported(rows[i], expected.radius), name, i);
-  }
-}
-
-namespace {
-
 // Of kMaxRows rows that are 400 bytes long.
 constexpr uintmax_t kMaxBytes = 400'000'000;
 
@@ -118,16 +93,28 @@ std::vector<CertificateRow> check_certificates(std::string_view text,
   return rows;
 }
 
-// By its name, before its missing JSON is: rows cannot be added to a published table.
-const std::filesystem::path& refuse_published(const std::filesystem::path& table) {
-  if (std::filesystem::exists(table)) {
-    const std::string text = read_table(table);
-    if (is_published(text)) parse_certificates(text, table.string());
+}  // namespace
+
+RadiusKind radius_of(const json& identity, const std::string& name) {
+  const std::string kind = find_string(identity, "radius", name).value_or("one-sided");
+  for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
+    if (kind == radius_name(radius)) return radius;
   }
-  return table;
+  throw Error("{}: \"radius\" is {:?}, which is not one-sided or multiclass", name,
+              kind.substr(0, 40));
 }
 
-}  // namespace
+void check_identity(const std::vector<CertificateRow>& rows, const json& identity,
+                    const std::string& name) {
+  const Expected expected(identity, name);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string column = expected.difference(rows[i]);
+    if (!column.empty()) {
+      refuse(column + " is not that of the table's identity, in the JSON beside it", name, i);
+    }
+    refuse(unsupported(rows[i], expected.radius), name, i);
+  }
+}
 
 std::vector<CertificateRow> read_certificates(const std::filesystem::path& table) {
   return check_certificates(read_table(table), table);
@@ -137,6 +124,14 @@ std::vector<CertificateRow> read_any_certificates(const std::filesystem::path& t
   const std::string text = read_table(table);
   return is_published(text) ? parse_published(text, table.string())
                             : check_certificates(text, table);
+}
+
+const std::filesystem::path& refuse_published(const std::filesystem::path& table) {
+  if (std::filesystem::exists(table)) {
+    const std::string text = read_table(table);
+    if (is_published(text)) parse_certificates(text, table.string());
+  }
+  return table;
 }
 
 void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,

@@ -13,8 +13,8 @@ namespace fedsmooth {
 namespace {
 
 constexpr double kCurvesHeight = 270, kDifferenceHeight = 170, kGap = 26;
-constexpr double kLeft = 72, kRight = 20, kTop = 20, kBottom = 74;
-constexpr double kLegendHeight = 3.5 * kLine;  // of two curves and the band
+constexpr double kLeft = 92, kRight = 20, kTop = 20, kBottom = 74;  // room for -100
+constexpr double kLegendHeight = 3.5 * kLine;                       // of two curves and the band
 constexpr double kHeight =
     kTop + kCurvesHeight + kGap + kDifferenceHeight + kBottom + kLegendHeight;
 constexpr double kMostTics = 10;
