@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
+#include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 
 namespace fedsmooth::cli {
@@ -197,6 +198,13 @@ void Command::on_run(std::function<int()> run) {
   app_->callback([*this, run = std::move(run)] { run_checked(run); });
 }
 
+void add_norm(Command& command, jobs::TableOptions& options) {
+  command.option("norm", options.norm, "norm of the radii: l2 (default), linf or l1");
+  command.option(
+      "values", options.values,
+      "numbers in an image, for --norm linf and tables that do not say; 3072 for CIFAR-10");
+}
+
 bool interrupted() { return stop_requests > 0; }
 
 void watch_signals() {
@@ -232,6 +240,8 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_merge(app, common);
   add_report(app, common);
   add_plot(app, common);
+  add_compare(app, common);
+  add_verify(app, common);
   add_sweep(app, common);
   add_partition(app, common);
   add_show(app, common);

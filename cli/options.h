@@ -13,6 +13,9 @@
 namespace CLI {
 class App;
 }
+namespace fedsmooth::jobs {
+struct TableOptions;
+}
 
 namespace fedsmooth::cli {
 
@@ -60,6 +63,9 @@ class Command {
   std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
 };
 
+/// --norm and --values, of the commands that show radii.
+void add_norm(Command& command, jobs::TableOptions& options);
+
 /// Whether the user asked to stop (SIGINT, SIGTERM, or SIGUSR1, which mpirun hands on without
 /// ending the ranks itself); a second request ends the process at once.
 bool interrupted();
@@ -79,6 +85,8 @@ void add_recertify(CLI::App& app, Common& common);
 void add_merge(CLI::App& app, Common& common);
 void add_plot(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
+void add_compare(CLI::App& app, Common& common);
+void add_verify(CLI::App& app, Common& common);
 void add_bench(CLI::App& app, Common& common);
 
 }  // namespace fedsmooth::cli

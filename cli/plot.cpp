@@ -34,18 +34,21 @@ void add_plot(CLI::App& app, Common& common) {
     std::vector<std::string> runs;
     std::string out;
     std::string what = "certified";
+    jobs::TableOptions tables;
   };
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "plot", "draw certified accuracy against radius, or the training history",
             "  fedsmooth plot runs/a 'with noise=runs/b' --out figure.svg\n"
             "  fedsmooth plot runs/a runs/b --what training --out training.pdf");
-  c.arguments("runs", a->runs, "run folders or certificate tables; NAME=PATH gives a name");
+  c.arguments("runs", a->runs,
+              "run folders or certificate tables, published ones too; NAME=PATH gives a name");
   c.option("out", a->out, "figure to write: .svg, .pdf or .png");
   c.option("what", a->what,
            "certified (default), training (loss, noisy accuracy, time) or attack (in training)");
+  add_norm(c, a->tables);
   c.on_run([a, &common] {
     if (a->out.empty()) throw Error("plot: needs --out");
-    const std::vector<ReportRun> runs = jobs::load_runs(a->runs);
+    const std::vector<ReportRun> runs = jobs::load_runs(a->runs, a->tables);
     write_figure(draw(a->what, runs), a->out);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"figure", a->out}, {"curves", runs.size()}}));

@@ -19,13 +19,16 @@ namespace fs = std::filesystem;
 fs::path default_page(const std::vector<std::string>& runs) {
   const bool named = !fs::exists(runs[0]) && runs[0].find('=') != std::string::npos;
   if (runs.size() > 1 || named) throw Error("report: several runs, or NAME=PATH, need --out");
-  return fs::is_directory(runs[0]) ? fs::path(runs[0]) / "report.html"
-                                   : fs::path(runs[0]).replace_extension(".html");
+  fs::path page = runs[0];
+  if (fs::is_directory(page)) return page / "report.html";
+  // Others call their tables noise_0.25, say.
+  return page.extension() == ".tsv" ? page.replace_extension(".html") : page += ".html";
 }
 
 struct Arguments {
   std::vector<std::string> runs;
   std::string out;
+  jobs::TableOptions tables;
 };
 
 }  // namespace
@@ -35,15 +38,21 @@ void add_report(CLI::App& app, Common& common) {
   Command c(app, common, "report", "write one self-contained HTML page about runs",
             "  fedsmooth report runs/quickstart/smoothadv\n"
             "  fedsmooth report runs/a runs/b --out compare.html\n"
-            "  fedsmooth report runs/paper --out paper.md");
+            "  fedsmooth report runs/paper --out paper.md\n"
+            "  fedsmooth report cohen/noise_0.25 --sigma 0.25 --norm linf --values 3072");
   c.arguments(
       "runs", a->runs,
-      "run folders or certificate tables, by NAME=PATH under another name; or a sweep's folder");
+      "run folders or certificate tables (published ones too), by NAME=PATH under another name; or "
+      "a sweep's folder");
   c.option("out", a->out,
            "page to write; report.html in the run if left out; F.md: a table in Markdown instead");
+  add_norm(c, a->tables);
+  c.option("sigma", a->tables.sigma, "noise level of published tables, which do not state it");
+  c.option("alpha", a->tables.alpha, "failure probability of theirs");
+  c.option("n", a->tables.n, "votes of theirs");
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
-    const std::vector<ReportRun> runs = jobs::report(a->runs, out, common.context);
+    const std::vector<ReportRun> runs = jobs::report(a->runs, out, common.context, a->tables);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"report", out.string()}, {"runs", runs.size()}}));
     } else if (!common.quiet) {

@@ -18,11 +18,12 @@ using nlohmann::json;
 json summary_json(const fs::path& table, const Summary& summary) {
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
-    radii.push_back({{"radius", at.radius},
-                     {"certified_accuracy", at.accuracy.value},
-                     {"low", at.accuracy.low},
-                     {"high", at.accuracy.high},
-                     {"high_probability", at.high_probability}});
+    radii.push_back(
+        {{"radius", at.radius},
+         {"certified_accuracy", at.accuracy.value},
+         {"low", at.accuracy.low},
+         {"high", at.accuracy.high},
+         {"high_probability", at.high_probability ? json(*at.high_probability) : json()}});
   }
   const auto value = [](const std::optional<Share>& share) {
     return share ? json(share->value) : json();

@@ -8,9 +8,10 @@ set(public_headers
   attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
   data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
   federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
-  jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report jobs/sweep
-  jobs/training model/architectures model/model model/network records/attacks records/certificates
-  records/clients records/rounds report/attack_summary report/report_run report/summary
+  jobs/compare jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report
+  jobs/sweep jobs/training jobs/verify model/architectures model/model model/network
+  records/attacks records/certificates records/clients records/rounds report/attack_summary
+  report/norm report/paired report/report_run report/summary
   smoothing/certify smoothing/noise smoothing/sampler)
 foreach(header ${public_headers})
   cmake_path(GET header PARENT_PATH room)

@@ -179,6 +179,8 @@ std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Pla
   const nlohmann::json sidecar = {{"identity", plan.identity},
                                   {"classes", plan.subject.class_names},
                                   {"model", plan.subject.model_path.string()},
+                                  {"data_root", plan.subject.experiment.data.root},
+                                  {"values", plan.data.image(0).count()},
                                   {"provenance", provenance}};
   auto file = std::make_unique<CertificateFile>(table, sidecar, a.resume);
   check_is_beginning(file->rows(), plan.images, plan.data, table);

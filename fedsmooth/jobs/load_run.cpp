@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
@@ -19,7 +20,9 @@ using nlohmann::json;
 // A folder's certificates are called after the folder.
 std::string run_name(const fs::path& table) {
   const fs::path folder = fs::absolute(table).parent_path().filename();
-  return table.filename() == "certificates.tsv" ? folder.string() : table.stem().string();
+  if (table.filename() == "certificates.tsv") return folder.string();
+  // Others call their tables noise_0.25, say.
+  return table.extension() == ".tsv" ? table.stem().string() : table.filename().string();
 }
 
 void append_members(const json& object, std::vector<std::pair<std::string, std::string>>& out) {
@@ -64,6 +67,13 @@ void load_history(const fs::path& folder, ReportRun& run) {
   }
 }
 
+// Numbers in an image of the data that a table is about; 0 if it does not say.
+int64_t values_of(const json& sidecar, const std::string& name) {
+  if (const auto stated = find_count(sidecar, "values", name)) return *stated;
+  const std::string data = find_string(sidecar["identity"], "data", name).value_or("");
+  return data == "cifar10" || data == "shapes" ? 3 * 32 * 32 : 0;  // tables of 0.1
+}
+
 void load_sidecar(const fs::path& table, ReportRun& run) {
   if (!fs::exists(sidecar_path(table))) return;
   const json sidecar = read_sidecar(table);
@@ -76,8 +86,38 @@ void load_sidecar(const fs::path& table, ReportRun& run) {
   const auto rows = static_cast<int64_t>(run.rows.size());
   const auto images = find_count(identity, "images", sidecar_path(table).string()).value_or(rows);
   if (rows < images) run.name += fmt::format(" ({} of {} images)", rows, images);
+  run.values = values_of(sidecar, sidecar_path(table).string());
   append_members(identity, run.provenance);
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
+}
+
+// What a published table does not state. A one-sided radius is sigma Phi^-1(p_lower).
+void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
+  for (CertificateRow& row : rows) {
+    row.sigma = o.sigma;
+    row.alpha = o.alpha;
+    row.certificate.counts.n = o.n;
+    if (o.sigma > 0 && !row.abstained()) {
+      row.certificate.p_lower = std::erfc(-row.certificate.radius / o.sigma / std::sqrt(2.0)) / 2;
+    }
+  }
+}
+
+void take_norm(const TableOptions& o, const fs::path& table, ReportRun& run) {
+  run.norm = parse_norm(o.norm);
+  if (run.values != 0 && o.values != 0 && run.values != o.values) {
+    throw Error("--values={}: images of {} have {}", o.values, table.string(), run.values);
+  }
+  if (run.values == 0) run.values = o.values;
+  if (run.norm == Norm::kL2) return;
+  if (run.norm == Norm::kLinf && run.certified() && run.values == 0) {
+    throw Error("{}: does not say how many values an image has; give --values, 3072 for CIFAR-10",
+                table.string());
+  }
+  for (CertificateRow& row : run.rows) {
+    row.certificate.radius = radius_in(run.norm, row.certificate.radius, run.values);
+  }
+  run.attacks.clear();
 }
 
 bool is_run(const fs::path& folder) {
@@ -112,6 +152,16 @@ size_t name_length(const std::string& argument) {
 
 }  // namespace
 
+void check_table_options(const TableOptions& o) {
+  parse_norm(o.norm);
+  if (o.values < 0) throw Error("--values={}: must be positive", o.values);
+  if (o.n < 0 || o.n > int64_t{1} << 32) throw Error("--n={}: must be from 1 to 2^32", o.n);
+  if (!(o.sigma >= 0 && std::isfinite(o.sigma))) {
+    throw Error("--sigma={}: must be positive", o.sigma);
+  }
+  if (!(o.alpha >= 0 && o.alpha < 1)) throw Error("--alpha={}: must be between 0 and 1", o.alpha);
+}
+
 fs::path find_table(const fs::path& path) {
   const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
   if (!fs::exists(table)) {
@@ -120,13 +170,16 @@ fs::path find_table(const fs::path& path) {
   return table;
 }
 
-ReportRun load_run(const fs::path& path, const std::string& name) {
+ReportRun load_run(const fs::path& path, const std::string& name, const TableOptions& options) {
+  check_table_options(options);
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   ReportRun run{name.empty() ? run_name(table) : name};
   if (!folder.empty()) load_history(folder, run);
-  if (fs::exists(table)) run.rows = read_certificates(table);
-  if (run.certified()) {
+  if (fs::exists(table)) run.rows = read_any_certificates(table);
+  if (run.certified() && run.rows.front().published) {
+    take_options(options, run.rows);
+  } else if (run.certified()) {
     load_sidecar(table, run);
   } else if (run.rounds.empty()) {
     throw Error("{}: has no rows yet", find_table(path).string());
@@ -134,15 +187,18 @@ ReportRun load_run(const fs::path& path, const std::string& name) {
     const fs::path file = folder / "provenance.json";
     append_members(parse_json_object(read_file(file), file.string()), run.provenance);
   }
+  take_norm(options, table, run);
   return run;
 }
 
-std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments) {
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
+                                 const TableOptions& options) {
   std::vector<ReportRun> runs;
   for (const std::string& argument : arguments) {
     const size_t equals = name_length(argument);
-    runs.push_back(equals == 0 ? load_run(argument)
-                               : load_run(argument.substr(equals + 1), argument.substr(0, equals)));
+    runs.push_back(
+        equals == 0 ? load_run(argument, "", options)
+                    : load_run(argument.substr(equals + 1), argument.substr(0, equals), options));
   }
   return runs;
 }

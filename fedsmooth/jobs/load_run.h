@@ -1,6 +1,7 @@
 // Runs to report on: run folders or .tsv files of certificates.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,11 +13,27 @@ namespace fedsmooth::jobs {
 /// The table of a run folder, or the file itself; an Error if there is none.
 std::filesystem::path find_table(const std::filesystem::path& path);
 
+/// In which norm radii are shown, and what published tables do not state; 0: not known.
+struct TableOptions {
+  std::string norm = "l2";  // or linf, l1
+  int64_t values = 0;       // numbers in an image
+  double sigma = 0.0;
+  double alpha = 0.0;
+  int64_t n = 0;
+};
+
+/// An Error for what no table can have.
+void check_table_options(const TableOptions& options);
+
 /// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
-/// certificates if it has rounds; a certificates.tsv stands for its folder.
-ReportRun load_run(const std::filesystem::path& path, const std::string& name = "");
+/// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
+/// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
+/// an image has. In other norms than l2 attacks are left out.
+ReportRun load_run(const std::filesystem::path& path, const std::string& name = "",
+                   const TableOptions& options = {});
 /// Of each PATH, or NAME=PATH for another name.
-std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments);
+std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
+                                 const TableOptions& options = {});
 
 /// Whether a folder is none of a run but of runs, such as a sweep leaves.
 bool holds_runs(const std::filesystem::path& folder);

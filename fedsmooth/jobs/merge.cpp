@@ -64,6 +64,7 @@ void merge(const std::vector<std::string>& paths, const fs::path& out) {
   json first;
   for (const std::string& path : paths) {
     const fs::path table = find_table(path);
+    refuse_published(table);
     json sidecar = read_sidecar(table);
     Shard shard;
     sidecar["identity"] = take_shard(sidecar["identity"], shard, table);

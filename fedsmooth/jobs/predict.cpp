@@ -62,18 +62,6 @@ std::vector<Input> load_inputs(const std::vector<std::string>& names, const Data
   return inputs;
 }
 
-// Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
-std::optional<uint64_t> given_seed(const Overrides& overrides) {
-  Experiment any;
-  std::optional<uint64_t> seed;
-  for (const auto& [key, value] : overrides) {
-    if (key != "seed" && key != "certify.seed") continue;
-    set_key(any, key, value);
-    seed = key == "seed" ? any.seed : any.certify.seed;
-  }
-  return seed;
-}
-
 // Certificates are about one classifier: this arithmetic, this noise.
 void warn_of_other_classifier(const std::string& path, const Subject& subject,
                               const std::string& fingerprint, const Context& context) {
@@ -128,6 +116,7 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
 
   const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, thread_count(context));
   warn_of_other_classifier(a.path, subject, sampler->check(sizes), context);
+  // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   const std::vector<std::string> names = name_classes(subject);
   std::vector<Answer> answers;

@@ -3,7 +3,6 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
-#include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/figures/panels.h"
 #include "fedsmooth/report/page/html.h"
@@ -19,11 +18,12 @@ struct LoadedRuns {
 };
 
 // What cannot be read is told and left out: the others are worth a report.
-LoadedRuns load_readable(const fs::path& folder, const Context& context) {
+LoadedRuns load_readable(const fs::path& folder, const Context& context,
+                         const TableOptions& options) {
   LoadedRuns loaded;
   for (const std::string& run : find_runs(folder)) {
     try {
-      loaded.runs.push_back(load_run(run));
+      loaded.runs.push_back(load_run(run, "", options));
       loaded.folders.push_back(run);
     } catch (const Error& error) {
       context.warn(fmt::format("{}; left out of the report", error.what()));
@@ -66,8 +66,8 @@ std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sw
 }  // namespace
 
 std::vector<ReportRun> report_folder(const fs::path& folder, const fs::path& page,
-                                     const Context& context) {
-  LoadedRuns sweep = load_readable(folder, context);
+                                     const Context& context, const TableOptions& options) {
+  LoadedRuns sweep = load_readable(folder, context, options);
   const std::vector<NamedFigure> figures = make_figures(folder / kFiguresFile, sweep);
   for (const NamedFigure& named : figures) {
     if (!named.figure) continue;
@@ -80,14 +80,15 @@ std::vector<ReportRun> report_folder(const fs::path& folder, const fs::path& pag
 }
 
 std::vector<ReportRun> report(const std::vector<std::string>& names, const fs::path& out,
-                              const Context& context) {
+                              const Context& context, const TableOptions& options) {
   if (out.extension() != ".html" && out.extension() != ".md") {
     throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
   }
+  check_table_options(options);  // else every run of a folder would be left out with a warning
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
-  if (is_folder && !markdown) return report_folder(names[0], out, context);
-  std::vector<ReportRun> runs = load_runs(is_folder ? find_runs(names[0]) : names);
+  if (is_folder && !markdown) return report_folder(names[0], out, context, options);
+  std::vector<ReportRun> runs = load_runs(is_folder ? find_runs(names[0]) : names, options);
   write_file(out, markdown ? render_markdown(runs) : render_report(runs));
   return runs;
 }

@@ -6,6 +6,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
+#include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/records/run.h"
@@ -64,6 +65,17 @@ Experiment subject_experiment(const fs::path& path, const Overrides& overrides) 
   }
   apply_overrides(experiment, overrides);
   return experiment;
+}
+
+std::optional<uint64_t> given_seed(const Overrides& overrides) {
+  Experiment any;
+  std::optional<uint64_t> seed;
+  for (const auto& [key, value] : overrides) {
+    if (key != "seed" && key != "certify.seed") continue;
+    set_key(any, key, value);
+    seed = key == "seed" ? any.seed : any.certify.seed;
+  }
+  return seed;
 }
 
 Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "fedsmooth/config/experiment.h"
@@ -28,6 +29,9 @@ struct Subject {
 
 /// The experiment of a run folder (or the defaults for a model file), overridden.
 Experiment subject_experiment(const std::filesystem::path& path, const Overrides& overrides);
+
+/// The seed of votes, if the overrides give one: `seed` or `certify.seed`, whichever comes last.
+std::optional<uint64_t> given_seed(const Overrides& overrides);
 
 /// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
 /// `data` may be null if images come from elsewhere; `input` is then their shape. f is for

@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/records/published.h"
 
 namespace fedsmooth {
 namespace {
@@ -69,6 +70,29 @@ void check_support(const std::vector<CertificateRow>& rows, const std::string& n
   }
 }
 
+// Of kMaxRows rows that are 400 bytes long.
+constexpr uintmax_t kMaxBytes = 400'000'000;
+
+std::string read_table(const std::filesystem::path& table) {
+  std::error_code unknown;  // read_file() tells why
+  const uintmax_t bytes = std::filesystem::file_size(table, unknown);
+  if (!unknown && bytes > kMaxBytes) {
+    throw Error("{}: has {} bytes, too many for a table of certificates", table.string(), bytes);
+  }
+  return read_file(table);
+}
+
+std::vector<CertificateRow> check_certificates(std::string_view text,
+                                               const std::filesystem::path& table) {
+  std::vector<CertificateRow> rows = parse_certificates(text, table.string());
+  if (table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table))) {
+    check_identity(rows, read_sidecar(table)["identity"], table.string());
+  } else {
+    check_support(rows, table.string());
+  }
+  return rows;
+}
+
 }  // namespace
 
 RadiusKind radius_of(const json& identity, const std::string& name) {
@@ -93,13 +117,21 @@ void check_identity(const std::vector<CertificateRow>& rows, const json& identit
 }
 
 std::vector<CertificateRow> read_certificates(const std::filesystem::path& table) {
-  std::vector<CertificateRow> rows = parse_certificates(read_file(table), table.string());
-  if (table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table))) {
-    check_identity(rows, read_sidecar(table)["identity"], table.string());
-  } else {
-    check_support(rows, table.string());
+  return check_certificates(read_table(table), table);
+}
+
+std::vector<CertificateRow> read_any_certificates(const std::filesystem::path& table) {
+  const std::string text = read_table(table);
+  return is_published(text) ? parse_published(text, table.string())
+                            : check_certificates(text, table);
+}
+
+const std::filesystem::path& refuse_published(const std::filesystem::path& table) {
+  if (std::filesystem::exists(table)) {
+    const std::string text = read_table(table);
+    if (is_published(text)) parse_certificates(text, table.string());
   }
-  return rows;
+  return table;
 }
 
 void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,
@@ -114,11 +146,12 @@ void write_certificates(const std::filesystem::path& table, const std::vector<Ce
 
 CertificateFile::CertificateFile(const std::filesystem::path& table, const json& sidecar,
                                  bool resume)
-    : file_(table, certificate_header(), sidecar, resume, [&](const std::string& text) {
-        rows_ = parse_certificates(text, table.string());
-        check_identity(rows_, sidecar["identity"], table.string());
-        return format_table(rows_);
-      }) {}
+    : file_(refuse_published(table), certificate_header(), sidecar, resume,
+            [&](const std::string& text) {
+              rows_ = parse_certificates(text, table.string());
+              check_identity(rows_, sidecar["identity"], table.string());
+              return format_table(rows_);
+            }) {}
 
 void CertificateFile::append(const CertificateRow& row) {
   file_.append(format_row(row));

@@ -9,8 +9,15 @@
 namespace fedsmooth {
 
 /// Reads a table. Every row is checked against its counts and against the identity in the JSON, if
-/// there is one; a void table is an Error.
+/// there is one; a void table is an Error, and so is a published one.
 std::vector<CertificateRow> read_certificates(const std::filesystem::path& table);
+
+/// The same for who only shows rows: a published table (see published.h) is read too.
+std::vector<CertificateRow> read_any_certificates(const std::filesystem::path& table);
+
+/// An Error if there is a published table: for who would ask for its JSON first, which is missing.
+/// Returns its argument.
+const std::filesystem::path& refuse_published(const std::filesystem::path& table);
 
 /// An Error that names the first row that is not of this identity, or claims more than its counts
 /// support. `name` is the table's.

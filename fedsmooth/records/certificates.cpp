@@ -1,15 +1,17 @@
 #include "fedsmooth/records/certificates.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <optional>
 #include <unordered_set>
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/records/field_reader.h"
+#include "fedsmooth/records/published.h"
 
 namespace fedsmooth {
 namespace {
@@ -17,16 +19,17 @@ namespace {
 constexpr std::string_view kHeader =
     "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\tcount_runner_up\t"
     "p_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\n";
-constexpr size_t kColumns = 19;
-// Version 0.1 had neither of the last two: its `base` ended in these words instead.
+// Version 0.1 had neither of the last two columns: its `base` ended in these words instead.
 constexpr size_t kOldColumns = 17;
 constexpr std::string_view kExactSuffix = "/exact-noise", kSharedSuffix = "/noise-bank";
 constexpr std::string_view kVoid = "void\t";
 
+std::string_view without_end(std::string_view line) { return line.substr(0, line.size() - 1); }
+
 std::string old_header() {
-  size_t end = 0;
-  for (size_t i = 0; i < kOldColumns; ++i) end = kHeader.find('\t', end) + 1;
-  return std::string(kHeader.substr(0, end - 1)) + "\n";
+  std::vector<std::string_view> columns = split_tabs(without_end(kHeader));
+  columns.resize(kOldColumns);
+  return fmt::format("{}\n", fmt::join(columns, "\t"));
 }
 
 // Summaries keep an array over classes, which a damaged label must not blow up.
@@ -45,93 +48,19 @@ std::string format_duration(double seconds) {
                      microseconds % 1'000'000);
 }
 
-/// The number that is the whole of `text`.
-template <typename T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc{} || stop != end) return std::nullopt;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) return std::nullopt;
+NoiseKind read_noise(FieldReader& fields) {
+  const std::string name = fields.text();
+  for (const NoiseKind kind : {NoiseKind::kFloat, NoiseKind::kExact}) {
+    if (name == noise_name(kind)) return kind;
   }
-  return value;
+  fields.refuse("noise must be float or exact");
 }
 
-std::optional<double> parse_duration(std::string_view text) {
-  constexpr std::string_view kTail = ":MM:SS.ffffff";
-  if (text.size() <= kTail.size()) return std::nullopt;
-  const std::string_view tail = text.substr(text.size() - kTail.size());
-  if (tail[0] != ':' || tail[3] != ':' || tail[6] != '.') return std::nullopt;
-  const auto hours = parse_number<uint16_t>(text.substr(0, text.size() - kTail.size()));
-  const auto minutes = parse_number<uint16_t>(tail.substr(1, 2));
-  const auto seconds = parse_number<uint16_t>(tail.substr(4, 2));
-  const auto microseconds = parse_number<uint32_t>(tail.substr(7));
-  if (!hours || !minutes || !seconds || !microseconds) return std::nullopt;
-  if (*minutes > 59 || *seconds > 59) return std::nullopt;
-  const int64_t whole = (int64_t{*hours} * 60 + *minutes) * 60 + *seconds;
-  return static_cast<double>(whole * 1'000'000 + *microseconds) / 1e6;
+bool read_shared(FieldReader& fields) {
+  const std::string value = fields.text();
+  if (value != "0" && value != "1") fields.refuse("shared must be 0 or 1");
+  return value == "1";
 }
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const size_t tab = line.find('\t');
-    fields.push_back(line.substr(0, tab));
-    if (tab == std::string_view::npos) return fields;
-    line.remove_prefix(tab + 1);
-  }
-}
-
-/// Takes the fields of one line in the order of the header.
-class FieldReader {
- public:
-  FieldReader(std::string_view line, std::string where, size_t columns)
-      : fields_(split(line)), where_(std::move(where)) {
-    if (fields_.size() != columns) {
-      refuse(fmt::format("{} columns instead of {}", fields_.size(), columns));
-    }
-  }
-
-  template <typename T>
-  T number() {
-    return take<T>(parse_number<T>, std::is_integral_v<T> ? "a whole number" : "a finite number");
-  }
-  double duration() { return take(parse_duration, "a duration H:MM:SS.ffffff"); }
-  std::string text() { return std::string(fields_[next_++]); }
-  bool more() const { return next_ < fields_.size(); }
-  NoiseKind noise() {
-    const std::string name = text();
-    for (const NoiseKind kind : {NoiseKind::kFloat, NoiseKind::kExact}) {
-      if (name == noise_name(kind)) return kind;
-    }
-    refuse("noise must be float or exact");
-  }
-  bool flag(const char* what) {
-    const std::string value = text();
-    if (value != "0" && value != "1") refuse(fmt::format("{} must be 0 or 1", what));
-    return value == "1";
-  }
-
-  [[noreturn]] void refuse(std::string_view what) const { throw Error("{}: {}", where_, what); }
-
- private:
-  template <typename T>
-  T take(std::optional<T> (*parse)(std::string_view), std::string_view expected) {
-    const size_t column = next_++;
-    const std::optional<T> value = parse(fields_[column]);
-    if (!value) {
-      // A damaged file can hold megabytes in one field.
-      refuse(fmt::format("{} is {:?}, which is not {}", split(kHeader)[column],
-                         fields_[column].substr(0, 40), expected));
-    }
-    return *value;
-  }
-
-  std::vector<std::string_view> fields_;
-  std::string where_;
-  size_t next_ = 0;
-};
 
 bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
 
@@ -139,12 +68,12 @@ bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
 std::string_view contradiction(const CertificateRow& row, double printed_radius, int64_t correct) {
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
-  if (row.index < 0 || row.index > kMaxIndex) return "idx is out of range";
-  if (!is_class(row.label)) return "label is out of range";
-  if (!is_class(c.predict) && !row.abstained()) return "predict is out of range";
   if (!is_class(counts.selected) && counts.selected != kAbstain) return "selected is out of range";
-  if (!row.abstained() && c.predict != counts.selected) return "predict is not the selected class";
-  if (correct != row.correct()) return "correct does not follow from predict and label";
+  if (is_class(c.predict) && c.predict != counts.selected) {
+    return "predict is not the selected class";
+  }
+  const std::string_view wrong = contradiction_in_answer(row, correct);
+  if (!wrong.empty()) return wrong;
   if (row.n0 < 1 || row.n0 > kMaxVotes) return "n0 must be from 1 to 2^32";
   if (counts.n < 0 || counts.n > kMaxVotes) return "n must be from 0 to 2^32";
   if (counts.n == 0 && (row.abstained() || row.correct() || c.radius != 0)) {
@@ -158,7 +87,6 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (!(row.alpha > 0 && row.alpha < 1)) return "alpha must lie strictly between 0 and 1";
   if (!(row.sigma > 0 && row.sigma <= kMaxSigma)) return "sigma must be positive, at most 1e30";
   if (!(c.radius >= 0)) return "radius_exact must not be negative";
-  if (row.abstained() && c.radius != 0) return "an abstention has no radius";
   if (!(printed_radius >= 0 && printed_radius <= c.radius)) {
     return "radius must lie between 0 and radius_exact";
   }
@@ -191,8 +119,8 @@ CertificateRow parse_row(FieldReader fields) {
   row.seed = fields.number<uint64_t>();
   row.base = fields.text();
   if (fields.more()) {
-    row.noise = fields.noise();
-    row.shared = fields.flag("shared");
+    row.noise = read_noise(fields);
+    row.shared = read_shared(fields);
   } else {
     take_noise_from_base(row);
   }
@@ -217,6 +145,16 @@ std::string format_radius(double radius) {
   const int exponent = std::stoi(cut.substr(cut.find('e') + 1));
   const int decimals = std::max(0, 2 - exponent);
   return exponent < -5 ? fmt::format("{:.2e}", value) : fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string_view contradiction_in_answer(const CertificateRow& row, int64_t correct) {
+  const int64_t predict = row.certificate.predict;
+  if (row.index < 0 || row.index > kMaxIndex) return "idx is out of range";
+  if (!is_class(row.label)) return "label is out of range";
+  if (!is_class(predict) && !row.abstained()) return "predict is out of range";
+  if (correct != row.correct()) return "correct does not follow from predict and label";
+  if (row.abstained() && row.certificate.radius != 0) return "an abstention has no radius";
+  return {};
 }
 
 std::string certificate_header() { return std::string(kHeader); }
@@ -264,21 +202,34 @@ std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
   return {};
 }
 
+void check_row_count(std::string_view text, const std::string& name) {
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  if (lines > kMaxRows) {
+    throw Error("{}: has {} lines; a table may have {} rows", name, lines, kMaxRows);
+  }
+}
+
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name) {
   const std::string old = old_header();
   if (kHeader.starts_with(text) || old == text) return {};
   const bool is_old = text.starts_with(old);
+  if (is_published(text)) {
+    throw Error("{}: is a published table, without counts; report, plot and compare read it", name);
+  }
   if (!is_old && !text.starts_with(kHeader)) {
     throw Error("{}:1: not the header of a certificates.tsv; fedsmooth certify writes one", name);
   }
+  check_row_count(text, name);
   std::vector<CertificateRow> rows;
   std::unordered_set<int64_t> seen;
-  text.remove_prefix(is_old ? old.size() : kHeader.size());
+  const std::string_view header = is_old ? std::string_view(old) : kHeader;
+  const std::vector<std::string_view> columns = split_tabs(without_end(header));
+  text.remove_prefix(header.size());
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     const std::string where = fmt::format("{}:{}", name, rows.size() + 2);
     const std::string_view line = text.substr(0, end);
     if (is_void(line)) refuse_void(line, name);
-    rows.push_back(parse_row(FieldReader(line, where, is_old ? kOldColumns : kColumns)));
+    rows.push_back(parse_row(FieldReader(line, where, columns)));
     if (!seen.insert(rows.back().index).second) {
       throw Error("{}: idx {} occurs twice", where, rows.back().index);
     }

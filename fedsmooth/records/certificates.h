@@ -25,11 +25,14 @@ struct CertificateRow {
   Certificate certificate;
   NoiseKind noise = NoiseKind::kFloat;
   bool shared = false;  // other images had the same draws (--noise-bank)
+  /// From a table of six columns, see published.h: n0, alpha, sigma and the votes are 0 unless the
+  /// reader was told them, and there are no counts from which the radius could be recomputed.
+  bool published = false;
 
   bool abstained() const { return certificate.predict == kAbstain; }
   bool correct() const { return certificate.predict == label; }
   /// Whether votes were drawn: --only-correct leaves out what is wrong anyway.
-  bool estimated() const { return certificate.counts.n > 0; }
+  bool estimated() const { return published || certificate.counts.n > 0; }
 };
 
 /// The header line, and a row as a line, both with their line end. Numbers are written so that they
@@ -43,9 +46,17 @@ bool is_void(std::string_view line);
 
 /// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by
 /// a kill and is left out, be it the header; anything else that is wrong is an Error with its line
-/// number, and so is a void table. Tables of version 0.1, without the last two columns, are
-/// accepted. Whether counts support the radii is for read_certificates() to check.
+/// number, and so are a void table and one of more than kMaxRows. Tables of version 0.1, without
+/// the last two columns, are accepted; published ones, without counts, are refused by name. Whether
+/// counts support the radii is for read_certificates() to check.
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name);
+
+inline constexpr int64_t kMaxRows = 1'000'000;
+/// An Error if there are more, before time and memory are spent on them.
+void check_row_count(std::string_view text, const std::string& name);
+
+/// Why idx, label, predict, correct and radius cannot go together; empty if they can.
+std::string_view contradiction_in_answer(const CertificateRow& row, int64_t correct);
 
 /// Why a row claims more than its counts support under this kind of radius; empty if it does not.
 std::string_view unsupported(const CertificateRow& row, RadiusKind radius);

@@ -11,23 +11,17 @@
 namespace fedsmooth {
 namespace {
 
-constexpr double kStep = 0.25;
-constexpr size_t kMaxRadii = 8;
+constexpr int kMaxRadii = 8;
 constexpr std::string_view kNotCertified = "not certified yet";
+
+// All runs are loaded in the same one.
+Norm norm_of(const std::vector<ReportRun>& runs) { return runs.empty() ? Norm::kL2 : runs[0].norm; }
 
 // From 0 to the largest at which any run is certified.
 std::vector<double> choose_radii(const std::vector<ReportRun>& runs) {
   double largest = 0;
-  for (const ReportRun& run : runs) {
-    if (!run.certified()) continue;
-    const std::vector<AtRadius> table = summarize(run.rows).table;
-    if (!table.empty()) largest = std::max(largest, table.back().radius);
-  }
-  double step = kStep;
-  while (largest / step >= kMaxRadii) step *= 2;
-  std::vector<double> radii;
-  for (int i = 0; i * step <= largest; ++i) radii.push_back(i * step);
-  return radii;
+  for (const ReportRun& run : runs) largest = std::max(largest, largest_radius(run.rows));
+  return standard_radii(largest, norm_of(runs), kMaxRadii);
 }
 
 std::string percent_abstained(const Summary& s) {
@@ -39,10 +33,11 @@ std::string comparison_line(const ReportRun& run, const std::vector<double>& rad
   const Summary s = summarize(run.rows);
   std::string line;
   for (const double radius : radii) {
-    const bool possible = can_certify(run.rows, radius);
-    line += fmt::format("{:>6}", possible ? percent(certified_accuracy(run.rows, radius)) : "");
+    const bool possible = can_certify(run, radius);
+    line += fmt::format("{:>7}", possible ? percent(certified_accuracy(run.rows, radius)) : "");
   }
-  return line + fmt::format("{:>7.3f}{:>9}{:>9}", s.average_certified_radius, percent_abstained(s),
+  return line + fmt::format("{:>9}{:>9}{:>9}", format_mean(run.norm, s.average_certified_radius),
+                            percent_abstained(s),
                             fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
 }
 
@@ -51,7 +46,7 @@ std::string markdown_cells(const ReportRun& run, const std::vector<double>& radi
   const Summary s = summarize(run.rows);
   std::string cells = fmt::format(" {} |", s.images);
   for (const double radius : radii) {
-    if (!can_certify(run.rows, radius)) {
+    if (!can_certify(run, radius)) {
       cells += " |";
       continue;
     }
@@ -59,7 +54,8 @@ std::string markdown_cells(const ReportRun& run, const std::vector<double>& radi
     cells +=
         fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));
   }
-  return cells + fmt::format(" {:.3f} | {} |", s.average_certified_radius, percent_abstained(s));
+  return cells + fmt::format(" {} | {} |", format_mean(run.norm, s.average_certified_radius),
+                             percent_abstained(s));
 }
 
 std::string escape_markdown(const std::string& text) {
@@ -75,12 +71,13 @@ std::string escape_markdown(const std::string& text) {
 
 std::string render_comparison(const std::vector<ReportRun>& runs) {
   const std::vector<double> radii = choose_radii(runs);
-  const std::string corner = "certified % at radius";
+  const Norm norm = norm_of(runs);
+  const std::string corner = fmt::format("certified % at {} radius", norm_name(norm));
   size_t width = corner.size();
   for (const ReportRun& run : runs) width = std::max(width, one_line(run.name).size());
   std::string text = fmt::format("{:<{}}", corner, width);
-  for (const double radius : radii) text += fmt::format("{:>6.2f}", radius);
-  text += fmt::format("{:>7}{:>9}{:>9}\n", "ACR", "abstain", "classes");
+  for (const double radius : radii) text += fmt::format("{:>7}", format_step(norm, radius));
+  text += fmt::format("{:>9}{:>9}{:>9}\n", "ACR", "abstain", "classes");
   for (const ReportRun& run : runs) {
     text += fmt::format("{:<{}}{}\n", one_line(run.name), width, comparison_line(run, radii));
   }
@@ -90,9 +87,11 @@ std::string render_comparison(const std::vector<ReportRun>& runs) {
 
 std::string render_markdown(const std::vector<ReportRun>& runs) {
   const std::vector<double> radii = choose_radii(runs);
-  std::string text = "| certified % at radius | images |", rule = "|---|--:|";
+  const Norm norm = norm_of(runs);
+  std::string text = fmt::format("| certified % at {} radius | images |", norm_name(norm));
+  std::string rule = "|---|--:|";
   for (const double radius : radii) {
-    text += fmt::format(" {:.2f} |", radius);
+    text += fmt::format(" {} |", format_step(norm, radius));
     rule += "--:|";
   }
   text += " ACR | abstained % |\n" + rule + "--:|--:|\n";

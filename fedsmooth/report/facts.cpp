@@ -14,9 +14,11 @@ namespace {
 
 constexpr size_t kLongestDescription = 72;
 
-/// The value that all rows share, or the range of their values.
+/// The value that all rows share, or the range of their values. A published table that does not
+/// state it has 0 there.
 template <typename Field>
 std::string range_of(const std::vector<CertificateRow>& rows, Field field) {
+  if (rows.front().published && field(rows.front()) == 0) return "not stated";
   const auto [low, high] = std::minmax_element(
       rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return field(a) < field(b); });
   if (field(*low) == field(*high)) return fmt::format("{}", field(*low));
@@ -25,25 +27,41 @@ std::string range_of(const std::vector<CertificateRow>& rows, Field field) {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-void add_certificate_facts(const std::vector<CertificateRow>& rows, Facts& facts) {
+std::string describe_draws(const CertificateRow& row) {
+  if (row.published) return "not stated";
+  return row.shared ? "the same for all images (--noise-bank): each certificate holds, but their "
+                      "errors go together"
+                    : "fresh for each image";
+}
+
+std::string describe_norm(const ReportRun& run) {
+  if (run.norm == Norm::kL1) return "l1: the l2 radius itself";
+  return fmt::format("linf: the l2 radius divided by sqrt({})", run.values);
+}
+
+void add_norm(const ReportRun& run, Facts& facts) {
+  if (run.norm == Norm::kL2) return;
+  facts.emplace_back("norm of the radii", describe_norm(run));
+}
+
+void add_certificate_facts(const ReportRun& run, Facts& facts) {
   using Row = const CertificateRow&;
-  const Summary summary = summarize(rows);
+  const std::vector<CertificateRow>& rows = run.rows;
+  const Summary summary = summarize(rows, run.norm);
   facts.emplace_back("images", fmt::format("{}", summary.images));
   if (summary.abstained) {
     facts.emplace_back("abstained", format_share(*summary.abstained));
     facts.emplace_back("wrong but certified", format_share(*summary.wrong_but_certified));
   }
   const Facts more = {
-      {"average certified radius", fmt::format("{:.3f}", summary.average_certified_radius)},
+      {"average certified radius", format_mean(run.norm, summary.average_certified_radius)},
       {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
                                         summary.distinct_labels)},
       {"sigma", range_of(rows, [](Row row) { return row.sigma; })},
       {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
       {"n0", range_of(rows, [](Row row) { return row.n0; })},
       {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
-      {"draws", rows.front().shared ? "the same for all images (--noise-bank): each "
-                                      "certificate holds, but their errors go together"
-                                    : "fresh for each image"},
+      {"draws", describe_draws(rows.front())},
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
   facts.insert(facts.end(), more.begin(), more.end());
@@ -108,13 +126,16 @@ std::string format_share(const Share& share) {
 std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run) {
   Facts facts;
   if (run.certified()) {
-    add_certificate_facts(run.rows, facts);
+    add_norm(run, facts);
+    add_certificate_facts(run, facts);
     add_left_out(run.rows, facts);
     add_client_facts(run, facts);
   }
   add_attack_facts(run.attacks, facts);
   add_training_facts(run.rounds, facts);
-  if (run.certified()) {
+  if (run.certified() && run.rows.front().published) {
+    facts.emplace_back("counts", "none: a published table, whose radii cannot be recomputed");
+  } else if (run.certified()) {
     facts.emplace_back("base classifier", shorten(run.rows.front().base, kLongestDescription));
   }
   return facts;

@@ -9,19 +9,22 @@
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
+#include "fedsmooth/report/norm.h"
 
 namespace fedsmooth {
 
 struct ReportRun {
   std::string name;
   std::vector<std::string> class_names;  // may be empty: classes then go by number
-  std::vector<CertificateRow> rows;      // none: not certified yet
+  std::vector<CertificateRow> rows;      // none: not certified yet; radii are in `norm`
   std::vector<std::pair<std::string, std::string>> provenance;  // shown as a table, in this order
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
   std::vector<AttackRow> attacks;
   std::string attacked_base;  // the base classifier that was attacked; empty if it is not known
   std::string experiment;     // TOML; empty if it is not known
+  Norm norm = Norm::kL2;
+  int64_t values = 0;  // numbers in an image: 3 x 32 x 32 of CIFAR-10; 0 if it is not known
 
   bool certified() const { return !rows.empty(); }
 };

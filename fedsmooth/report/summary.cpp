@@ -11,8 +11,6 @@ namespace {
 
 constexpr double kIntervalTail = 0.025;  // on either side of a 95% interval
 constexpr double kRho = 0.001;           // as in Cohen's analyze.py
-constexpr double kStep = 0.25;           // between the radii of published tables
-constexpr int kMaxSteps = 20;
 
 template <typename Predicate>
 int64_t count(const std::vector<CertificateRow>& rows, Predicate predicate) {
@@ -34,9 +32,10 @@ Share share(int64_t part, size_t whole) {
           Binomial::find_upper_bound_on_p(n, k, kIntervalTail)};
 }
 
-double high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
+std::optional<double> high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
   double alpha = 0;  // the bound is monotone in it, so the largest covers every row
   for (const CertificateRow& row : rows) alpha = std::max(alpha, row.alpha);
+  if (alpha == 0) return std::nullopt;
   if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.shared; })) {
     // Errors that go together: of N only Markov's inequality tells how many there may be.
     return std::max(0.0, accuracy - alpha / kRho);
@@ -47,15 +46,11 @@ double high_probability(const std::vector<CertificateRow>& rows, double accuracy
                            log_rho / (3 * images));
 }
 
-std::vector<AtRadius> tabulate(const std::vector<CertificateRow>& rows) {
-  double largest = 0;
-  for (const CertificateRow& row : rows) {
-    if (row.correct()) largest = std::max(largest, row.certificate.radius);
-  }
-  double step = kStep;
-  while (largest / step >= kMaxSteps) step *= 2;
+std::vector<AtRadius> tabulate(const std::vector<CertificateRow>& rows, Norm norm) {
   std::vector<AtRadius> table;
-  for (int i = 0; i * step <= largest; ++i) table.push_back(accuracy_at(rows, i * step));
+  for (const double radius : standard_radii(largest_radius(rows), norm)) {
+    table.push_back(accuracy_at(rows, radius));
+  }
   return table;
 }
 
@@ -103,11 +98,12 @@ double certified_accuracy(const std::vector<CertificateRow>& rows, double r) {
   return static_cast<double>(count_certified(rows, r)) / static_cast<double>(rows.size());
 }
 
-bool can_certify(const std::vector<CertificateRow>& rows, double radius) {
+bool can_certify(const ReportRun& run, double radius) {
   const CertificateRow* last = nullptr;  // that was asked: rows are mostly alike
-  for (const CertificateRow& row : rows) {
+  for (const CertificateRow& row : run.rows) {
     if (row.certificate.radius >= radius) return true;
     const int64_t n = row.certificate.counts.n;
+    if (row.published && (n == 0 || row.alpha == 0 || row.sigma == 0)) return true;
     if (n == 0) continue;
     if (last != nullptr && last->certificate.counts.n == n && last->sigma == row.sigma &&
         last->alpha == row.alpha) {
@@ -116,9 +112,25 @@ bool can_certify(const std::vector<CertificateRow>& rows, double radius) {
     last = &row;
     const Certificate best =
         certificate_from_counts({0, n, n, 0}, row.sigma, row.alpha, RadiusKind::kOneSided);
-    if (best.radius >= radius) return true;
+    if (radius_in(run.norm, best.radius, run.values) >= radius) return true;
   }
   return false;
+}
+
+std::vector<double> standard_radii(double largest, Norm norm, int most) {
+  double step = radius_step(norm);
+  while (largest / step >= most) step *= 2;
+  std::vector<double> radii;
+  for (int i = 0; i * step <= largest; ++i) radii.push_back(i * step);
+  return radii;
+}
+
+double largest_radius(const std::vector<CertificateRow>& rows) {
+  double largest = 0;
+  for (const CertificateRow& row : rows) {
+    if (row.correct()) largest = std::max(largest, row.certificate.radius);
+  }
+  return largest;
 }
 
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
@@ -126,13 +138,13 @@ AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
   return {r, accuracy, high_probability(rows, accuracy.value)};
 }
 
-Summary summarize(const std::vector<CertificateRow>& rows) {
+Summary summarize(const std::vector<CertificateRow>& rows, Norm norm) {
   const int64_t abstained = count(rows, [](const auto& row) { return row.abstained(); });
   const int64_t wrong =
       count(rows, [](const auto& row) { return !row.abstained() && !row.correct(); });
   Summary summary;
   summary.images = static_cast<int64_t>(rows.size());
-  summary.table = tabulate(rows);
+  summary.table = tabulate(rows, norm);
   if (std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.estimated(); })) {
     summary.abstained = share(abstained, rows.size());
     summary.wrong_but_certified = share(wrong, rows.size());

@@ -6,15 +6,24 @@
 #include <vector>
 
 #include "fedsmooth/records/certificates.h"
+#include "fedsmooth/report/report_run.h"
 
 namespace fedsmooth {
 
 /// Share of images that are correct and certified at radius at least `r`.
 double certified_accuracy(const std::vector<CertificateRow>& rows, double r);
 
-/// Whether images like these could be certified at `radius`, if all votes went to one class. Beyond
-/// it an accuracy of 0 says nothing about the classifier.
-bool can_certify(const std::vector<CertificateRow>& rows, double radius);
+/// Whether images like the run's could be certified at `radius`, in its norm, if all votes went to
+/// one class. Beyond it an accuracy of 0 says nothing about the classifier. Of tables that do not
+/// state sigma, alpha and n it is not known, and true.
+bool can_certify(const ReportRun& run, double radius);
+
+/// The radii of a table: 0, 0.25, 0.5, ... (in l_inf 0, 1/255, ...) up to `largest`, with a step
+/// that doubles until at most `most` are left.
+std::vector<double> standard_radii(double largest, Norm norm, int most = 20);
+
+/// The largest radius of a correct answer; 0 if there is none.
+double largest_radius(const std::vector<CertificateRow>& rows);
 
 struct Share {
   double value = 0.0;
@@ -27,8 +36,8 @@ struct AtRadius {
   Share accuracy;
   /// Holds with probability 1 - rho although each certificate fails with probability alpha
   /// (Bernstein over independent images, rho = 0.001; Cohen's analyze.py leaves out a factor of 2
-  /// under the root, without which it does not hold); never below 0.
-  double high_probability = 0.0;
+  /// under the root, without which it does not hold); never below 0. Not known without alpha.
+  std::optional<double> high_probability;
 };
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r);
 
@@ -42,7 +51,7 @@ struct ClassSummary {
 
 struct Summary {
   int64_t images = 0;
-  std::vector<AtRadius> table;  // at 0, 0.25, 0.5, ... up to the largest radius
+  std::vector<AtRadius> table;  // at the standard radii up to the largest
   // Not known if images were left out (--only-correct):
   std::optional<Share> abstained;
   std::optional<Share> wrong_but_certified;  // predicted, certified at radius >= 0, not the label
@@ -53,8 +62,8 @@ struct Summary {
   double median_seconds = 0.0;        // per certificate
 };
 
-/// The table's step doubles from 0.25 until at most 20 radii are left.
-Summary summarize(const std::vector<CertificateRow>& rows);
+/// `norm` is that of the radii.
+Summary summarize(const std::vector<CertificateRow>& rows, Norm norm = Norm::kL2);
 
 /// The step curve of certified accuracy: (radius, accuracy just up to and including it), from 0.
 struct CurvePoint {

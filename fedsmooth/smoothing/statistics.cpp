@@ -51,6 +51,42 @@ double quantile(double p, Side side) {
   return upper ? -t : t;
 }
 
+// n over k.
+long double log_choose(int64_t n, int64_t k) {
+  const auto log_factorial = [](int64_t m) { return std::lgamma(static_cast<long double>(m) + 1); };
+  return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
+}
+
+// Of `all` successes in n + other_n trials, the chance that k are among the n; and, one term after
+// another, that of k, k + step, k + 2 step, ..., which must lead away from the mode.
+struct Hypergeometric {
+  int64_t n, other_n, all;
+
+  int64_t least() const { return std::max<int64_t>(0, all - other_n); }
+  int64_t most() const { return std::min(n, all); }
+
+  long double at(int64_t k) const {
+    return std::exp(log_choose(n, k) + log_choose(other_n, all - k) - log_choose(n + other_n, all));
+  }
+
+  // at(k + 1) / at(k)
+  long double growth(int64_t k) const {
+    const auto real = [](int64_t m) { return static_cast<long double>(m); };
+    return real(n - k) / real(k + 1) * (real(all - k) / real(other_n - all + k + 1));
+  }
+
+  long double tail(int64_t k, int step) const {
+    if (k < least() || k > most()) return 0;
+    long double term = at(k), sum = term;
+    while (k + step >= least() && k + step <= most() && term > sum * 1e-22L) {
+      term *= step > 0 ? growth(k) : 1 / growth(k - 1);
+      sum += term;
+      k += step;
+    }
+    return sum;
+  }
+};
+
 }  // namespace
 
 double binomial_lower_bound(int64_t k, int64_t n, double alpha) {
@@ -88,6 +124,18 @@ double fair_coin_p_value(int64_t k, int64_t n) {
   check(2 * k >= n && k <= n, "fair_coin_p_value: {} of {}", k, n);
   if (k == 0) return 1.0;
   return static_cast<double>(std::min(1.0L, 2 * upper_tail(k, n, 0.5)));
+}
+
+double fisher_p_value(int64_t k, int64_t n, int64_t other_k, int64_t other_n) {
+  check(0 <= k && k <= n && 0 <= other_k && other_k <= other_n,
+        "fisher_p_value: {} of {}, {} of {}", k, n, other_k, other_n);
+  const Hypergeometric chance{n, other_n, k + other_k};
+  // By the tail that leads away from the mode: the other's first term may be too small to begin
+  // with.
+  const bool above = static_cast<long double>(k) * static_cast<long double>(n + other_n) >
+                     static_cast<long double>(n) * static_cast<long double>(k + other_k);
+  const long double p = above ? chance.tail(k, 1) : 1 - chance.tail(k - 1, -1);
+  return static_cast<double>(std::clamp(p, 0.0L, 1.0L));
 }
 
 }  // namespace fedsmooth

@@ -25,4 +25,9 @@ double multiply_down(double a, double b);
 /// min(1, 2 P[Bin(n, 1/2) >= k]): the two-sided p-value of k against a fair coin, for k >= n / 2.
 double fair_coin_p_value(int64_t k, int64_t n);
 
+/// Fisher's exact test of whether k of n is too many beside other_k of other_n: if both were drawn
+/// with one probability of success, the chance, given k + other_k successes in all, that at least k
+/// of them are among the n. It is at most t with probability at most t, for every t.
+double fisher_p_value(int64_t k, int64_t n, int64_t other_k, int64_t other_n);
+
 }  // namespace fedsmooth

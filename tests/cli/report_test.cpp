@@ -63,7 +63,7 @@ TEST_F(DrawnReportTest, SweepHasItsFigures) {
   write_file(path("all/figures.toml"), kFigures);
   const Outcome report = run("report " + path("all"));
   ASSERT_EQ(report.status, 0) << report.err;
-  EXPECT_TRUE(contains(report.out, "certified % at radius")) << report.out;
+  EXPECT_TRUE(contains(report.out, "certified % at l2 radius")) << report.out;
   EXPECT_FALSE(contains(report.out, "begun"));
   EXPECT_TRUE(contains(page(), "<strong>figure-1.</strong> Both &lt;modes&gt;."));
   EXPECT_TRUE(contains(page(), ">Federated</text>"));
@@ -132,7 +132,7 @@ TEST_F(ReportCommandTest, MarkdownHasARowPerRun) {
   ASSERT_EQ(report.status, 0) << report.err;
   const std::string table = read_file(path("t.md"));
   EXPECT_TRUE(contains(table,
-                       "| certified % at radius | images | 0.00 | 0.25 | ACR | abstained % |\n"
+                       "| certified % at l2 radius | images | 0.00 | 0.25 | ACR | abstained % |\n"
                        "|---|--:|--:|--:|--:|--:|\n"))
       << table;
   EXPECT_TRUE(

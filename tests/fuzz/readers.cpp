@@ -6,6 +6,7 @@
 #include <png.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +24,7 @@
 #include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/attacked.h"
 #include "tests/folder.h"
@@ -151,6 +153,22 @@ void read_certificate_text(const std::string& text) {
   std::string file = certificate_header();
   for (const CertificateRow& row : rows) file += format_row(row);
   must_work([&] { parse_certificates(file, "c.tsv"); });
+}
+
+Strings published_seeds() {
+  return {
+      "idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t3\t3\t0.625\t1\t0:00:03.686402\n"
+      "20\t8\t-1\t0.0\t0\t0:00:03\n40\t8\t1\t2.5e-05\t0\t1:00:03.000001\n"};
+}
+
+// What is accepted has numbers that every figure and table can take.
+void read_published_text(const std::string& text) {
+  if (!is_published(text)) return;
+  for (const CertificateRow& row : parse_published(text, "p.tsv")) {
+    if (!(row.certificate.radius >= 0 && std::isfinite(row.certificate.radius))) {
+      throw std::logic_error("a radius that is none");
+    }
+  }
 }
 
 Strings sidecar_seeds() {
@@ -308,6 +326,7 @@ std::vector<Reader> readers() {
           {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
           {"parse_figures", figure_seeds, mutate_text, read_figure_text},
           {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
+          {"parse_published", published_seeds, mutate_text, read_published_text},
           {"parse_sidecar", sidecar_seeds, mutate_text, read_sidecar_text},
           {"parse_partition", partition_seeds, mutate_text, read_partition_text},
           {"parse_rounds", round_seeds, mutate_text, read_round_text},

@@ -62,14 +62,14 @@ TEST(SummaryTest, HighProbabilityBoundMatchesTheHandComputedValue) {
   // ln 1000 = 6.907755; 0.75 - 0.001 - sqrt(2 * 0.000999 * 6.907755 / 500) - 6.907755 / 1500
   std::vector<CertificateRow> rows(375, row(0, 0, 1));
   rows.resize(500, row(0, 1, 1));
-  EXPECT_NEAR(accuracy_at(rows, 0).high_probability, 0.7391409, 1e-6);
+  EXPECT_NEAR(accuracy_at(rows, 0).high_probability.value(), 0.7391409, 1e-6);
 }
 
 TEST(SummaryTest, HighProbabilityBoundUsesTheLargestAlphaAndIsNeverNegative) {
   std::vector<CertificateRow> rows(500, row(0, 0, 1));
   rows[17].alpha = 0.01;
   // 1 - 0.01 - sqrt(2 * 0.0099 * 6.907755 / 500) - 6.907755 / 1500
-  EXPECT_NEAR(accuracy_at(rows, 0).high_probability, 0.9688556, 1e-6);
+  EXPECT_NEAR(accuracy_at(rows, 0).high_probability.value(), 0.9688556, 1e-6);
   EXPECT_EQ(accuracy_at(rows, 2).high_probability, 0);
 }
 
@@ -78,7 +78,8 @@ TEST(SummaryTest, HighProbabilityBoundFailsNoMoreOftenThanItSays) {
   for (const int images : {100, 10'000, 100'000}) {
     for (const double alpha : {0.001, 0.01}) {
       const std::vector<CertificateRow> rows(images, row(0, 0, 1, alpha));
-      const double allowed = std::floor(images * (1 - accuracy_at(rows, 0).high_probability));
+      const double allowed =
+          std::floor(images * (1 - accuracy_at(rows, 0).high_probability.value()));
       const boost::math::binomial wrong(images, alpha);
       EXPECT_LE(cdf(complement(wrong, allowed)), 0.001) << images << " " << alpha;
     }
@@ -90,7 +91,7 @@ TEST(SummaryTest, HighProbabilityBoundDoesNotCountOnIndependenceWithABank) {
   std::vector<CertificateRow> rows(1000, row(0, 0, 1, 1e-4));
   EXPECT_GT(accuracy_at(rows, 1).high_probability, 0.99);
   for (CertificateRow& r : rows) r.shared = true;
-  EXPECT_NEAR(accuracy_at(rows, 1).high_probability, 1 - 1e-4 / 1e-3, 1e-12);
+  EXPECT_NEAR(accuracy_at(rows, 1).high_probability.value(), 1 - 1e-4 / 1e-3, 1e-12);
 }
 
 // All of 100,000 votes at alpha = 0.001 and sigma = 0.25 certify 0.9529.
@@ -98,11 +99,40 @@ TEST(SummaryTest, KnowsWhichRadiiAreBeyondAllVotes) {
   std::vector<CertificateRow> rows(3, row(0, 0, 0.1));
   for (CertificateRow& r : rows) r.sigma = 0.25;
   rows[1].certificate.counts.n = 100'000;
-  EXPECT_TRUE(can_certify(rows, 0.95));
-  EXPECT_FALSE(can_certify(rows, 0.96));
+  EXPECT_TRUE(can_certify({"run", {}, rows}, 0.95));
+  EXPECT_FALSE(can_certify({"run", {}, rows}, 0.96));
+  ReportRun linf{"run", {}, rows};
+  linf.norm = Norm::kLinf;
+  linf.values = 4;
+  EXPECT_TRUE(can_certify(linf, 0.95 / 2));
+  EXPECT_FALSE(can_certify(linf, 0.96 / 2));
   rows[2].certificate.counts.n = 100'000;
   rows[2].sigma = 0.5;
-  EXPECT_TRUE(can_certify(rows, 0.96));
+  EXPECT_TRUE(can_certify({"run", {}, rows}, 0.96));
+}
+
+// As its authors state it: 0 at a radius that none reaches.
+TEST(SummaryTest, OfAPublishedTableOnlyWhatItStatesIsKnown) {
+  std::vector<CertificateRow> rows = four_rows();
+  for (CertificateRow& r : rows) {
+    r.published = true;
+    r.alpha = 0;
+    r.certificate.counts.n = 0;
+  }
+  EXPECT_EQ(certified_accuracy(rows, 0.2), 0.5);
+  EXPECT_EQ(certified_accuracy(rows, 0.5), 0.25);
+  EXPECT_TRUE(can_certify({"run", {}, rows}, 9));
+  EXPECT_FALSE(accuracy_at(rows, 0).high_probability);
+  const Summary summary = summarize(rows);
+  EXPECT_EQ(summary.average_certified_radius, (0.5 + 0.2) / 4);
+  EXPECT_EQ(summary.abstained.value().value, 0.25);
+}
+
+TEST(SummaryTest, RadiiOfATableAreTheUsualOnesOfTheNorm) {
+  EXPECT_EQ(standard_radii(0.6, Norm::kL2), (std::vector<double>{0, 0.25, 0.5}));
+  EXPECT_EQ(standard_radii(2.0 / 255, Norm::kLinf), (std::vector<double>{0, 1.0 / 255, 2.0 / 255}));
+  EXPECT_EQ(standard_radii(2, Norm::kL1, 4), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(standard_radii(0, Norm::kL2), (std::vector<double>{0}));
 }
 
 TEST(SummaryTest, WhatWasNotEstimatedIsNotCertified) {

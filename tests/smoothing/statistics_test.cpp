@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/math/constants/constants.hpp>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/multiprecision/cpp_bin_float.hpp>
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <vector>
 
 namespace fedsmooth {
 namespace {
@@ -221,6 +223,73 @@ TEST(StatisticsTest, FairCoinIsExact) {
   EXPECT_EQ(fair_coin_p_value(1, 2), 1.0);
   EXPECT_EQ(fair_coin_p_value(10, 10), std::pow(2.0, -9));
   EXPECT_NEAR(fair_coin_p_value(8, 10), 2 * 56.0 / 1024, 1e-15);
+}
+
+// Sums of exact fractions.
+TEST(StatisticsTest, FisherPValueMatchesTheHandComputedOne) {
+  EXPECT_NEAR(fisher_p_value(3, 4, 1, 4), 17.0 / 70, 1e-15);
+  EXPECT_NEAR(fisher_p_value(10, 10, 5, 10), 252.0 / 15504, 1e-15);
+  EXPECT_EQ(fisher_p_value(0, 10, 5, 10), 1);
+  EXPECT_NEAR(fisher_p_value(5, 10, 0, 10), 252.0 / 15504, 1e-15);
+  EXPECT_NEAR(fisher_p_value(990, 1000, 970, 1000) / 0.0010041667809150049, 1, 1e-12);
+  EXPECT_NEAR(fisher_p_value(99'990, 100'000, 99'950, 100'000) / 8.050081188698278e-08, 1, 1e-10);
+  EXPECT_EQ(fisher_p_value(7, 7, 4, 4), 1);
+}
+
+// The chances of both tails are summed from different ends: P[X >= k] + P[X <= k - 1] = 1, and the
+// second is the first with successes and failures exchanged.
+TEST(StatisticsTest, FisherTailsAddUpToOne) {
+  for (const int64_t n : {50, 1'000, 100'000, 10'000'000}) {
+    for (const double share : {0.5, 0.9, 0.999}) {
+      const auto k = static_cast<int64_t>(share * static_cast<double>(n));
+      for (const int64_t other : {k - k / 100, k, k + (n - k) / 2}) {
+        const double above = fisher_p_value(k, n, other, n);
+        const double below = fisher_p_value(n - k + 1, n, n - other - 1, n);
+        EXPECT_NEAR(above + below, 1, 1e-9) << n << " " << k << " " << other;
+      }
+    }
+  }
+}
+
+// Under the null its law lies below the uniform one: exact, by all outcomes of small samples.
+TEST(StatisticsTest, FisherPValueIsSuperUniform) {
+  constexpr int64_t kN = 40, kOther = 25;
+  for (const double p : {0.1, 0.5, 0.9, 0.99}) {
+    const boost::math::binomial first(kN, p), second(kOther, p);
+    for (const double t : {0.001, 0.01, 0.05, 0.3, 0.7}) {
+      double chance = 0;
+      for (int64_t k = 0; k <= kN; ++k) {
+        for (int64_t other = 0; other <= kOther; ++other) {
+          if (fisher_p_value(k, kN, other, kOther) > t) continue;
+          chance += pdf(first, static_cast<double>(k)) * pdf(second, static_cast<double>(other));
+        }
+      }
+      EXPECT_LE(chance, t) << p;
+      EXPECT_GT(chance, 0) << p;
+    }
+  }
+}
+
+// And by draws at the size of certificates: 4,000 of them, so that a share of t has a standard
+// deviation of sqrt(t (1 - t) / 4000), four of which are allowed above t. Below, the law must not
+// be far from uniform either, or nothing would ever be found.
+TEST(StatisticsTest, FisherPValueIsNearlyUniformForManyVotes) {
+  std::mt19937_64 random(5);
+  std::binomial_distribution<int64_t> votes(100'000, 0.8);
+  constexpr int kDraws = 4000;
+  std::vector<double> values;
+  for (int i = 0; i < kDraws; ++i) {
+    const int64_t k = votes(random), other = votes(random);
+    values.push_back(fisher_p_value(k, 100'000, other, 100'000));
+  }
+  for (const double t : {0.01, 0.1, 0.5, 0.9}) {
+    const auto below =
+        std::count_if(values.begin(), values.end(), [t](double value) { return value <= t; });
+    const double share = static_cast<double>(below) / kDraws;
+    const double sd = std::sqrt(t * (1 - t) / kDraws);
+    EXPECT_LE(share, t + 4 * sd) << t;
+    EXPECT_GE(share, t - 4 * sd - 0.01) << t;
+  }
 }
 
 }  // namespace

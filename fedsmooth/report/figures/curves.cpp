@@ -1,6 +1,7 @@
 #include "fedsmooth/report/figures/curves.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +58,7 @@ std::string format_upper_staircase(const std::vector<CurvePoint>& points, double
 }  // namespace
 
 Curve curve_of(const ReportRun& run, const std::string& label) {
-  Curve curve{label};
+  Curve curve{label, {}, {}, run.norm};
   if (run.certified()) curve.points = accuracy_curve(run.rows);
   if (!run.attacks.empty()) curve.attacked = attacked_accuracy(run.attacks);
   return curve;
@@ -75,7 +76,27 @@ Axes Axes::around(const std::vector<Curve>& curves, double headroom) {
     if (!curve.points.empty()) widen(curve.attacked);
   }
   return {radius > 0 ? 1.03 * radius : 1.0,
-          std::clamp(std::ceil(10 * headroom * accuracy) / 10, 0.1, 1.0)};
+          std::clamp(std::ceil(10 * headroom * accuracy) / 10, 0.1, 1.0),
+          curves.empty() ? Norm::kL2 : curves[0].norm};
+}
+
+std::string radius_axis(const Axes& axes, double most, bool named) {
+  std::string tics;
+  if (axes.norm == Norm::kLinf) {
+    std::vector<std::string> list;
+    for (const double radius : standard_radii(axes.x_max, axes.norm, static_cast<int>(most))) {
+      list.push_back(
+          fmt::format("'{}' {:.8g}", named ? format_step(axes.norm, radius) : "", radius));
+    }
+    tics = fmt::format("({})", fmt::join(list, ", "));
+  } else {
+    tics = fmt::format("{:.8g}", tic_step(axes.x_max, most));
+  }
+  const std::string label =
+      named ? fmt::format("set xlabel '{} radius' offset 0,0.3\nset format x '%g'\n",
+                          norm_symbol(axes.norm))
+            : "unset xlabel\nset format x ''\n";
+  return fmt::format("{}set xrange [0:{}]\nset xtics {}\n", label, axes.x_max, tics);
 }
 
 void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t look,

@@ -15,6 +15,7 @@ struct Curve {
   std::string label;
   std::vector<CurvePoint> points;    // as from accuracy_curve(); without any the run is left out
   std::vector<CurvePoint> attacked;  // as from attacked_accuracy(); may be empty
+  Norm norm = Norm::kL2;             // of the radii; that of all curves in a figure
 };
 
 /// Without points if the run is not certified.
@@ -23,10 +24,15 @@ Curve curve_of(const ReportRun& run, const std::string& label);
 struct Axes {
   double x_max;
   double y_max;  // share
+  Norm norm = Norm::kL2;
 
   /// Wide enough for all curves, and `headroom` times as high as the highest.
   static Axes around(const std::vector<Curve>& curves, double headroom);
 };
+
+/// The axis of radii as gnuplot's commands: its range, at most `most` tics, and, if `named`, their
+/// labels and what it is called.
+std::string radius_axis(const Axes& axes, double most, bool named = true);
 
 /// Parts of gnuplot's script: data blocks, and what follows `plot`, to be joined by commas.
 struct CurvePlots {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kHeight = 460;
 constexpr double kRoomForLegend = 1.2;
+constexpr double kMostTics = 10;
 
 /// The height of the curve's highest line from `radius` on.
 double accuracy_beyond(const Curve& curve, double radius) {
@@ -79,14 +80,13 @@ Figure certified_figure(const std::vector<Curve>& curves) {
   const bool inside = legend_fits_inside(curves, axes, plots.legend);
   const double below = inside ? 0 : kLine * static_cast<double>(plots.legend.lines + 1);
   return {fmt::format("{}{}set key {} Left reverse samplen 3 spacing 1.15\n"
-                      "set xlabel 'ℓ₂ radius' offset 0,0.3\n"
-                      "set ylabel 'certified accuracy (%)'\n"
-                      "set xrange [0:{}]\n"
+                      "{}set ylabel 'certified accuracy (%)'\n"
                       "set yrange [0:{}]\n"
                       "plot {}\n",
                       axes_style(), plots.curves.data,
-                      inside ? "top right" : "below center vertical maxcols 1", axes.x_max,
-                      100 * axes.y_max, fmt::join(plots.curves.plots, ", ")),
+                      inside ? "top right" : "below center vertical maxcols 1",
+                      radius_axis(axes, kMostTics), 100 * axes.y_max,
+                      fmt::join(plots.curves.plots, ", ")),
           kHeight + below};
 }
 

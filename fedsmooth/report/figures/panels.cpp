@@ -114,10 +114,9 @@ std::string draw_legend(const Legend& legend, const Figure& figure) {
 std::string set_axes(const Axes& axes, double height) {
   return fmt::format(
       "set tmargin at screen {}\nset bmargin at screen {}\n"
-      "set xrange [0:{}]\nset xtics {}\nset yrange [0:{}]\n"
-      "set xlabel 'ℓ₂ radius' offset 0,0.3\nset ylabel 'certified accuracy (%)'\n",
-      1 - kTop / height, 1 - (kTop + kPanelHeight) / height, axes.x_max,
-      tic_step(axes.x_max, kMostTics), 100 * axes.y_max);
+      "{}set yrange [0:{}]\nset ylabel 'certified accuracy (%)'\n",
+      1 - kTop / height, 1 - (kTop + kPanelHeight) / height, radius_axis(axes, kMostTics),
+      100 * axes.y_max);
 }
 
 }  // namespace

@@ -9,10 +9,11 @@
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/figures/distribution_figure.h"
 #include "fedsmooth/report/figures/figure.h"
 #include "fedsmooth/report/figures/history_figure.h"
+#include "fedsmooth/report/page/frame.h"
 #include "fedsmooth/report/page/run_section.h"
-#include "fedsmooth/report/page/style.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -21,10 +22,14 @@ namespace {
 constexpr std::string_view kWhatIsCertified =
     "<p class=\"lead\">Every radius below is a certificate for the <em>smoothed</em> classifier: "
     "<span class=\"formula\">g(x) = argmax<sub>c</sub> P[f(x + ε) = c]</span> with Gaussian noise "
-    "ε of standard deviation σ gives the same answer everywhere within that ℓ₂ distance of the "
-    "image. It says nothing about the base network f on its own.</p>\n"
+    "ε of standard deviation σ gives the same answer everywhere within that {} distance of the "
+    "image. It says nothing about the base network f on its own.</p>\n{}"
     "<p>Each certificate is wrong with probability at most α over its own noise. α is per image: "
     "among N images, up to αN wrong certificates are to be expected.</p>\n";
+
+constexpr std::string_view kOtherNorm =
+    "<p>Radii were certified in ℓ₂. For images of d values, an ℓ₂ radius r certifies the ℓ∞ radius "
+    "r / √d and the ℓ₁ radius r. Attacks, which were in ℓ₂, are left out.</p>\n";
 
 constexpr std::string_view kAccuracyNote =
     "<p class=\"note\">Certified accuracy at radius r is the share of all images, abstentions "
@@ -36,6 +41,17 @@ constexpr std::string_view kAttackedNote =
     "<p class=\"note\">“Attacked” (thin dashes) is the share of images that withstood every attack "
     "of at most r. Accuracy under the strongest attack lies between it and the certified share, "
     "as far as the same images were taken for both.</p>\n";
+
+constexpr std::string_view kPublishedNote =
+    "<p class=\"note\">Published tables state radii, not the counts behind them, so that nothing "
+    "in "
+    "them was recomputed. Where α is not stated, “at least” is empty.</p>\n";
+
+constexpr std::string_view kDistributionNote =
+    "<p class=\"note\">The share of all images by the lower bound on the probability of the answer "
+    "and by radius. Images that are wrong or abstained on stand at the left. An average certified "
+    "radius can grow by giving up on hard images: then the left end grows with it. Published "
+    "tables have bounds only where σ is given.</p>\n";
 
 constexpr std::string_view kTrainingNote =
     "<p class=\"note\">Loss is the mean over a round’s SGD steps; noisy accuracy that of the "
@@ -55,12 +71,8 @@ constexpr size_t kMostCurves = 12;    // that one figure can show
 constexpr size_t kMostUnfolded = 6;   // sections about a run each
 constexpr double kLeastScale = 0.65;  // at which the text in a figure can be read
 
-std::string section(std::string_view title, std::string_view body) {
-  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(title), body);
-}
-
-std::string figure(const Figure& drawn) {
-  return fmt::format("<div class=\"curves\">\n{}</div>\n", figure_svg(drawn));
+std::string what_is_certified(Norm norm) {
+  return fmt::format(kWhatIsCertified, norm_symbol(norm), norm == Norm::kL2 ? "" : kOtherNorm);
 }
 
 /// A figure of any width. On a narrow screen it scrolls rather than shrink any further.
@@ -93,7 +105,7 @@ std::set<double> radii_of(const std::vector<ReportRun>& runs) {
   std::set<double> radii;
   for (const ReportRun& run : runs) {
     if (!run.certified()) continue;
-    for (const AtRadius& at : summarize(run.rows).table) radii.insert(at.radius);
+    for (const AtRadius& at : summarize(run.rows, run.norm).table) radii.insert(at.radius);
   }
   return radii;
 }
@@ -113,14 +125,15 @@ std::string attacked_row(const std::vector<AttackRow>& attacks, const std::set<d
 std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
   std::string values, intervals, bounds;
   for (const double radius : radii) {
-    if (!can_certify(run.rows, radius)) {
+    if (!can_certify(run, radius)) {
       for (std::string* row : {&values, &intervals, &bounds}) *row += "<td></td>";
       continue;
     }
     const AtRadius at = accuracy_at(run.rows, radius);
     values += fmt::format("<td>{}</td>", percent(at.accuracy.value));
     intervals += fmt::format("<td>{}–{}</td>", percent(at.accuracy.low), percent(at.accuracy.high));
-    bounds += fmt::format("<td>{}</td>", percent_at_least(at.high_probability));
+    bounds += fmt::format("<td>{}</td>",
+                          at.high_probability ? percent_at_least(*at.high_probability) : "");
   }
   return fmt::format(
       "<tbody>\n<tr class=\"run\"><th colspan=\"{}\">{}</th></tr>\n"
@@ -132,9 +145,11 @@ std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
 
 std::string accuracy_table(const std::vector<ReportRun>& runs) {
   const std::set<double> radii = radii_of(runs);
+  const Norm norm = runs[0].norm;
   std::string table =
-      "<div class=\"scroll\"><table class=\"accuracy\">\n<thead><tr><th>ℓ₂ radius</th>";
-  for (const double radius : radii) table += fmt::format("<th>{:.2f}</th>", radius);
+      fmt::format("<div class=\"scroll\"><table class=\"accuracy\">\n<thead><tr><th>{} radius</th>",
+                  norm_symbol(norm));
+  for (const double radius : radii) table += fmt::format("<th>{}</th>", format_step(norm, radius));
   table += "</tr></thead>\n";
   for (const ReportRun& run : runs) {
     if (run.certified()) table += accuracy_rows(run, radii);
@@ -150,12 +165,24 @@ bool any_certified(const std::vector<ReportRun>& runs) {
   return any(runs, [](const ReportRun& run) { return run.certified(); });
 }
 
+bool any_published(const std::vector<ReportRun>& runs) {
+  return any(runs,
+             [](const ReportRun& run) { return run.certified() && run.rows.front().published; });
+}
+
+std::string distribution_part(const std::vector<ReportRun>& runs) {
+  return fmt::format("<h3>What becomes of all images</h3>\n{}{}", figure(distribution_figure(runs)),
+                     kDistributionNote);
+}
+
 std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
   if (!any_certified(runs)) return {};
   const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
-  return section("Certified accuracy",
-                 fmt::format("{}{}{}{}", drawn ? figure(certified_figure(runs)) : "",
-                             accuracy_table(runs), kAccuracyNote, attacked ? kAttackedNote : ""));
+  return section(
+      "Certified accuracy",
+      fmt::format("{}{}{}{}{}{}", drawn ? figure(certified_figure(runs)) : "", accuracy_table(runs),
+                  kAccuracyNote, attacked ? kAttackedNote : "",
+                  any_published(runs) ? kPublishedNote : "", drawn ? distribution_part(runs) : ""));
 }
 
 std::string training_section(const std::vector<ReportRun>& runs) {
@@ -181,15 +208,6 @@ std::string run_sections(const std::vector<ReportRun>& runs) {
   return runs.size() <= kMostUnfolded ? body : section("Runs", body);
 }
 
-std::string page(std::string_view title, std::string_view body) {
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}"
-      "<footer>Made by fedsmooth.</footer>\n</body>\n</html>\n",
-      title, kReportStyle, body);
-}
-
 }  // namespace
 
 std::string render_report(const std::vector<ReportRun>& runs,
@@ -203,8 +221,8 @@ std::string render_report(const std::vector<ReportRun>& runs,
   const bool certified = any_certified(runs);
   const bool all_at_once = figures.empty() && runs.size() <= kMostCurves;
   return page(certified ? "Certified robustness" : "Training history",
-              fmt::format("{}{}{}{}{}", certified ? kWhatIsCertified : "", figures_section(figures),
-                          certified_section(runs, all_at_once),
+              fmt::format("{}{}{}{}{}", certified ? what_is_certified(runs[0].norm) : "",
+                          figures_section(figures), certified_section(runs, all_at_once),
                           all_at_once ? training_section(runs) : "", run_sections(runs)));
 }
 

@@ -52,9 +52,9 @@ std::string class_table(const ReportRun& run) {
     const ClassSummary& c = classes[label];
     if (c.images == 0 && c.predicted == 0) continue;
     table += fmt::format(
-        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td></tr>\n",
+        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         escape_html(class_name(run, label)), c.images, c.predicted, percent(c.correct),
-        summary.abstained ? percent(c.abstained) : "", c.mean_radius);
+        summary.abstained ? percent(c.abstained) : "", format_mean(run.norm, c.mean_radius));
   }
   return table + "</tbody>\n</table></div>\n";
 }
@@ -74,10 +74,10 @@ std::string left_out_note(const ReportRun& run) {
 std::string client_table(const ReportRun& run) {
   if (accuracy_by_client(run.rows, run.clients, 0).empty()) return {};
   std::string radii, mean, median, worst, number;
-  for (const AtRadius& at : summarize(run.rows).table) {
+  for (const AtRadius& at : summarize(run.rows, run.norm).table) {
     const ClientSummary clients =
         summarize_clients(accuracy_by_client(run.rows, run.clients, at.radius));
-    radii += fmt::format("<th>{:.2f}</th>", at.radius);
+    radii += fmt::format("<th>{}</th>", format_step(run.norm, at.radius));
     mean += fmt::format("<td>{}</td>", percent(clients.mean));
     median += fmt::format("<td>{}</td>", percent(clients.median));
     worst += fmt::format("<td>{}</td>", percent(clients.worst.accuracy));
@@ -85,15 +85,16 @@ std::string client_table(const ReportRun& run) {
   }
   return fmt::format(
       "<h3>By client</h3>\n<div class=\"scroll\"><table>\n"
-      "<thead><tr><th>ℓ₂ radius</th>{}</tr></thead>\n<tbody>\n"
+      "<thead><tr><th>{} radius</th>{}</tr></thead>\n<tbody>\n"
       "<tr><th>mean %</th>{}</tr>\n<tr><th>median %</th>{}</tr>\n"
       "<tr><th>worst %</th>{}</tr>\n<tr><th>worst client</th>{}</tr>\n"
       "</tbody>\n</table></div>\n{}{}{}",
-      radii, mean, median, worst, number, kClientNote, left_out_note(run),
+      norm_symbol(run.norm), radii, mean, median, worst, number, kClientNote, left_out_note(run),
       client_histogram(accuracy_by_client(run.rows, run.clients, 0)));
 }
 
 std::string confidence_histogram(const ReportRun& run) {
+  if (run.rows.front().published) return {};
   std::string legend;
   for (const std::string_view outcome : {"correct", "wrong", "abstained"}) {
     legend += fmt::format(

@@ -12,21 +12,23 @@ namespace {
 
 constexpr size_t kWidth = 100;
 
-std::string render_accuracy(const std::vector<AtRadius>& table) {
-  std::string text = fmt::format("  {:>8}{:>13}{:>18}{:>12}\n", "radius", "certified %",
+std::string render_accuracy(const ReportRun& run) {
+  const std::string norm(norm_name(run.norm));
+  std::string text = fmt::format("  {:>12}{:>13}{:>18}{:>12}\n", norm + " radius", "certified %",
                                  "95% interval", "at least*");
-  for (const AtRadius& at : table) {
-    text += fmt::format("  {:>8.2f}{:>13}{:>18}{:>12}\n", at.radius, percent(at.accuracy.value),
+  for (const AtRadius& at : summarize(run.rows, run.norm).table) {
+    text += fmt::format("  {:>12}{:>13}{:>18}{:>12}\n", format_step(run.norm, at.radius),
+                        percent(at.accuracy.value),
                         percent(at.accuracy.low) + " to " + percent(at.accuracy.high),
-                        percent_at_least(at.high_probability));
+                        at.high_probability ? percent_at_least(*at.high_probability) : "");
   }
   return text;
 }
 
 std::string render_run(const ReportRun& run) {
   std::string text = shorten(run.name, kWidth) + "\n";
-  text += run.certified() ? render_accuracy(summarize(run.rows).table)
-                          : "  not certified yet; `fedsmooth certify` does it\n";
+  text +=
+      run.certified() ? render_accuracy(run) : "  not certified yet; `fedsmooth certify` does it\n";
   for (const auto& [name, value] : list_facts(run)) {
     text += fmt::format("  {:<26}{}\n", name, value);
   }
@@ -45,9 +47,8 @@ std::string render_table(const std::vector<ReportRun>& runs) {
     return text;
   }
   return text +
-         "* with probability 99.9% over the noise of all certificates together. Radii are l2 and\n"
-         "  certify the smoothed classifier; each certificate fails with probability at most "
-         "alpha.\n";
+         "* with probability 99.9% over the noise of all certificates together. Radii certify the\n"
+         "  smoothed classifier; each certificate fails with probability at most alpha.\n";
 }
 
 }  // namespace fedsmooth

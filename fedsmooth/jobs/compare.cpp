@@ -1,0 +1,31 @@
+#include "fedsmooth/jobs/compare.h"
+
+#include <filesystem>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/report/page/compare_page.h"
+
+namespace fedsmooth::jobs {
+
+ComparedRuns compare(const CompareArguments& arguments) {
+  const std::filesystem::path out = arguments.out;
+  if (!out.empty() && out.extension() != ".html") {
+    throw Error("--out={}: must end in .html; `plot` draws figures", out.string());
+  }
+  std::vector<ReportRun> runs = load_runs({arguments.a, arguments.b}, arguments.tables);
+  for (ReportRun& run : runs) {
+    if (!run.certified())
+      throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
+    run.attacks.clear();  // they may be on other images
+  }
+  ComparedRuns compared{std::move(runs[0]), std::move(runs[1])};
+  compared.images_a = std::ssize(compared.a.rows);
+  compared.images_b = std::ssize(compared.b.rows);
+  keep_common_images(compared.a, compared.b);
+  compared.paired = compare_paired(compared.a, compared.b);
+  if (!out.empty()) write_file(out, render_compare_page(compared));
+  return compared;
+}
+
+}  // namespace fedsmooth::jobs

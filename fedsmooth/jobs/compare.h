@@ -1,0 +1,21 @@
+// Two tables of certificates on the images that both have.
+#pragma once
+
+#include <string>
+
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/report/paired.h"
+
+namespace fedsmooth::jobs {
+
+struct CompareArguments {
+  std::string a, b;  // run folder or table, published ones too; NAME=PATH for another name
+  std::string out;   // page to write (.html); empty: none
+  TableOptions tables;
+};
+
+/// Compares, and writes the page if one is asked for. An Error if no image is in both, or a label
+/// differs.
+ComparedRuns compare(const CompareArguments& arguments);
+
+}  // namespace fedsmooth::jobs

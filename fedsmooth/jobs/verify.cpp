@@ -1,0 +1,190 @@
+#include "fedsmooth/jobs/verify.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/draws.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
+#include "fedsmooth/config/fields.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/statistics.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Rows = std::vector<CertificateRow>;
+
+uint64_t choose_seed(const Overrides& overrides, const Rows& rows) {
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+  for (const CertificateRow& row : rows) {
+    if (row.seed == seed)
+      throw Error("--seed={}: is the table's own; its draws would be the same", seed);
+  }
+  return seed;
+}
+
+// Of the rows that claim something.
+Rows choose_rows(const Rows& rows, int64_t count, uint64_t seed) {
+  Rows certified;
+  for (const CertificateRow& row : rows) {
+    if (!row.abstained() && row.estimated()) certified.push_back(row);
+  }
+  const auto all = std::ssize(certified);
+  Draws draws(Stream{make_key(seed, Purpose::kProbe)});
+  std::vector<int64_t> chosen = draws.choose(std::min(count, all), all);
+  std::sort(chosen.begin(), chosen.end());
+  Rows some;
+  for (const int64_t i : chosen) some.push_back(certified[i]);
+  return some;
+}
+
+std::string find_subject(const std::string& given, const fs::path& table, const json& sidecar) {
+  if (!given.empty()) return given;
+  const fs::path folder = fs::absolute(table).parent_path();
+  if (fs::exists(folder / "experiment.toml") && fs::exists(folder / "DONE")) return folder.string();
+  const std::string name = sidecar_path(table).string();
+  const fs::path stated = find_string(sidecar, "model", name).value_or("");
+  if (!stated.empty() && fs::exists(stated)) return stated.string();
+  throw Error("{}: its model {} is not here; give --model", table.string(), stated.string());
+}
+
+// As the table was made, then what the user says, who knows where things are now.
+Overrides options_of(const json& sidecar, const std::string& name, const Overrides& given) {
+  const json& identity = sidecar["identity"];
+  Overrides options;
+  const auto take = [&](const std::string& key, const std::optional<std::string>& value) {
+    if (value) options.emplace_back(key, *value);
+  };
+  take("data.name", find_string(identity, "data", name));
+  take("data.root", find_string(sidecar, "data_root", name));
+  take("data.held_out", std::to_string(find_count(identity, "held_out", name).value_or(0)));
+  take("certify.noise", find_string(identity, "noise", name).value_or("float"));
+  const bool bank = find_flag(identity, "noise_bank", name).value_or(false);
+  take("certify.noise_bank", bank ? "true" : "false");
+  if (const auto sigma = find_number(identity, "sigma", name)) {
+    take("certify.sigma", fmt::format("{}", *sigma));
+  }
+  options.insert(options.end(), given.begin(), given.end());
+  return options;
+}
+
+struct Redraw {
+  Dataset data;
+  Subject subject;
+  std::unique_ptr<Sampler> sampler;
+};
+
+void check_hash(const std::string& here, const json& identity, const std::string& key,
+                const std::string& what, const fs::path& table) {
+  const auto there = find_string(identity, key, sidecar_path(table).string());
+  if (!there) throw Error("{}: does not say which {} it is about", table.string(), what);
+  if (*there != here) {
+    throw Error("{}: is about another {}, with SHA-256 {}...; here it is {}...", table.string(),
+                what, there->substr(0, 12), here.substr(0, 12));
+  }
+}
+
+void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
+  for (const CertificateRow& row : rows) {
+    if (row.index >= redraw.data.size() || redraw.data.label(row.index) != row.label) {
+      throw Error("{}: image {} with label {} is not in its data", table.string(), row.index,
+                  row.label);
+    }
+    if (row.certificate.counts.selected >= redraw.subject.f.classes) {
+      throw Error("{}: image {} is answered by class {}, of {}", table.string(), row.index,
+                  row.certificate.counts.selected, redraw.subject.f.classes);
+    }
+    if (row.sigma != redraw.subject.sigma || row.noise != redraw.sampler->noise_kind()) {
+      throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
+                  row.sigma, noise_name(row.noise));
+    }
+  }
+}
+
+// On another machine logits may differ in their last bits, which is no reason to refuse. With the
+// same arithmetic they must not.
+void check_fingerprint(const Redraw& redraw, const std::string& fingerprint, const json& identity,
+                       const fs::path& table, const Context& context) {
+  const std::string name = sidecar_path(table).string();
+  const std::string base = find_string(identity, "base", name).value_or("");
+  if (find_string(identity, "fingerprint", name).value_or(fingerprint) == fingerprint) return;
+  if (base == redraw.subject.f.description) {
+    throw Error(
+        "{}: its classifier had other logits on the same kind of device; was the "
+        "normalisation another (--model.mean, --model.sd)?",
+        table.string());
+  }
+  context.note(fmt::format("drawn anew by {}; the table's votes were counted by {}",
+                           redraw.subject.f.description, base));
+}
+
+Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overrides& given,
+                   const Context& context) {
+  const json sidecar = read_sidecar(table);
+  const json& identity = sidecar["identity"];
+  const std::string path = find_subject(a.model, table, sidecar);
+  const Overrides options = options_of(sidecar, sidecar_path(table).string(), given);
+  Redraw redraw;
+  redraw.data = load_dataset(subject_experiment(path, options).data, Split::kTest);
+  check_hash(digest(redraw.data), identity, "data_sha256", "data set", table);
+  const Shape shape = image_shape(redraw.data);
+  redraw.subject = load_subject(path, options, &redraw.data, shape, context.device);
+  check_hash(redraw.subject.sha256, identity, "model_sha256", "model", table);
+  redraw.sampler = make_sampler(redraw.subject.f, thread_count(context), context.stopped);
+  check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);
+  return redraw;
+}
+
+// New votes for the class of each row.
+std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t seed, Redraw& redraw,
+                                    const Context& context) {
+  const auto progress = begin_progress(context, "verify", 0, std::ssize(rows));
+  std::vector<RedrawnImage> images;
+  for (const CertificateRow& row : rows) {
+    const Counts& stored = row.certificate.counts;
+    const int64_t n = votes > 0 ? votes : stored.n;
+    const auto item = static_cast<uint32_t>(row.shared ? 0 : row.index);
+    const Stream stream{make_key(seed, Purpose::kEstimation), item};
+    const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
+    const int64_t top = found[stored.selected];
+    images.push_back({row.index, stored.selected, stored.top, stored.n, top, n,
+                      fisher_p_value(stored.top, stored.n, top, n)});
+    progress->step(fmt::format("p {:.3g}", images.back().p_value));
+  }
+  redraw.sampler->probe();
+  return images;
+}
+
+}  // namespace
+
+Verification verify(const VerifyArguments& a, const Overrides& overrides, const Context& context) {
+  check_context(context);
+  if (a.images < 0) throw Error("--images={}: must not be negative", a.images);
+  if (a.n < 0 || a.n > int64_t{1} << 30) throw Error("--n={}: must be between 0 and 2^30", a.n);
+  Verification found{find_table(a.table)};
+  const Rows rows = read_certificates(found.table);
+  if (rows.empty()) throw Error("{}: has no rows yet", found.table.string());
+  found.rows = std::ssize(rows);
+  found.seed = choose_seed(overrides, rows);
+  const Rows chosen = choose_rows(rows, a.images, found.seed);
+  if (chosen.empty()) return found;
+  try {
+    Redraw redraw = load_redraw(a, found.table, overrides, context);
+    check_rows(rows, redraw, found.table);
+    found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
+  } catch (const Cancelled&) {
+    throw Interrupted{"interrupted"};
+  }
+  double smallest = 1;
+  for (const RedrawnImage& image : found.images) smallest = std::min(smallest, image.p_value);
+  found.p_value = std::min(1.0, smallest * static_cast<double>(found.images.size()));
+  return found;
+}
+
+}  // namespace fedsmooth::jobs

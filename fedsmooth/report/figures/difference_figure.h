@@ -1,0 +1,13 @@
+// Two curves of certified accuracy, and below them their paired difference.
+#pragma once
+
+#include "fedsmooth/report/figures/canvas.h"
+#include "fedsmooth/report/paired.h"
+
+namespace fedsmooth {
+
+/// Of runs with the same images, as from keep_common_images(). The band is the 95% interval at each
+/// radius by itself.
+Figure difference_figure(const ReportRun& a, const ReportRun& b, const PairedComparison& compared);
+
+}  // namespace fedsmooth

@@ -1,0 +1,127 @@
+#include "fedsmooth/report/page/compare_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fedsmooth/base/text.h"
+#include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/figures/difference_figure.h"
+#include "fedsmooth/report/figures/distribution_figure.h"
+#include "fedsmooth/report/page/frame.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr std::string_view kNote =
+    "<p class=\"note\">Certified accuracy is the share of the images that both tables have, "
+    "abstentions included, that are classified correctly and certified at the radius or more. "
+    "A − B has 95% intervals over the choice of test images. They are paired: images on which both "
+    "agree tell nothing and widen nothing. With an asterisk they are exact, as the tables differ "
+    "on "
+    "fewer than {} images; such an interval always contains 0. “Only A” counts the images that A "
+    "certifies and B does not.</p>\n";
+
+constexpr std::string_view kPublishedNote =
+    "<p class=\"note\">Published tables state radii, not the counts behind them, so that nothing "
+    "in "
+    "them was recomputed.</p>\n";
+
+std::string signed_points(double share) { return fmt::format("{:+.1f}", 100 * share); }
+
+std::string interval(const Difference& d) {
+  return fmt::format("{} to {}{}", signed_points(d.low), signed_points(d.high), d.exact ? "*" : "");
+}
+
+std::string signed_mean(Norm norm, double radius) {
+  return (radius < 0 ? "-" : "+") + format_mean(norm, std::abs(radius));
+}
+
+std::string acr_interval(const PairedComparison& paired) {
+  if (!paired.acr) return "too few images differ";
+  return fmt::format("{} to {}", signed_mean(paired.norm, paired.acr->low),
+                     signed_mean(paired.norm, paired.acr->high));
+}
+
+std::string html_row(std::string_view name, std::initializer_list<std::string> cells) {
+  std::string row = fmt::format("<tr><th>{}</th>", name);
+  for (const std::string& cell : cells) row += fmt::format("<td>{}</td>", cell);
+  return row + "</tr>\n";
+}
+
+std::string html_table(const PairedComparison& paired) {
+  std::string rows;
+  for (const PairedAtRadius& at : paired.table) {
+    rows += html_row(
+        format_step(paired.norm, at.radius),
+        {percent(at.a), percent(at.b), signed_points(at.difference.value), interval(at.difference),
+         fmt::format("{}", at.only_a), fmt::format("{}", at.only_b)});
+  }
+  const Norm norm = paired.norm;
+  rows += html_row("average radius",
+                   {format_mean(norm, paired.acr_a), format_mean(norm, paired.acr_b),
+                    signed_mean(norm, paired.acr_a - paired.acr_b), acr_interval(paired), "", ""});
+  return fmt::format(
+      "<div class=\"scroll\"><table>\n<thead><tr><th>{} radius</th><th>A %</th><th>B %</th>"
+      "<th>A − B, points</th><th>95% interval</th><th>only A</th><th>only B</th></tr></thead>\n"
+      "<tbody>\n{}</tbody>\n</table></div>\n",
+      norm_symbol(norm), rows);
+}
+
+std::string html_names(const ComparedRuns& runs) {
+  return fmt::format(
+      "<dl>\n<div><dt>A</dt><dd>{}</dd></div>\n<div><dt>B</dt><dd>{}</dd></div>\n"
+      "<div><dt>images</dt><dd>{} that both have (A {}, B {})</dd></div>\n</dl>\n",
+      escape_html(runs.a.name), escape_html(runs.b.name), runs.paired.images, runs.images_a,
+      runs.images_b);
+}
+
+bool any_published(const ComparedRuns& runs) {
+  return runs.a.rows.front().published || runs.b.rows.front().published;
+}
+
+}  // namespace
+
+std::string render_compare_page(const ComparedRuns& runs) {
+  return page(
+      "Certified accuracy, paired",
+      fmt::format(
+          "{}{}{}", html_names(runs),
+          section("Both, and their difference",
+                  fmt::format("{}{}{}{}", figure(difference_figure(runs.a, runs.b, runs.paired)),
+                              html_table(runs.paired), fmt::format(kNote, kFewImages),
+                              any_published(runs) ? kPublishedNote : "")),
+          section("What becomes of all images", figure(distribution_figure({runs.a, runs.b})))));
+}
+
+std::string render_compare_table(const ComparedRuns& runs) {
+  constexpr size_t kLongestName = 90;
+  const PairedComparison& paired = runs.paired;
+  const Norm norm = paired.norm;
+  constexpr std::string_view kLine = "  {:>14}{:>9}{:>9}{:>10}{:>24}{:>8}{:>8}\n";
+  std::string text = fmt::format(
+      "A  {}\nB  {}\n{} images that both have (A {}, B {})\n", shorten(runs.a.name, kLongestName),
+      shorten(runs.b.name, kLongestName), paired.images, runs.images_a, runs.images_b);
+  text += fmt::format(kLine, fmt::format("{} radius", norm_name(norm)), "A %", "B %", "A - B",
+                      "95% interval", "only A", "only B");
+  for (const PairedAtRadius& at : paired.table) {
+    text += fmt::format(kLine, format_step(norm, at.radius), percent(at.a), percent(at.b),
+                        signed_points(at.difference.value), interval(at.difference), at.only_a,
+                        at.only_b);
+  }
+  text += fmt::format(kLine, "average radius", format_mean(norm, paired.acr_a),
+                      format_mean(norm, paired.acr_b),
+                      signed_mean(norm, paired.acr_a - paired.acr_b), acr_interval(paired), "", "");
+  text += "A - B in points, paired; intervals are over the choice of test images.\n";
+  if (std::any_of(paired.table.begin(), paired.table.end(),
+                  [](const PairedAtRadius& at) { return at.difference.exact; })) {
+    text += fmt::format("* exact, as they differ on fewer than {} images; it always contains 0.\n",
+                        kFewImages);
+  }
+  if (any_published(runs)) {
+    text += "Published tables state no counts: nothing in them was recomputed.\n";
+  }
+  return text;
+}
+
+}  // namespace fedsmooth
