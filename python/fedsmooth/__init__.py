@@ -9,13 +9,14 @@ No image within l2 distance `radius` of x gets another answer from g, with proba
 
 from ._core import Error, Round, __version__
 from ._core import lower_bound as _lower_bound
+from ._folder import save_folder
 from ._model import Model, from_torch, load
 from ._smooth import ABSTAIN, Certificate, Smooth
-from ._table import Table, certify, read_certificates
+from ._table import Table, certify, load_data, read_certificates
 from ._train import Run, train
 
 __all__ = ["ABSTAIN", "Certificate", "Error", "Model", "Round", "Run", "Smooth", "Table", "__version__",
-           "certify", "from_torch", "load", "lower_bound", "read_certificates", "train"]
+           "certify", "from_torch", "load", "load_data", "lower_bound", "read_certificates", "save_folder", "train"]
 
 
 def lower_bound(k: int, n: int, alpha: float = 0.001) -> float:

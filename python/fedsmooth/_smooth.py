@@ -100,13 +100,7 @@ class Smooth:
         """PREDICT for one image [C, H, W] in [0, 1]: g's answer from n votes, or ABSTAIN. Wrong
         with probability at most alpha. A torch module is put into evaluation mode."""
         self._evaluate()
-        image = to_floats(x, "image")
-        seed = draw_seed()
-
-        def ask(votes: _core.Votes) -> int:
-            return votes.predict(image, self.sigma, n, alpha, seed, 0)[0]
-
-        return self._ask(ask, x, image.shape, batch_size)
+        return self._predict(x, n, alpha, batch_size)[0]
 
     def certificate(self, x: Array, index: int | None = None, *, n0: int = 100, n: int = 100_000,
                     alpha: float = 0.001, batch_size: int = 1000) -> Certificate:
@@ -121,6 +115,16 @@ class Smooth:
         def ask(votes: _core.Votes) -> Certificate:
             return make_certificates(votes, image[None], [number], self.sigma, n0, n, alpha,
                                      self.radius, seed)[0]
+
+        return self._ask(ask, x, image.shape, batch_size)
+
+    def _predict(self, x: Array, n: int, alpha: float, batch_size: int) -> tuple[int, list[int]]:
+        """The answer and the votes of each class."""
+        image = to_floats(x, "image")
+        seed = draw_seed()
+
+        def ask(votes: _core.Votes) -> tuple[int, list[int]]:
+            return votes.predict(image, self.sigma, n, alpha, seed, 0)
 
         return self._ask(ask, x, image.shape, batch_size)
 

@@ -97,6 +97,13 @@ def _read_published(path: pathlib.Path) -> dict[str, Any]:
     return {name: np.array([row[i] for row in rows], dtype=types[i]) for i, name in enumerate(names)}
 
 
+def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:
+    """A data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
+    [N, C, H, W] as bytes and labels [N]. `split` is test or train."""
+    images, labels = _core.load_data(name, os.fspath(root), split)
+    return images, np.array(labels)
+
+
 def _pick(test_set: Any, every: int, limit: int) -> tuple[Any, np.ndarray, list[int], list[int], str]:
     """The first image as it is, the images [N, C, H, W], labels and indices that are certified, and
     the SHA-256 of the whole set where it is at hand."""
@@ -151,6 +158,7 @@ def certify(g: Smooth | Model, test_set: Any, *, every: int = 1, limit: int = 0,
     out: the table, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
         the program's. Rows are appended whole; resume=True continues after the last one.
     sigma: of a Model; its own if left out. A Smooth has its own.
+    name: of the data set. For one of load_data(), the table is the program's, which may resume it.
     only_correct: no votes are drawn where the selected class is wrong anyway.
     """
     like, images, labels, indices, sha256 = _pick(test_set, every, limit)

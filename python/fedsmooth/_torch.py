@@ -106,6 +106,8 @@ def take_apart(module: nn.Module, input: tuple[int, ...], sigma: float, class_na
         layers = _layers(module, "", tensors)
     except Error as unknown:
         return _named(module, input, metadata, unknown)
+    if layers[:1] and layers[0]["kind"] != "normalize":  # without one our engines fall back to the slow reference
+        layers.insert(0, {"kind": "normalize", "mean": [0.0] * input[0], "sd": [1.0] * input[0]})
     network = {"name": type(module).__name__, "input": list(input), "layers": layers}
     return format_safetensors(tensors, {"fedsmooth.network": json.dumps(network), **metadata})
 

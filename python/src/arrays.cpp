@@ -21,13 +21,4 @@ Array copy(const Given<T>& values, Array::Type type) {
 Array to_array(const Given<float>& values) { return copy(values, Array::Type::kFloat); }
 Array to_array(const Given<uint8_t>& values) { return copy(values, Array::Type::kByte); }
 
-Floats to_numpy(const Array& values) {
-  auto owner = std::make_unique<Array>(values);
-  float* data = owner->floats();
-  const std::vector<size_t> shape(values.sizes().begin(), values.sizes().end());
-  const nb::capsule keeper(owner.get(), [](void* p) noexcept { delete static_cast<Array*>(p); });
-  owner.release();
-  return Floats(data, shape.size(), shape.data(), keeper);
-}
-
 }  // namespace fedsmooth::python

@@ -33,7 +33,7 @@ class Evaluator {
     classes_ = f.classes;
   }
 
-  Floats logits(const Given<float>& given) {
+  Numpy<float> logits(const Given<float>& given) {
     const Array images = to_array(given);
     const Sizes sizes = images.sizes();
     if (images.axes() != 4 || !std::equal(input_.begin(), input_.end(), sizes.begin() + 1)) {

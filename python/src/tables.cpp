@@ -46,6 +46,19 @@ nb::dict columns(const std::vector<CertificateRow>& rows) {
   return all;
 }
 
+nb::tuple load_data(const std::string& name, const std::string& root, const std::string& split) {
+  if (split != "train" && split != "test") throw Error("split={:?}: must be train or test", split);
+  DataOptions options;
+  options.name = name;
+  options.root = root;
+  Dataset data;
+  {
+    const nb::gil_scoped_release released;
+    data = load_dataset(options, split == "train" ? Split::kTrain : Split::kTest);
+  }
+  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels);
+}
+
 Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,
                      const std::vector<std::string>& class_names) {
   Dataset data{{}, labels, class_names};
@@ -90,6 +103,7 @@ void write_table(Votes& votes, const std::string& name, const std::string& sha25
 }  // namespace
 
 void bind_tables(nb::module_& m) {
+  m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));
   m.def(
       "read_certificates",
       [](const std::filesystem::path& path) {
