@@ -51,8 +51,9 @@ def to_floats(x: Array, what: str) -> np.ndarray:
 def to_logits(y: Any) -> np.ndarray:
     """What a classifier answered, as float32 [B, K]."""
     if isinstance(y, (tuple, list, dict)) or hasattr(y, "logits"):
-        raise Error(f"model: gives a {type(y).__name__}, not logits [B, K]; wrap it, such as "
-                    "`lambda x: model(x).logits`")
+        raise Error(
+            f"model: gives a {type(y).__name__}, not logits [B, K]; wrap it, such as `lambda x: model(x).logits`"
+        )
     found = np.ascontiguousarray(to_numpy(y, "model"), dtype=np.float32)
     if found.ndim != 2:
         raise Error(f"model: gives an output of shape {list(found.shape)}, expected [B, K]")
@@ -68,7 +69,7 @@ def refuse_training_mode(f: Any) -> None:
             raise Error(f"model: {name or type(f).__name__} is in training mode; call .eval() first")
 
 
-def adapt(f: Callable[..., Any], like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
+def adapt(f: Any, like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
     """f as a function of NumPy arrays, and what it runs on. A torch module gets tensors on its own
     device and of its own type; another function gets what `like` is, tensors on its device or NumPy
     arrays."""
@@ -79,7 +80,7 @@ def adapt(f: Callable[..., Any], like: Array) -> tuple[Callable[[np.ndarray], np
     return (lambda batch: to_logits(f(batch))), "cpu/fp32/python"
 
 
-def _adapt_torch(f: Callable[..., Any], like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
+def _adapt_torch(f: Any, like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
     import torch
 
     device = like.device if is_tensor(like) else torch.device("cpu")

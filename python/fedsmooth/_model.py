@@ -21,8 +21,9 @@ class Model:
     input: [C, H, W] of its images. Pixels are in [0, 1]; the normalisation is in the network.
     """
 
-    def __init__(self, native: _core.Model, *, name: str = "model", sha256: str = "",
-                 device: str = "auto", threads: int = 0) -> None:
+    def __init__(
+        self, native: _core.Model, *, name: str = "model", sha256: str = "", device: str = "auto", threads: int = 0
+    ) -> None:
         self._native = native
         self._device, self._threads = device, threads
         self._votes = _core.Votes(native, device, threads)
@@ -32,7 +33,8 @@ class Model:
         self.sigma: float = native.sigma
         self.class_names: list[str] = native.class_names
         self.num_classes: int = native.classes
-        self.input: tuple[int, int, int] = tuple(native.input)
+        channels, height, width = native.input
+        self.input = (channels, height, width)
 
     @property
     def network(self) -> dict[str, Any]:
@@ -59,17 +61,27 @@ class Model:
             raise Error(f"{self.name}: does not say for which noise it was trained; give sigma")
         return Smooth(self, self.num_classes, sigma, seed=seed, radius=radius)
 
-    def certify(self, images: Array, *, sigma: float | None = None, n0: int = 100, n: int = 100_000,
-                alpha: float = 0.001, radius: str = "one-sided", seed: int | None = None,
-                indices: Sequence[int] | None = None) -> list[Certificate]:
+    def certify(
+        self,
+        images: Array,
+        *,
+        sigma: float | None = None,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        radius: str = "one-sided",
+        seed: int | None = None,
+        indices: Sequence[int] | None = None,
+    ) -> list[Certificate]:
         """CERTIFY for images [N, C, H, W] in [0, 1], or one [C, H, W]. The noise of each is that of
         `seed` (the system's if left out) and its index (0, 1, ... if left out)."""
         g = self.smooth(sigma, radius=radius)
         floats = to_floats(images, "images")
         floats = floats[None] if floats.ndim == 3 else floats
         numbers = list(range(len(floats))) if indices is None else [int(i) for i in indices]
-        return make_certificates(self._votes, floats, numbers, g.sigma, n0, n, alpha, radius,
-                                 draw_seed() if seed is None else seed)
+        return make_certificates(
+            self._votes, floats, numbers, g.sigma, n0, n, alpha, radius, draw_seed() if seed is None else seed
+        )
 
     def to_torch(self) -> Any:
         """The same network as a torch module in evaluation mode, on the CPU."""
@@ -87,7 +99,9 @@ class Model:
         return self._votes
 
     def __repr__(self) -> str:
-        return f"Model({self.network['name']!r}, input={list(self.input)}, classes={self.num_classes}, sigma={self.sigma})"
+        return (
+            f"Model({self.network['name']!r}, input={list(self.input)}, classes={self.num_classes}, sigma={self.sigma})"
+        )
 
 
 def load(path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -> Model:
@@ -97,12 +111,24 @@ def load(path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -
     path = pathlib.Path(path)
     file = path / "model.safetensors" if path.is_dir() else path
     content = _core.read_file(file)
-    return Model(_core.model_from_bytes(content, str(file)), name=str(file), sha256=_core.sha256(content),
-                 device=device, threads=threads)
+    return Model(
+        _core.model_from_bytes(content, str(file)),
+        name=str(file),
+        sha256=_core.sha256(content),
+        device=device,
+        threads=threads,
+    )
 
 
-def from_torch(module: Any, input: Sequence[int], *, sigma: float = 0.0,
-               class_names: Sequence[str] = (), device: str = "auto", threads: int = 0) -> Model:
+def from_torch(
+    module: Any,
+    input: Sequence[int],
+    *,
+    sigma: float = 0.0,
+    class_names: Sequence[str] = (),
+    device: str = "auto",
+    threads: int = 0,
+) -> Model:
     """A torch module as a Model of our engine, where every layer is known; else an Error names the
     first that is not.
 
@@ -113,7 +139,8 @@ def from_torch(module: Any, input: Sequence[int], *, sigma: float = 0.0,
     from ._torch import compare, take_apart
 
     content = take_apart(module, tuple(input), sigma, list(class_names))
-    model = Model(_core.model_from_bytes(content, "from_torch"), name=type(module).__name__,
-                  device=device, threads=threads)
+    model = Model(
+        _core.model_from_bytes(content, "from_torch"), name=type(module).__name__, device=device, threads=threads
+    )
     compare(module, model)
     return model

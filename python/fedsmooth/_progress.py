@@ -21,8 +21,10 @@ class Bar:
         self.shown = now
         rate = (self.done - self.first) / max(now - self.start, 1e-9)
         filled = WIDTH * self.done // max(1, self.total)
-        sys.stderr.write(f"\r\033[K{self.what} [{'#' * filled}{'.' * (WIDTH - filled)}] {self.done}/{self.total}  "
-                         f"{rate:.3g}/s  {(self.total - self.done) / rate:.0f}s left  {note}")
+        sys.stderr.write(
+            f"\r\033[K{self.what} [{'#' * filled}{'.' * (WIDTH - filled)}] {self.done}/{self.total}  "
+            f"{rate:.3g}/s  {(self.total - self.done) / rate:.0f}s left  {note}"
+        )
         sys.stderr.flush()
 
     def close(self) -> None:

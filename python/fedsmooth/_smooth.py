@@ -1,7 +1,7 @@
 """The smoothed classifier."""
 
 import math
-import secrets
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,16 +43,38 @@ class Certificate:
 
 def draw_seed() -> int:
     """A seed from the system, of 63 bits: what tables and TOML can hold."""
-    return secrets.randbits(63)
+    return int.from_bytes(os.urandom(8), "little") >> 1
 
 
-def make_certificates(votes: _core.Votes, images: np.ndarray, indices: list[int], sigma: float, n0: int,
-                      n: int, alpha: float, radius: str, seed: int) -> list[Certificate]:
+def make_certificates(
+    votes: _core.Votes,
+    images: np.ndarray,
+    indices: list[int],
+    sigma: float,
+    n0: int,
+    n: int,
+    alpha: float,
+    radius: str,
+    seed: int,
+) -> list[Certificate]:
     """Certificates of images [N, C, H, W], float32."""
     found = votes.certify(images, indices, sigma, n0, n, alpha, radius, seed)
     return [
-        Certificate(c.predict, c.radius, c.p_lower, c.selected, c.count_top, c.count_runner_up, n0, c.n,
-                    alpha, sigma, seed, index, votes.description)
+        Certificate(
+            c.predict,
+            c.radius,
+            c.p_lower,
+            c.selected,
+            c.count_top,
+            c.count_runner_up,
+            n0,
+            c.n,
+            alpha,
+            sigma,
+            seed,
+            index,
+            votes.description,
+        )
         for c, index in zip(found, indices, strict=True)
     ]
 
@@ -74,19 +96,27 @@ class Smooth:
 
     ABSTAIN = ABSTAIN
 
-    def __init__(self, base_classifier: Callable[..., Any], num_classes: int, sigma: float, *,
-                 seed: int = 0, radius: str = "one-sided") -> None:
+    def __init__(
+        self,
+        base_classifier: Callable[..., Any],
+        num_classes: int,
+        sigma: float,
+        *,
+        seed: int = 0,
+        radius: str = "one-sided",
+    ) -> None:
         if not (sigma > 0 and math.isfinite(sigma)):
             raise Error(f"sigma={sigma}: must be positive")
-        self.base_classifier = base_classifier
+        self.base_classifier: Any = base_classifier
         self.num_classes = num_classes
         self.sigma = float(sigma)
         self.seed = seed
         self.radius = radius
         self._votes: dict[tuple[str, int, tuple[int, ...]], _core.Votes] = {}
 
-    def certify(self, x: Array, n0: int = 100, n: int = 100_000, alpha: float = 0.001,
-                batch_size: int = 1000) -> tuple[int, float]:
+    def certify(
+        self, x: Array, n0: int = 100, n: int = 100_000, alpha: float = 0.001, batch_size: int = 1000
+    ) -> tuple[int, float]:
         """CERTIFY for one image [C, H, W] in [0, 1]: the class and the l2 radius in which it is g's
         answer, or (ABSTAIN, 0.0). Wrong with probability at most alpha.
 
@@ -102,8 +132,16 @@ class Smooth:
         self._evaluate()
         return self._predict(x, n, alpha, batch_size)[0]
 
-    def certificate(self, x: Array, index: int | None = None, *, n0: int = 100, n: int = 100_000,
-                    alpha: float = 0.001, batch_size: int = 1000) -> Certificate:
+    def certificate(
+        self,
+        x: Array,
+        index: int | None = None,
+        *,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        batch_size: int = 1000,
+    ) -> Certificate:
         """CERTIFY for one image [C, H, W] in [0, 1], with the counts that it rests on. The noise is
         that of `seed` and `index`; without an index, of a seed of the system's. A torch module in
         training mode is refused."""
@@ -113,8 +151,7 @@ class Smooth:
         seed, number = (draw_seed(), 0) if index is None else (self.seed, index)
 
         def ask(votes: _core.Votes) -> Certificate:
-            return make_certificates(votes, image[None], [number], self.sigma, n0, n, alpha,
-                                     self.radius, seed)[0]
+            return make_certificates(votes, image[None], [number], self.sigma, n0, n, alpha, self.radius, seed)[0]
 
         return self._ask(ask, x, image.shape, batch_size)
 
@@ -143,8 +180,9 @@ class Smooth:
         """Of the base classifier's file, if it has one; else empty."""
         return getattr(self.base_classifier, "sha256", "")
 
-    def _ask(self, ask: Callable[[_core.Votes], T], like: Array, shape: tuple[int, ...],
-             batch_size: int, again: bool = True) -> T:
+    def _ask(
+        self, ask: Callable[[_core.Votes], T], like: Array, shape: tuple[int, ...], batch_size: int, again: bool = True
+    ) -> T:
         """ask() with votes of f at the largest steady batch. The model may have been trained
         between two calls: then what an earlier call checked is void, and ask() is called again.
         With again=False, for what leaves a trace, f is checked anew instead."""
@@ -173,6 +211,9 @@ class Smooth:
                 batch = 1 << (batch - 1).bit_length() - 1  # the next smaller power of two
                 continue
             if batch != batch_size:
-                warnings.warn(f"at a batch of {batch_size} this model's logits depend on an image's position "
-                              f"in it; batches of {batch} are used", stacklevel=4)
+                warnings.warn(
+                    f"at a batch of {batch_size} this model's logits depend on an image's position "
+                    f"in it; batches of {batch} are used",
+                    stacklevel=4,
+                )
             return votes

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -146,11 +145,23 @@ def _label(label: Any, index: int) -> int:
     return whole
 
 
-def certify(g: Smooth | Model, test_set: Any, *, every: int = 1, limit: int = 0,
-            out: str | os.PathLike[str] | None = None, resume: bool = False, n0: int = 100,
-            n: int = 100_000, alpha: float = 0.001, batch_size: int = 1000, sigma: float | None = None,
-            only_correct: bool = False, class_names: Sequence[str] | None = None,
-            name: str = "python") -> Table:
+def certify(
+    g: Smooth | Model,
+    test_set: Any,
+    *,
+    every: int = 1,
+    limit: int = 0,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    n0: int = 100,
+    n: int = 100_000,
+    alpha: float = 0.001,
+    batch_size: int = 1000,
+    sigma: float | None = None,
+    only_correct: bool = False,
+    class_names: Sequence[str] | None = None,
+    name: str = "python",
+) -> Table:
     """CERTIFY on every `every`-th image of a test set, at most `limit` if that is not 0.
 
     test_set: a pair of arrays (images [N, C, H, W] in [0, 1] or bytes, labels [N]), or a data set of
@@ -172,15 +183,37 @@ def certify(g: Smooth | Model, test_set: Any, *, every: int = 1, limit: int = 0,
 
     def write(path: pathlib.Path) -> Table:
         def ask(votes: _core.Votes) -> None:
-            _core.write_table(votes, smooth.name, smooth.sha256, images, labels, names, indices, name, sha256,
-                              smooth.sigma, n0, n, alpha, smooth.radius, only_correct, smooth.seed, every,
-                              limit, path, resume, bar_or_none())
+            _core.write_table(
+                votes,
+                smooth.name,
+                smooth.sha256,
+                images,
+                labels,
+                names,
+                indices,
+                name,
+                sha256,
+                smooth.sigma,
+                n0,
+                n,
+                alpha,
+                smooth.radius,
+                only_correct,
+                smooth.seed,
+                every,
+                limit,
+                path,
+                resume,
+                bar_or_none(),
+            )
 
         smooth._ask(ask, like, images.shape[1:], batch_size, again=False)
         return Table(_core.read_certificates(path), path)
 
     if out is not None:
         return write(pathlib.Path(out))
+    import tempfile  # here: it takes 3 ms
+
     with tempfile.TemporaryDirectory() as folder:
         table = write(pathlib.Path(folder) / "certificates.tsv")
     table.path = None

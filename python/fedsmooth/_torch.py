@@ -121,7 +121,9 @@ def _named(module: nn.Module, input: tuple[int, ...], metadata: dict[str, str], 
     with torch.no_grad():
         classes = module(torch.zeros(1, *input, device=first.device, dtype=first.dtype)).shape[-1]
     try:
-        model = _core.model_from_state(format_safetensors(state, metadata), type(net).__name__, mean, sd, list(input), classes)
+        model = _core.model_from_state(
+            format_safetensors(state, metadata), type(net).__name__, mean, sd, list(input), classes
+        )
     except Error:
         raise unknown from None
     return model.to_bytes()
@@ -154,11 +156,25 @@ def _layers(module: nn.Module, name: str, tensors: Tensors) -> Layers:
         return [{"kind": "normalize", "mean": found[0], "sd": found[1]}]
     if isinstance(module, nn.Conv2d):
         windows = (module.kernel_size, module.stride, module.padding)  # padding may be a word
-        if any(len(set(w)) != 1 for w in windows) or module.groups != 1 or set(module.dilation) != {1} or module.padding_mode != "zeros":
+        if (
+            any(len(set(w)) != 1 for w in windows)
+            or module.groups != 1
+            or set(module.dilation) != {1}
+            or module.padding_mode != "zeros"
+        ):
             raise refuse("only square kernels with zero padding, without groups and dilation, are known")
         _keep(module, name, tensors)
-        return [{"kind": "conv", "name": name, "outputs": module.out_channels, "kernel": module.kernel_size[0],
-                 "stride": module.stride[0], "padding": module.padding[0], "bias": module.bias is not None}]
+        return [
+            {
+                "kind": "conv",
+                "name": name,
+                "outputs": module.out_channels,
+                "kernel": module.kernel_size[0],
+                "stride": module.stride[0],
+                "padding": module.padding[0],
+                "bias": module.bias is not None,
+            }
+        ]
     if isinstance(module, nn.BatchNorm2d):
         if module.eps != 1e-5 or not module.affine or not module.track_running_stats:
             raise refuse("only eps=1e-5 with weights and running statistics is known")
@@ -183,8 +199,13 @@ def _layers(module: nn.Module, name: str, tensors: Tensors) -> Layers:
     if isinstance(module, Subsample):
         return [{"kind": "subsample", "stride": module.stride, "outputs": module.outputs}]
     if isinstance(module, Residual):
-        return [{"kind": "residual", "body": _layers(module.body, f"{name}.body", tensors),
-                 "shortcut": _layers(module.shortcut, f"{name}.shortcut", tensors)}]
+        return [
+            {
+                "kind": "residual",
+                "body": _layers(module.body, f"{name}.body", tensors),
+                "shortcut": _layers(module.shortcut, f"{name}.shortcut", tensors),
+            }
+        ]
     raise refuse("our engine does not know this layer; use fs.Smooth(model, ...), which needs none")
 
 
@@ -207,5 +228,7 @@ def compare(module: nn.Module, model: Any) -> None:
         theirs = to_numpy(module(torch.from_dlpack(images).to(first.device, first.dtype)), "model")
     ours = model.logits(images)
     if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=1e-3 * np.abs(theirs).max()):
-        raise Error(f"from_torch: {type(module).__name__} does more than its layers say: the logits differ; "
-                    "use fs.Smooth(model, ...)")
+        raise Error(
+            f"from_torch: {type(module).__name__} does more than its layers say: the logits differ; "
+            "use fs.Smooth(model, ...)"
+        )

@@ -40,9 +40,16 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def train(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, *,
-          out: str | os.PathLike[str] | None = None, resume: bool = False, device: str = "auto",
-          threads: int = 0, on_round: Callable[[_core.Round], Any] | None = None) -> Run:
+def train(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    threads: int = 0,
+    on_round: Callable[[_core.Round], Any] | None = None,
+) -> Run:
     """Trains the experiment file `path` (TOML), as the program does, into a run folder.
 
     overrides: {"section.key": value}; an unknown key is refused with the nearest one.

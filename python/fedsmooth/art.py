@@ -35,7 +35,7 @@ class RandomizedSmoothing:
         """Images [N, C, H, W] in [0, 1] to [N, K]: 1 at the smoothed classifier's answer, zeros where
         it abstains. With is_abstain=False the class with the most votes is the answer, whatever alpha."""
         found = np.zeros((len(x), self.nb_classes))
-        for row, image in zip(found, to_floats(x, "images")):
+        for row, image in zip(found, to_floats(x, "images"), strict=True):
             answer, votes = self._smooth._predict(image, self.sample_size, self.alpha, batch_size)
             if not is_abstain and any(votes):
                 answer = int(np.argmax(votes))
@@ -45,8 +45,9 @@ class RandomizedSmoothing:
 
     def certify(self, x: Array, n: int, batch_size: int = 32) -> tuple[np.ndarray, np.ndarray]:
         """Images [N, C, H, W] in [0, 1] to classes [N], -1 for abstentions, and l2 radii [N]."""
-        found = [self._smooth.certify(image, self.sample_size, n, self.alpha, batch_size)
-                 for image in to_floats(x, "images")]
+        found = [
+            self._smooth.certify(image, self.sample_size, n, self.alpha, batch_size) for image in to_floats(x, "images")
+        ]
         return np.array([c for c, _ in found], dtype=np.int64), np.array([r for _, r in found])
 
     def _answer(self, images: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ namespace fedsmooth::python {
 // A nanobind::exception registered later is asked first, so that derived ones come last.
 NB_MODULE(_core, m) {
   m.doc() = "The native part of fedsmooth.";
-  m.attr("__version__") = version().c_str();
+  m.attr("version") = version().c_str();
   m.attr("commit") = commit().c_str();
   const nb::exception<Error> error(m, "Error", PyExc_ValueError);
   const nb::exception<DependsOnPosition> position(m, "DependsOnPosition", error.ptr());

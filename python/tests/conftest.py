@@ -9,6 +9,10 @@ from fedsmooth._safetensors import format_safetensors
 
 SHAPE = (3, 6, 6)
 W = np.linspace(-1, 1, 108, dtype=np.float32).reshape(SHAPE)
+PUBLISHED_ROWS = (
+    "idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t3\t3\t0.5\t1\t0:00:15.1\n20\t7\t-1\t0.0\t0\t0:00:15.1\n"
+    "40\t1\t2\t0.9\t0\t15.4\n60\t1\t1\t1e-05\t1\t15\n"
+)
 
 
 def half_space(images):
@@ -36,18 +40,30 @@ def image():
 def network(kernel_outputs=8, classes=4, batch_norm=False, sigma=0.25):
     """A model file with random weights."""
     rng = np.random.default_rng(0)
-    layers = [{"kind": "normalize", "mean": [0.5] * 3, "sd": [0.25] * 3},
-              {"kind": "conv", "name": "c", "outputs": kernel_outputs, "kernel": 3, "padding": 1, "bias": True, "stride": 1}]
+    layers = [
+        {"kind": "normalize", "mean": [0.5] * 3, "sd": [0.25] * 3},
+        {"kind": "conv", "name": "c", "outputs": kernel_outputs, "kernel": 3, "padding": 1, "bias": True, "stride": 1},
+    ]
     tensors = {"c.weight": rng.normal(size=(kernel_outputs, 3, 3, 3)) / 5, "c.bias": rng.normal(size=kernel_outputs)}
     if batch_norm:
         layers.append({"kind": "batch-norm", "name": "b"})
-        tensors |= {"b.weight": rng.random(kernel_outputs) + 0.5, "b.bias": rng.normal(size=kernel_outputs),
-                    "b.running_mean": rng.normal(size=kernel_outputs), "b.running_var": rng.random(kernel_outputs) + 0.5}
-    layers += [{"kind": "relu"}, {"kind": "max-pool", "kernel": 2, "stride": 2},
-               {"kind": "linear", "name": "l", "outputs": classes, "bias": True}]
+        tensors |= {
+            "b.weight": rng.random(kernel_outputs) + 0.5,
+            "b.bias": rng.normal(size=kernel_outputs),
+            "b.running_mean": rng.normal(size=kernel_outputs),
+            "b.running_var": rng.random(kernel_outputs) + 0.5,
+        }
+    layers += [
+        {"kind": "relu"},
+        {"kind": "max-pool", "kernel": 2, "stride": 2},
+        {"kind": "linear", "name": "l", "outputs": classes, "bias": True},
+    ]
     tensors |= {"l.weight": rng.normal(size=(classes, kernel_outputs * 9)) / 5, "l.bias": np.zeros(classes)}
-    metadata = {"fedsmooth.network": json.dumps({"name": "test", "input": list(SHAPE), "layers": layers}),
-                "fedsmooth.sigma": str(sigma), "fedsmooth.classes": json.dumps([f"class {i}" for i in range(classes)])}
+    metadata = {
+        "fedsmooth.network": json.dumps({"name": "test", "input": list(SHAPE), "layers": layers}),
+        "fedsmooth.sigma": str(sigma),
+        "fedsmooth.classes": json.dumps([f"class {i}" for i in range(classes)]),
+    }
     return format_safetensors(tensors, metadata)
 
 

@@ -13,8 +13,18 @@ def evaluate(model, images):
     """The network of conftest in plain NumPy."""
     t = model._native.tensors()
     x = np.pad((images - 0.5) / 0.25, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    maps = np.stack([sum(np.einsum("bchw,c->bhw", x[:, :, i:i + 6, j:j + 6], t["c.weight"][k, :, i, j])
-                         for i in range(3) for j in range(3)) + t["c.bias"][k] for k in range(8)], axis=1)
+    maps = np.stack(
+        [
+            sum(
+                np.einsum("bchw,c->bhw", x[:, :, i : i + 6, j : j + 6], t["c.weight"][k, :, i, j])
+                for i in range(3)
+                for j in range(3)
+            )
+            + t["c.bias"][k]
+            for k in range(8)
+        ],
+        axis=1,
+    )
     pooled = np.maximum(maps, 0).reshape(len(x), 8, 3, 2, 3, 2).max((3, 5))
     return pooled.reshape(len(x), -1) @ t["l.weight"].T + t["l.bias"]
 

@@ -23,7 +23,9 @@ def test_half_space_has_its_closed_form(image):
 
 def test_seed_and_index_name_the_noise(image):
     def ask(seed, index):
-        return fs.Smooth(half_space, 2, 0.5, seed=seed).certificate(image, index=index, n=2000, batch_size=100).count_top
+        return (
+            fs.Smooth(half_space, 2, 0.5, seed=seed).certificate(image, index=index, n=2000, batch_size=100).count_top
+        )
 
     assert ask(3, 7) == ask(3, 7)
     assert len({ask(3, 7), ask(3, 8), ask(4, 7), ask(4, 8)}) > 1
@@ -38,7 +40,9 @@ def test_without_an_index_every_call_has_noise_of_its_own(image):
 
 
 def test_votes_do_not_depend_on_the_batch(image):
-    counts = {fs.Smooth(half_space, 2, 0.5).certificate(image, 1, n=1000, batch_size=b).count_top for b in (1, 7, 192, 1000)}
+    counts = {
+        fs.Smooth(half_space, 2, 0.5).certificate(image, 1, n=1000, batch_size=b).count_top for b in (1, 7, 192, 1000)
+    }
     assert len(counts) == 1
 
 
@@ -64,30 +68,43 @@ def test_work_in_place_is_allowed(image):
         images *= 0
         return logits
 
-    assert fs.Smooth(in_place, 2, 0.25).certificate(image, 0, n=1000, batch_size=300) == \
-        fs.Smooth(half_space, 2, 0.25).certificate(image, 0, n=1000, batch_size=300)
+    assert fs.Smooth(in_place, 2, 0.25).certificate(image, 0, n=1000, batch_size=300) == fs.Smooth(
+        half_space, 2, 0.25
+    ).certificate(image, 0, n=1000, batch_size=300)
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda x: x[None], r"expected \[C, H, W\]"),
-    (lambda x: x + np.nan, "outside"),
-    (lambda x: x * 255, "outside"),
-    (lambda x: x - 0.6, "outside"),
-    (lambda x: (x * 255).astype(np.uint8), "divided by 255"),
-    (lambda x: x.astype(complex), "real numbers"),
-    (lambda x: "image", "real numbers"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda x: x[None], r"expected \[C, H, W\]"),
+        (lambda x: x + np.nan, "outside"),
+        (lambda x: x * 255, "outside"),
+        (lambda x: x - 0.6, "outside"),
+        (lambda x: (x * 255).astype(np.uint8), "divided by 255"),
+        (lambda x: x.astype(complex), "real numbers"),
+        (lambda x: "image", "real numbers"),
+    ],
+)
 def test_images_that_are_none(image, change, message):
-    for ask in (lambda x: fs.Smooth(half_space, 2, 0.25).certify(x, 10, 1000, 0.001, 100),
-                lambda x: fs.Smooth(half_space, 2, 0.25).predict(x, 1000, 0.001, 100)):
+    for ask in (
+        lambda x: fs.Smooth(half_space, 2, 0.25).certify(x, 10, 1000, 0.001, 100),
+        lambda x: fs.Smooth(half_space, 2, 0.25).predict(x, 1000, 0.001, 100),
+    ):
         with pytest.raises(fs.Error, match=message):
             ask(change(image))
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({"n": 9}, "too few votes"), ({"n": 0}, "n=0"), ({"n0": 0}, "n0=0"), ({"alpha": 0.0}, "alpha"),
-    ({"alpha": 1.5}, "alpha"), ({"batch_size": 0}, "batch_size=0"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"n": 9}, "too few votes"),
+        ({"n": 0}, "n=0"),
+        ({"n0": 0}, "n0=0"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"batch_size": 0}, "batch_size=0"),
+    ],
+)
 def test_arguments_out_of_range(image, arguments, message):
     with pytest.raises(fs.Error, match=message):
         fs.Smooth(half_space, 2, 0.25).certificate(image, 0, **({"n": 1000, "batch_size": 100} | arguments))
@@ -120,13 +137,21 @@ def by_position(images):
     return half_space(images) * np.linspace(1, 2, len(images), dtype=np.float32)[:, None]
 
 
-@pytest.mark.parametrize("f, message", [
-    (forgetful, "when asked again"), (batch_statistics, "other images in the batch"),
-    (lambda x: half_space(x)[:, :1], "shape"), (lambda x: half_space(x)[:-1], "shape"),
-    (lambda x: half_space(x).argmax(1), "shape"), (lambda x: (half_space(x),), "tuple"),
-    (lambda x: {"logits": 1}, "dict"), (lambda x: None, "real numbers"), (lambda x: [["a", "b"]], "list"),
-    ("no function", "cannot be called"),
-])
+@pytest.mark.parametrize(
+    "f, message",
+    [
+        (forgetful, "when asked again"),
+        (batch_statistics, "other images in the batch"),
+        (lambda x: half_space(x)[:, :1], "shape"),
+        (lambda x: half_space(x)[:-1], "shape"),
+        (lambda x: half_space(x).argmax(1), "shape"),
+        (lambda x: (half_space(x),), "tuple"),
+        (lambda x: {"logits": 1}, "dict"),
+        (lambda x: None, "real numbers"),
+        (lambda x: [["a", "b"]], "list"),
+        ("no function", "cannot be called"),
+    ],
+)
 def test_what_is_not_a_function_of_an_image_is_refused(image, f, message):
     with pytest.raises(fs.Error, match=message):
         fs.Smooth(f, 2, 0.25).certify(image, 10, 1000, 0.001, 100)

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import half_space
+from conftest import PUBLISHED_ROWS, half_space
 
 import fedsmooth as fs
 
@@ -32,7 +32,7 @@ def test_a_function_a_data_set_and_floats(test_set):
     images, labels = test_set
     images, labels = images / np.float32(255), labels % 2
     whole = fs.certify(fs.Smooth(half_space, 2, 0.25), (images, labels), **OPTIONS)
-    items = [(image, label) for image, label in zip(images, labels)]
+    items = list(zip(images, labels, strict=True))
     assert np.array_equal(fs.certify(fs.Smooth(half_space, 2, 0.25), items, **OPTIONS)["count_top"], whole["count_top"])
     between = images * np.float32(0.999)  # not bytes
     some = fs.certify(fs.Smooth(half_space, 2, 0.25), (between, labels), limit=2, **OPTIONS)
@@ -90,13 +90,21 @@ def test_a_model_that_changes_makes_the_table_void(test_set, tmp_path):
         fs.read_certificates(tmp_path / "t.tsv")
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda x, y: (x, y[:-1]), "labels"), (lambda x, y: (x, y + 1), "label"), (lambda x, y: (x, y - 5), "label"),
-    (lambda x, y: (x, y + 0.5), "class number"), (lambda x, y: (x.astype(np.int64), y), "divided by 255"),
-    (lambda x, y: (x.astype(np.float32), y), "outside"), (lambda x, y: [], "no images"),
-    (lambda x, y: 3, "neither"), (lambda x, y: [("a", 1)], "image 0"),
-    (lambda x, y: [(x[0] / 255, 0), (x[1, :, 1:] / 255, 0)], "image 1"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda x, y: (x, y[:-1]), "labels"),
+        (lambda x, y: (x, y + 1), "label"),
+        (lambda x, y: (x, y - 5), "label"),
+        (lambda x, y: (x, y + 0.5), "class number"),
+        (lambda x, y: (x.astype(np.int64), y), "divided by 255"),
+        (lambda x, y: (x.astype(np.float32), y), "outside"),
+        (lambda x, y: [], "no images"),
+        (lambda x, y: 3, "neither"),
+        (lambda x, y: [("a", 1)], "image 0"),
+        (lambda x, y: [(x[0] / 255, 0), (x[1, :, 1:] / 255, 0)], "image 1"),
+    ],
+)
 def test_test_sets_that_are_none(model, test_set, tmp_path, change, message):
     images, labels = test_set
     labels[0] = 3
@@ -107,8 +115,7 @@ def test_test_sets_that_are_none(model, test_set, tmp_path, change, message):
 
 def test_published_tables_of_six_columns(tmp_path):
     path = tmp_path / "published.tsv"
-    path.write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
-                    "0\t3\t3\t0.5\t1\t0:00:15.1\n20\t7\t-1\t0.0\t0\t0:00:15.1\n40\t1\t2\t0.9\t0\t15.4\n60\t1\t1\t1e-05\t1\t15\n")
+    path.write_text(PUBLISHED_ROWS)
     table = fs.read_certificates(path)
     assert len(table) == 4 and table.abstained == 0.25
     assert table.certified_accuracy(0) == 0.5 and table.certified_accuracy(0.5) == 0.25

@@ -23,8 +23,16 @@ class NormalizeLayer(nn.Module):
 
 def net(*, dropout=0.5):
     torch.manual_seed(0)
-    return nn.Sequential(NormalizeLayer(), nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Dropout(dropout), nn.Flatten(), nn.Linear(72, 4))
+    return nn.Sequential(
+        NormalizeLayer(),
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(dropout),
+        nn.Flatten(),
+        nn.Linear(72, 4),
+    )
 
 
 @pytest.fixture
@@ -114,8 +122,17 @@ class Small(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(3, 16, 5, 2, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, 1, 1),
-                                      nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2))
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 16, 5, 2, 2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        )
         self.classifier = nn.Linear(256, 10)
 
     def forward(self, x):
@@ -144,13 +161,16 @@ class Doubled(nn.Sequential):
         return 2 * super().forward(x)
 
 
-@pytest.mark.parametrize("module, message", [
-    (nn.Sequential(nn.Conv2d(3, 4, 3, groups=1, dilation=2), nn.Flatten(), nn.Linear(16, 4)), "dilation"),
-    (nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)), "net.1 .GELU."),
-    (nn.Sequential(nn.Conv2d(3, 4, 3, padding="same"), nn.Flatten(), nn.Linear(144, 4)), "zero padding"),
-    (Block(nn.Sequential(nn.Flatten(), nn.Linear(108, 4))), "Block"),
-    (Doubled(nn.Flatten(), nn.Linear(108, 4)), "does more than its layers say"),
-])
+@pytest.mark.parametrize(
+    "module, message",
+    [
+        (nn.Sequential(nn.Conv2d(3, 4, 3, groups=1, dilation=2), nn.Flatten(), nn.Linear(16, 4)), "dilation"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)), "net.1 .GELU."),
+        (nn.Sequential(nn.Conv2d(3, 4, 3, padding="same"), nn.Flatten(), nn.Linear(144, 4)), "zero padding"),
+        (Block(nn.Sequential(nn.Flatten(), nn.Linear(108, 4))), "Block"),
+        (Doubled(nn.Flatten(), nn.Linear(108, 4)), "does more than its layers say"),
+    ],
+)
 def test_from_torch_refuses_what_it_does_not_know(module, message):
     with pytest.raises(fs.Error, match=message):
         fs.from_torch(module.eval(), SHAPE)

@@ -11,8 +11,13 @@ from test_smooth import interrupt_soon
 
 import fedsmooth as fs
 
-QUICK = {"train.rounds": 2, "train.clients_per_round": 2, "train.local.steps": 2, "train.evaluate_every": 0,
-         "partition.clients": 4}
+QUICK = {
+    "train.rounds": 2,
+    "train.clients_per_round": 2,
+    "train.local.steps": 2,
+    "train.evaluate_every": 0,
+    "partition.clients": 4,
+}
 
 
 @pytest.fixture
@@ -24,7 +29,9 @@ def experiment(tmp_path):
 
 def test_rounds_are_reported_and_the_model_loads(experiment, tmp_path):
     rounds = []
-    run = fs.train(experiment, QUICK, out=tmp_path / "run", on_round=lambda r: rounds.append((r.round, r.loss, r.seconds)))
+    run = fs.train(
+        experiment, QUICK, out=tmp_path / "run", on_round=lambda r: rounds.append((r.round, r.loss, r.seconds))
+    )
     assert [r[0] for r in rounds] == [1, 2] and run.rounds == 2 and run.loss == pytest.approx(rounds[-1][1], rel=1e-6)
     model = run.model("cpu")
     assert model.sha256 == run.model_sha256 and model.input == (3, 32, 32)
@@ -42,12 +49,17 @@ def test_a_table_is_the_program_s(experiment, tmp_path):
     out = tmp_path / "ours.tsv"
     ours = fs.certify(run.model("cpu"), fs.load_data("shapes"), every=200, n=1000, name="shapes", out=out)
     assert all(list(ours[name]) == list(theirs[name]) for name in ours.columns if name != "time")
-    identities = [json.loads(path.with_suffix(".json").read_text())["identity"] for path in (out, theirs.path / "certificates.tsv")]
-    assert identities[0] == identities[1]
+    tables = (out, run.folder / "certificates.tsv")
+    one, other = (json.loads(path.with_suffix(".json").read_text())["identity"] for path in tables)
+    assert one == other
 
 
 def test_mistakes_are_named(experiment, tmp_path):
-    for overrides, message in (({"train.round": 2}, "train.rounds"), ({"train.rounds": -1}, "rounds"), ({"train.rounds": "x"}, "rounds")):
+    for overrides, message in (
+        ({"train.round": 2}, "train.rounds"),
+        ({"train.rounds": -1}, "rounds"),
+        ({"train.rounds": "x"}, "rounds"),
+    ):
         with pytest.raises(fs.Error, match=message):
             fs.train(experiment, overrides, out=tmp_path / "run")
     with pytest.raises(fs.Error, match="nowhere.toml"):
