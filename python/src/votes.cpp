@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/records/certificates.h"
 
 namespace fedsmooth::python {
@@ -25,6 +26,27 @@ std::shared_ptr<nb::callable> keep(nb::callable f) {
             const nb::gil_scoped_acquire acquired;
             delete p;
           }};
+}
+
+// add_noise() on all cores, bit for bit: the function's library waits meanwhile.
+NoiseSource threaded_noise() {
+  constexpr int kMostThreads = 16;
+  constexpr int64_t kWorthThreads = 1 << 16;  // values
+  const auto workers = std::make_shared<Workers>(std::min(available_cores(), kMostThreads));
+  return [workers](const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
+                   Array& noisy) {
+    if (count * x.count() < kWorthThreads) {
+      add_noise(x, sigma, stream, first, count, noisy);
+      return true;
+    }
+    workers->run([&](int worker) {
+      const int64_t begin = count * worker / workers->count();
+      const int64_t end = count * (worker + 1) / workers->count();
+      Array rows = noisy.part(begin, end - begin);
+      add_noise(x, sigma, stream, first + begin, end - begin, rows);
+    });
+    return true;
+  };
 }
 
 // A function may work in place, on its argument: checks and probes must keep their inputs.
@@ -98,6 +120,7 @@ Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string descrip
                         return [f](const Array& images) { return call(*f, images); };
                       },
                       classes, batch, std::move(description)};
+  base.noise = threaded_noise();
   sampler_ = std::make_shared<CallableSampler>(base);
 }
 

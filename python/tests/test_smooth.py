@@ -46,6 +46,20 @@ def test_votes_do_not_depend_on_the_batch(image):
     assert len(counts) == 1
 
 
+def test_noise_of_many_threads_is_that_of_the_engine(model_file):
+    images = np.random.default_rng(0).random((3, 32, 32), dtype=np.float32)
+    seen = []
+
+    def look(batch):
+        seen.append(batch.copy())
+        return np.ascontiguousarray(batch[:, 0, :2, 0])
+
+    fs.Smooth(look, 2, 0.25).certificate(images, 7, n=100, n0=100, batch_size=100)  # above what one thread does
+    fs.Smooth(look, 2, 0.25).certificate(images, 7, n=100, n0=100, batch_size=10)  # below
+    large, small = seen[6], np.concatenate(seen[8 + 5 + 10 : 8 + 5 + 20])
+    assert np.array_equal(large, small) and abs(np.std(large - images) / 0.25 - 1) < 0.01
+
+
 def test_predict_and_abstention(image):
     g = fs.Smooth(half_space, 2, 0.25)
     assert g.predict(image, 1000, 0.001, 100) == 1
