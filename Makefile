@@ -8,6 +8,7 @@
 #   make CMAKE_FLAGS=-D...   more for CMake
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
+#   make wheel PYTHON=python3.12 VENV=.venv-python3.12    for another interpreter
 
 BUILD ?= build
 TORCH ?=
@@ -16,6 +17,8 @@ PYTHONS ?=
 DEVICE ?= cpu
 FUZZ_RUNS ?= 10000
 CMAKE_FLAGS ?=
+VENV ?= .venv-python
+WHEELS ?= build-python/wheels
 
 ifneq ($(TORCH),)
   FLAGS = -DFEDSMOOTH_TORCH=ON
@@ -39,7 +42,7 @@ define configure
 	  echo "$$wanted" > $(BUILD)/configured; fi
 endef
 
-.PHONY: all build program setup run paper test slow check bench format fuzz install clean
+.PHONY: all build program setup run paper test slow check bench format fuzz install clean wheel test-python
 all: build
 
 setup:
@@ -103,8 +106,26 @@ fuzz: setup
 	@cmake --build --preset fuzz
 	@ASAN_OPTIONS=detect_leaks=0 build-fuzz/fuzz_readers $(FUZZ_RUNS)
 
+# The Python wheel. What builds and tests it comes from the package index, into an environment of its own.
+$(VENV)/ready: python/requirements.txt
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --upgrade pip
+	@$(VENV)/bin/pip install --quiet -r python/requirements.txt
+	@touch $@
+
+wheel: $(VENV)/ready
+	@SETUP="$(SETUP)" tools/setup.sh program
+	@rm -rf $(WHEELS)
+	@$(VENV)/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELS) \
+	  --config-settings=build-dir=build-python/{wheel_tag} .
+	@ls $(WHEELS)/*.whl
+
+test-python: wheel
+	@$(VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	@$(VENV)/bin/python -m pytest -q python/tests
+
 install: build
 	@cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-torch build-fuzz
+	rm -rf $(BUILD) $(BUILD)-torch build-fuzz build-python

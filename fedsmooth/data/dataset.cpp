@@ -8,7 +8,10 @@
 
 namespace fedsmooth {
 
-Array Dataset::image(int64_t index) const { return to_unit_interval(images[index]); }
+Array Dataset::image(int64_t index) const {
+  const Array one = images[index];
+  return one.type() == Array::Type::kByte ? to_unit_interval(one) : one;
+}
 
 namespace {
 

@@ -1,5 +1,6 @@
-// Labelled images, as bytes. Pixel values enter a network as byte / 255, in [0, 1]; sigma, epsilon
-// and every radius are l2 distances in that space.
+// Labelled images, as bytes. (Images in a caller's hand may be floats in [0, 1].) Pixel values
+// enter a network as byte / 255, in [0, 1]; sigma, epsilon and every radius are l2 distances in
+// that space.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ struct DataOptions {
 enum class Split { kTrain, kTest };
 
 struct Dataset {
-  Array images;                 // bytes [N, C, H, W]
+  Array images;                 // bytes [N, C, H, W]; floats if a caller made it of such
   std::vector<int64_t> labels;  // [N], each in [0, class_names.size())
   std::vector<std::string> class_names;
 

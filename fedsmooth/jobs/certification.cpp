@@ -46,26 +46,30 @@ nlohmann::json describe_options(const Experiment& e) {
   return described;
 }
 
+// What is certified: the same at every rank.
+struct Plan {
+  Dataset data;
+  Subject subject;
+  std::shared_ptr<Sampler> sampler;
+  std::vector<int64_t> images;
+  bool picked = false;  // the data hold these images alone
+  nlohmann::json identity;
+
+  // Where image number i of those that are certified is in the data.
+  int64_t row(size_t i) const { return picked ? static_cast<int64_t>(i) : images[i]; }
+};
+
 // An earlier part of the same certification: its rows must be the first of the planned images.
-void check_is_beginning(const std::vector<CertificateRow>& rows, const std::vector<int64_t>& images,
-                        const Dataset& data, const fs::path& table) {
+void check_is_beginning(const std::vector<CertificateRow>& rows, const Plan& plan,
+                        const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i >= images.size() || rows[i].index != images[i] ||
-        rows[i].label != data.label(images[i])) {
+    if (i >= plan.images.size() || rows[i].index != plan.images[i] ||
+        rows[i].label != plan.data.label(plan.row(i))) {
       throw Error("{}: row {} is image {}, which this certification does not have there",
                   table.string(), i + 1, rows[i].index);
     }
   }
 }
-
-// What is certified: the same at every rank.
-struct Plan {
-  Dataset data;
-  Subject subject;
-  std::unique_ptr<Sampler> sampler;
-  std::vector<int64_t> images;
-  nlohmann::json identity;
-};
 
 Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const Context& context) {
   const Shard shard = asked_shard(a.shard);
@@ -112,8 +116,9 @@ std::vector<CertificateRow> certify_item(const Plan& plan, int64_t item) {
   const Items items(plan);
   std::vector<LabelledImage> some;
   for (int64_t i = items.begin(item); i < items.end(item); ++i) {
-    const int64_t image = plan.images[i];
-    some.push_back({plan.data.image(image), static_cast<uint32_t>(image), plan.data.label(image)});
+    const int64_t row = plan.row(i);
+    some.push_back(
+        {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)});
   }
   const uint64_t seed = certified_seed(e);
   const std::vector<Certificate> found = certify_all(*plan.sampler, some, sigma, e.certify, seed);
@@ -171,8 +176,8 @@ void certify_rest(const Plan& plan, const Context& context, CertificateFile& fil
   }
 }
 
-std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Plan& plan,
-                                            const fs::path& table, const Context& context) {
+std::unique_ptr<CertificateFile> open_table(const Plan& plan, const fs::path& table, bool resume,
+                                            const Context& context) {
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
   if (ranks_of(context).size() > 1) provenance["ranks"] = ranks_of(context).size();
@@ -182,8 +187,8 @@ std::unique_ptr<CertificateFile> open_table(const CertifyArguments& a, const Pla
                                   {"data_root", plan.subject.experiment.data.root},
                                   {"values", plan.data.image(0).count()},
                                   {"provenance", provenance}};
-  auto file = std::make_unique<CertificateFile>(table, sidecar, a.resume);
-  check_is_beginning(file->rows(), plan.images, plan.data, table);
+  auto file = std::make_unique<CertificateFile>(table, sidecar, resume);
+  check_is_beginning(file->rows(), plan, table);
   return file;
 }
 
@@ -196,6 +201,59 @@ Overrides settle_seed(Overrides overrides) {
     overrides.emplace_back("certify.seed", std::string(value));
   }
   return overrides;
+}
+
+void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
+  if (a.images.size() == 0) throw Error("data: no images");
+  if (std::ssize(a.indices) != a.images.size()) {
+    throw Error("data: {} images with {} indices", a.images.size(), a.indices.size());
+  }
+  for (size_t i = 0; i < a.indices.size(); ++i) {
+    if (a.indices[i] < 0 || a.indices[i] > UINT32_MAX) {
+      throw Error("data: index {} must be from 0 to 2^32 - 1", a.indices[i]);
+    }
+    if (i > 0 && a.indices[i] <= a.indices[i - 1]) throw Error("data: indices must rise");
+    const int64_t label = a.images.labels[i];
+    if (label < 0 || label >= classes) {
+      throw Error("data: label {} of image {}; there are {} classes", label, a.indices[i], classes);
+    }
+  }
+  const Array& images = a.images.images;
+  if (images.type() == Array::Type::kByte) return;
+  // CERTIFY refuses them too, but after the table was begun.
+  const auto inside = [](float value) { return value >= 0 && value <= 1; };
+  if (!std::all_of(images.floats(), images.floats() + images.count(), inside)) {
+    throw Error("data: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
+  }
+}
+
+Plan plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
+                  const CertificationOptions& options) {
+  Plan plan;
+  check_images_in_hand(a, a.images.classes());
+  check_certify_options(options, options.sigma);
+  plan.data = a.images;
+  plan.sampler = c.sampler;
+  plan.subject.model_path = c.name;
+  plan.subject.sigma = options.sigma;
+  plan.subject.class_names = a.images.class_names;
+  plan.subject.experiment.certify = options;
+  plan.images = a.indices;
+  plan.picked = true;
+  const std::string& fingerprint = c.sampler->check(a.images.shape());
+  plan.identity = describe_options(plan.subject.experiment);
+  plan.identity.update({{"model_sha256", c.sha256.empty() ? fingerprint : c.sha256},
+                        {"data", a.name},
+                        {"data_sha256", a.sha256.empty() ? digest(a.images) : a.sha256},
+                        {"sigma", options.sigma},
+                        {"seed", certified_seed(plan.subject.experiment)},
+                        {"every", options.every},
+                        {"limit", options.limit},
+                        {"images", plan.images.size()},
+                        {"fingerprint", fingerprint},
+                        {"base", c.sampler->description()},
+                        {"shard", "1/1"}});
+  return plan;
 }
 
 nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
@@ -220,9 +278,17 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   const Plan plan = load_together(a, overrides, context);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
-  do_together(ranks, [&] { file = open_table(a, plan, table, context); });
+  do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
   do_together(ranks, [&] { certify_rest(plan, context, *file); });
   return table;
+}
+
+void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
+                     const CertificationOptions& options, const fs::path& table, bool resume,
+                     const Context& context) {
+  check_context(context);
+  const Plan plan = plan_in_hand(classifier, images, options);
+  certify_rest(plan, context, *open_table(plan, table, resume, context));
 }
 
 void take_certification(const nlohmann::json& job, const Context& context) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
@@ -30,6 +32,27 @@ struct CertifyArguments {
 /// stays. With several ranks, the others take part by take_certification().
 std::filesystem::path certify(const CertifyArguments& arguments, const Overrides& overrides,
                               const Context& context);
+
+/// A classifier that the caller made, such as a function of another language.
+struct ClassifierInHand {
+  std::shared_ptr<Sampler> sampler;
+  std::string name;    // for messages and the table's JSON
+  std::string sha256;  // of its file; empty: there is none, and its fingerprint stands for it
+};
+
+/// Images that the caller picked from a data set.
+struct ImagesInHand {
+  Dataset images;
+  std::vector<int64_t> indices;  // of each in its data set, rising
+  std::string name;              // of the data set
+  std::string sha256;            // of all of it; empty: that of these images
+};
+
+/// CERTIFY for each of these images, into `table`, with the checks, rows and identity of certify().
+/// `options` has sigma and seed; `every` and `limit` are only recorded. On this process alone.
+void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
+                     const CertificationOptions& options, const std::filesystem::path& table,
+                     bool resume, const Context& context);
 
 /// Another rank's part in the certification that rank 0 announced.
 void take_certification(const nlohmann::json& job, const Context& context);

@@ -88,7 +88,7 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
   check_context(context);
   Experiment experiment = given.experiment;
   keep_drawn_seed(experiment, given.folder);
-  const TrainArguments run{experiment, given.folder, given.resume};
+  const TrainArguments run{experiment, given.folder, given.resume, given.on_round};
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {
     const std::exception_ptr thrown = train_runs({run}, context).front();
@@ -130,8 +130,10 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   std::vector<Training> trainings;
   for (size_t j = 0; j < opened.size(); ++j) {
     const std::string name = count > 1 ? runs[places[j]].folder.filename().string() + ": " : "";
-    trainings.push_back(opened[j]->training([&progress, name](const RoundRow& row) {
+    const auto& on_round = runs[places[j]].on_round;
+    trainings.push_back(opened[j]->training([&progress, &on_round, name](const RoundRow& row) {
       progress->step(fmt::format("{}loss {:.3f}", name, row.loss));
+      if (on_round) on_round(row);
     }));
   }
   const auto ended = train_side_by_side(trainings, executor);

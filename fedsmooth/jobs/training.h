@@ -3,11 +3,13 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/records/rounds.h"
 
 namespace fedsmooth::jobs {
 
@@ -15,6 +17,8 @@ struct TrainArguments {
   const Experiment& experiment;
   std::filesystem::path folder;
   bool resume = false;  // from the folder's checkpoint on
+  /// Called after every round, by one thread at a time. What it throws ends the run. May be empty.
+  std::function<void(const RoundRow&)> on_round = {};
 };
 
 struct TrainedRun {

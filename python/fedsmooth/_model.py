@@ -1,0 +1,146 @@
+"""Models of fedsmooth's own engine: no torch is needed."""
+
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._convert import Array, to_floats
+from ._core import Error
+from ._smooth import Certificate, Smooth, draw_seed, make_certificates
+
+
+class Model:
+    """A trained network, evaluated by fedsmooth's engine at one fixed batch shape.
+
+    sigma: the noise that it was trained for; 0 if that is not known.
+    input: [C, H, W] of its images. Pixels are in [0, 1]; the normalisation is in the network.
+    """
+
+    def __init__(
+        self, native: _core.Model, *, name: str = "model", sha256: str = "", device: str = "auto", threads: int = 0
+    ) -> None:
+        self._native = native
+        self._device, self._threads = device, threads
+        self._votes = _core.Votes(native, device, threads)
+        self._evaluator: _core.Evaluator | None = None
+        self.name = name
+        self.sha256 = sha256 or _core.sha256(native.to_bytes())
+        self.sigma: float = native.sigma
+        self.class_names: list[str] = native.class_names
+        self.num_classes: int = native.classes
+        channels, height, width = native.input
+        self.input = (channels, height, width)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The layers, as in the model file."""
+        return json.loads(self._native.network)
+
+    @property
+    def base(self) -> str:
+        """Device, precision, evaluator and batch: what f is."""
+        return self._votes.description
+
+    def logits(self, images: Array) -> np.ndarray:
+        """Images [N, C, H, W] in [0, 1], with or without noise, to logits [N, K], float32."""
+        if self._evaluator is None:
+            self._evaluator = _core.Evaluator(self._native, self._device, self._threads)
+        return self._evaluator.logits(to_floats(images, "images"))
+
+    __call__ = logits
+
+    def smooth(self, sigma: float | None = None, *, seed: int = 0, radius: str = "one-sided") -> Smooth:
+        """The smoothed classifier; sigma is the model's own if left out."""
+        sigma = self.sigma if sigma is None else sigma
+        if sigma == 0:
+            raise Error(f"{self.name}: does not say for which noise it was trained; give sigma")
+        return Smooth(self, self.num_classes, sigma, seed=seed, radius=radius)
+
+    def certify(
+        self,
+        images: Array,
+        *,
+        sigma: float | None = None,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        radius: str = "one-sided",
+        seed: int | None = None,
+        indices: Sequence[int] | None = None,
+    ) -> list[Certificate]:
+        """CERTIFY for images [N, C, H, W] in [0, 1], or one [C, H, W]. The noise of each is that of
+        `seed` (the system's if left out) and its index (0, 1, ... if left out)."""
+        g = self.smooth(sigma, radius=radius)
+        floats = to_floats(images, "images")
+        floats = floats[None] if floats.ndim == 3 else floats
+        numbers = list(range(len(floats))) if indices is None else [int(i) for i in indices]
+        return make_certificates(
+            self._votes, floats, numbers, g.sigma, n0, n, alpha, radius, draw_seed() if seed is None else seed
+        )
+
+    def to_torch(self) -> Any:
+        """The same network as a torch module in evaluation mode, on the CPU."""
+        from ._torch import build
+
+        return build(self.network, self._native.tensors(), self.sigma, self.class_names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a .safetensors file that load() and the program read."""
+        _core.write_file(pathlib.Path(path), self._native.to_bytes())
+
+    def _votes_of_engine(self, num_classes: int) -> _core.Votes:
+        if num_classes != self.num_classes:
+            raise Error(f"num_classes={num_classes}: {self.name} has {self.num_classes}")
+        return self._votes
+
+    def __repr__(self) -> str:
+        return (
+            f"Model({self.network['name']!r}, input={list(self.input)}, classes={self.num_classes}, sigma={self.sigma})"
+        )
+
+
+def load(path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -> Model:
+    """The model of a .safetensors file that describes its network, or of a run folder.
+
+    device: auto, cpu or cuda. threads: 0 is one per core."""
+    path = pathlib.Path(path)
+    file = path / "model.safetensors" if path.is_dir() else path
+    content = _core.read_file(file)
+    return Model(
+        _core.model_from_bytes(content, str(file)),
+        name=str(file),
+        sha256=_core.sha256(content),
+        device=device,
+        threads=threads,
+    )
+
+
+def from_torch(
+    module: Any,
+    input: Sequence[int],
+    *,
+    sigma: float = 0.0,
+    class_names: Sequence[str] = (),
+    device: str = "auto",
+    threads: int = 0,
+) -> Model:
+    """A torch module as a Model of our engine, where every layer is known; else an Error names the
+    first that is not.
+
+    module: in evaluation mode; images [B, C, H, W] in [0, 1] to logits [B, K].
+    input: [C, H, W].
+    Both are compared on random images before the model is returned: its logits agree up to rounding.
+    """
+    from ._torch import compare, take_apart
+
+    content = take_apart(module, tuple(input), sigma, list(class_names))
+    model = Model(
+        _core.model_from_bytes(content, "from_torch"), name=type(module).__name__, device=device, threads=threads
+    )
+    compare(module, model)
+    return model

@@ -1,0 +1,50 @@
+#include "python/src/context.h"
+
+namespace fedsmooth::python {
+namespace {
+
+class Shown : public jobs::Progress {
+ public:
+  explicit Shown(nb::object bar) : bar_(std::move(bar)) {}
+  ~Shown() override {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      bar_.attr("close")();
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("fedsmooth's progress bar");
+    }
+    bar_.reset();
+  }
+
+  void step(const std::string& note) override {
+    const nb::gil_scoped_acquire acquired;
+    bar_.attr("step")(nb::str(note.c_str()));
+  }
+
+ private:
+  nb::object bar_;
+};
+
+}  // namespace
+
+// Functions of Python's are borrowed: who makes a context holds them until the job is done.
+jobs::Context make_context(const std::string& device, int threads, const StopFlag& stop,
+                           const nb::object& progress, const nb::object& warn) {
+  jobs::Context context{device, threads};
+  if (stop) context.stopped = [stop] { return stop->load(); };
+  if (!warn.is_none()) {
+    context.warn = [f = warn.ptr()](const std::string& line) {
+      const nb::gil_scoped_acquire acquired;
+      nb::handle(f)(nb::str(line.c_str()));
+    };
+  }
+  if (!progress.is_none()) {
+    context.progress = [f = progress.ptr()](const std::string& what, int64_t done, int64_t total) {
+      const nb::gil_scoped_acquire acquired;
+      return std::make_unique<Shown>(nb::handle(f)(nb::str(what.c_str()), done, total));
+    };
+  }
+  return context;
+}
+
+}  // namespace fedsmooth::python

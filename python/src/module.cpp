@@ -1,0 +1,25 @@
+// fedsmooth._core: the library as the Python package uses it. What users call is in
+// python/fedsmooth, which makes its arguments plain; nothing there can pass the library's checks
+// by.
+#include "fedsmooth/base/version.h"
+#include "python/src/votes.h"
+
+namespace fedsmooth::python {
+
+// A nanobind::exception registered later is asked first, so that derived ones come last.
+NB_MODULE(_core, m) {
+  m.doc() = "The native part of fedsmooth.";
+  m.attr("version") = version().c_str();
+  m.attr("commit") = commit().c_str();
+  const nb::exception<Error> error(m, "Error", PyExc_ValueError);
+  const nb::exception<DependsOnPosition> position(m, "DependsOnPosition", error.ptr());
+  const nb::exception<ClassifierChanged> changed(m, "ClassifierChanged", error.ptr());
+  nb::setattr(error, "__doc__", nb::str("The caller's mistake, in one line."));
+  bind_statistics(m);
+  bind_models(m);
+  bind_votes(m);
+  bind_tables(m);
+  bind_training(m);
+}
+
+}  // namespace fedsmooth::python

@@ -1,0 +1,127 @@
+// Tables of certificates.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "fedsmooth/records/certificate_file.h"
+#include "python/src/context.h"
+#include "python/src/votes.h"
+
+namespace fedsmooth::python {
+namespace {
+
+template <typename T, typename Get>
+nb::object column(const std::vector<CertificateRow>& rows, Get get) {
+  auto values = std::make_unique<std::vector<T>>();
+  for (const CertificateRow& row : rows) values->push_back(static_cast<T>(get(row)));
+  T* data = values->data();
+  const size_t count = values->size();
+  const nb::capsule keeper(values.get(),
+                           [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  values.release();
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, &count, keeper));
+}
+
+nb::dict columns(const std::vector<CertificateRow>& rows) {
+  using Row = const CertificateRow&;
+  nb::dict all;
+  all["idx"] = column<int64_t>(rows, [](Row r) { return r.index; });
+  all["label"] = column<int64_t>(rows, [](Row r) { return r.label; });
+  all["predict"] = column<int64_t>(rows, [](Row r) { return r.certificate.predict; });
+  all["radius"] = column<double>(rows, [](Row r) { return r.certificate.radius; });
+  all["time"] = column<double>(rows, [](Row r) { return r.seconds; });
+  all["selected"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.selected; });
+  all["n0"] = column<int64_t>(rows, [](Row r) { return r.n0; });
+  all["n"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.n; });
+  all["count_top"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.top; });
+  all["count_runner_up"] =
+      column<int64_t>(rows, [](Row r) { return r.certificate.counts.runner_up; });
+  all["p_lower"] = column<double>(rows, [](Row r) { return r.certificate.p_lower; });
+  all["alpha"] = column<double>(rows, [](Row r) { return r.alpha; });
+  all["sigma"] = column<double>(rows, [](Row r) { return r.sigma; });
+  all["seed"] = column<uint64_t>(rows, [](Row r) { return r.seed; });
+  nb::list bases;
+  for (const CertificateRow& row : rows) bases.append(nb::str(row.base.c_str()));
+  all["base"] = bases;
+  return all;
+}
+
+nb::tuple load_data(const std::string& name, const std::string& root, const std::string& split) {
+  if (split != "train" && split != "test") throw Error("split={:?}: must be train or test", split);
+  DataOptions options;
+  options.name = name;
+  options.root = root;
+  Dataset data;
+  {
+    const nb::gil_scoped_release released;
+    data = load_dataset(options, split == "train" ? Split::kTrain : Split::kTest);
+  }
+  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels);
+}
+
+Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,
+                     const std::vector<std::string>& class_names) {
+  Dataset data{{}, labels, class_names};
+  Given<uint8_t> bytes;  // never made of floats
+  data.images = nb::try_cast(images, bytes, /*convert=*/false)
+                    ? to_array(bytes)
+                    : to_array(nb::cast<Given<float>>(images, /*convert=*/false));
+  if (data.images.axes() != 4) {
+    throw Error("images: {} axes, expected [N, C, H, W]", data.images.axes());
+  }
+  if (data.images.size(0) != data.size()) {
+    throw Error("data: {} images with {} labels", data.images.size(0), labels.size());
+  }
+  return data;
+}
+
+void write_table(Votes& votes, const std::string& name, const std::string& sha256,
+                 const nb::object& images, const std::vector<int64_t>& labels,
+                 const std::vector<std::string>& class_names, const std::vector<int64_t>& indices,
+                 const std::string& data_name, const std::string& data_sha256, double sigma,
+                 int64_t n0, int64_t n, double alpha, const std::string& radius, bool only_correct,
+                 uint64_t seed, int64_t every, int64_t limit, const std::filesystem::path& out,
+                 bool resume, const nb::object& progress) {
+  CertificationOptions options;
+  options.n0 = n0;
+  options.n = n;
+  options.alpha = alpha;
+  options.radius = parse_radius(radius);
+  options.only_correct = only_correct;
+  options.sigma = sigma;
+  options.seed = seed;
+  options.every = every;
+  options.limit = limit;
+  const jobs::ClassifierInHand classifier{votes.sampler(), name, sha256};
+  const jobs::ImagesInHand in_hand{make_dataset(images, labels, class_names), indices, data_name,
+                                   data_sha256};
+  const jobs::Context context = make_context("auto", 0, votes.stop(), progress, nb::none());
+  votes.with_sampler(
+      [&](Sampler&) { jobs::certify_in_hand(classifier, in_hand, options, out, resume, context); });
+}
+
+}  // namespace
+
+void bind_tables(nb::module_& m) {
+  m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));
+  m.def(
+      "read_certificates",
+      [](const std::filesystem::path& path) {
+        return columns(read_certificates(jobs::find_table(path)));
+      },
+      nb::arg("path"));
+  m.def(
+      "digest",
+      [](const nb::object& images, const std::vector<int64_t>& labels) {
+        return digest(make_dataset(images, labels, {}));
+      },
+      nb::arg("images"), nb::arg("labels"));
+  m.def("write_table", write_table, nb::arg("votes"), nb::arg("name"), nb::arg("sha256"),
+        nb::arg("images"), nb::arg("labels"), nb::arg("class_names"), nb::arg("indices"),
+        nb::arg("data_name"), nb::arg("data_sha256"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
+        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("seed"),
+        nb::arg("every"), nb::arg("limit"), nb::arg("out"), nb::arg("resume"),
+        nb::arg("progress").none());
+}
+
+}  // namespace fedsmooth::python

@@ -1,0 +1,55 @@
+// Training into a run folder.
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/src/context.h"
+#include "python/src/votes.h"
+
+namespace fedsmooth::python {
+namespace {
+
+jobs::TrainedRun train(const std::filesystem::path& path, const Overrides& overrides,
+                       const std::filesystem::path& out, bool resume, const std::string& device,
+                       int threads, const nb::object& on_round, const nb::object& progress,
+                       const nb::object& warn) {
+  Experiment experiment = read_experiment(path);
+  apply_overrides(experiment, overrides);
+  check_certification(experiment);
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  const jobs::Context context = make_context(device, threads, stop, progress, warn);
+  jobs::TrainArguments arguments{experiment, out, resume};
+  if (!on_round.is_none()) {
+    arguments.on_round = [&](const RoundRow& row) {
+      const nb::gil_scoped_acquire acquired;
+      on_round(row);
+    };
+  }
+  return do_in_background(stop, [&] { return jobs::train(arguments, context); });
+}
+
+}  // namespace
+
+void bind_training(nb::module_& m) {
+  nb::class_<RoundRow>(m, "Round", "One round of a training, a row of rounds.tsv.")
+      .def_ro("round", &RoundRow::round)
+      .def_ro("loss", &RoundRow::loss)
+      .def_ro("noisy_accuracy", &RoundRow::noisy_accuracy)
+      .def_ro("perturbation_mean", &RoundRow::perturbation_mean)
+      .def_ro("perturbation_p95", &RoundRow::perturbation_p95)
+      .def_ro("probability_drop", &RoundRow::probability_drop)
+      .def_ro("dropped", &RoundRow::dropped)
+      .def_ro("seconds", &RoundRow::seconds);
+  nb::class_<jobs::TrainedRun>(m, "TrainedRun")
+      .def_ro("is_new", &jobs::TrainedRun::is_new)
+      .def_ro("rounds", &jobs::TrainedRun::rounds)
+      .def_ro("loss", &jobs::TrainedRun::loss)
+      .def_ro("model_sha256", &jobs::TrainedRun::model_sha256);
+  m.def("train", train, nb::arg("path"), nb::arg("overrides"), nb::arg("out"), nb::arg("resume"),
+        nb::arg("device"), nb::arg("threads"), nb::arg("on_round").none(),
+        nb::arg("progress").none(), nb::arg("warn").none());
+}
+
+}  // namespace fedsmooth::python

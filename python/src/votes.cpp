@@ -1,0 +1,169 @@
+#include "python/src/votes.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "fedsmooth/base/parallel.h"
+#include "fedsmooth/records/certificates.h"
+
+namespace fedsmooth::python {
+namespace {
+
+using Result = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// One call of Python's function, from a thread without the GIL.
+Array call(const nb::callable& f, const Array& images) {
+  const nb::gil_scoped_acquire acquired;
+  // A function that runs no bytecode of its own, a compiled one, hears no signals.
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  const nb::object logits = f(to_numpy(images));
+  return to_array(Given<float>(nb::cast<Result>(logits, /*convert=*/false)));
+}
+
+// Drops the function with the GIL, wherever the last copy dies.
+std::shared_ptr<nb::callable> keep(nb::callable f) {
+  return {new nb::callable(std::move(f)), [](nb::callable* p) {
+            const nb::gil_scoped_acquire acquired;
+            delete p;
+          }};
+}
+
+// add_noise() on all cores, bit for bit: the function's library waits meanwhile.
+NoiseSource threaded_noise() {
+  constexpr int kMostThreads = 16;
+  constexpr int64_t kWorthThreads = 1 << 16;  // values
+  const auto workers = std::make_shared<Workers>(std::min(available_cores(), kMostThreads));
+  return [workers](const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
+                   Array& noisy) {
+    if (count * x.count() < kWorthThreads) {
+      add_noise(x, sigma, stream, first, count, noisy);
+      return true;
+    }
+    workers->run([&](int worker) {
+      const int64_t begin = count * worker / workers->count();
+      const int64_t end = count * (worker + 1) / workers->count();
+      Array rows = noisy.part(begin, end - begin);
+      add_noise(x, sigma, stream, first + begin, end - begin, rows);
+    });
+    return true;
+  };
+}
+
+// A function may work in place, on its argument: checks and probes must keep their inputs.
+class CallableSampler : public SerialSampler {
+ public:
+  using SerialSampler::SerialSampler;
+
+ protected:
+  Array evaluate(const Array& images) override { return SerialSampler::evaluate(images.clone()); }
+};
+
+std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images,
+                                        const std::vector<uint32_t>& indices, double sigma,
+                                        int64_t n0, int64_t n, double alpha,
+                                        const std::string& radius, uint64_t seed) {
+  const CertifyOptions options{n0, n, alpha, parse_radius(radius)};
+  check_certify_options(options, sigma);
+  const Array all = to_array(images);
+  if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
+  if (all.size(0) != std::ssize(indices)) throw Error("images: as many indices are needed");
+  return votes.with_sampler([&](Sampler& sampler) {
+    std::vector<Certificate> found;
+    const int64_t wave = images_per_wave(sampler, n);
+    for (int64_t first = 0; first < all.size(0); first += wave) {
+      std::vector<LabelledImage> some;
+      for (int64_t i = first; i < std::min(first + wave, all.size(0)); ++i) {
+        some.push_back({all[i], indices[i]});
+      }
+      const auto more = certify_all(sampler, some, sigma, options, seed);
+      found.insert(found.end(), more.begin(), more.end());
+    }
+    return found;
+  });
+}
+
+nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, int64_t n,
+                        double alpha, uint64_t seed, uint32_t index) {
+  check_predict_options(n, alpha, sigma);
+  const Array x = to_array(image);
+  if (x.axes() != 3) throw Error("image: {} axes, expected [C, H, W]", x.axes());
+  const Prediction found = votes.with_sampler(
+      [&](Sampler& sampler) { return predict(sampler, x, sigma, n, alpha, seed, index); });
+  return nb::make_tuple(found.predict, found.votes);
+}
+
+// A function often leads back to the Smooth that holds its votes; the collector must see that.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  const auto* votes = nb::inst_ptr<Votes>(self);
+  if (votes->function()) Py_VISIT(votes->function()->ptr());
+  return 0;
+}
+
+int clear(PyObject* self) {
+  nb::inst_ptr<Votes>(self)->clear();
+  return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {0, nullptr}};
+
+}  // namespace
+
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description) {
+  if (classes < 1 || classes > 1 << 24) throw Error("num_classes={}: must be from 1", classes);
+  if (batch < 1 || batch > 1 << 20) throw Error("batch_size={}: must be from 1 to 2^20", batch);
+  function_ = keep(std::move(f));
+  BaseClassifier base{[f = function_]() -> Classifier {
+                        return [f](const Array& images) { return call(*f, images); };
+                      },
+                      classes, batch, std::move(description)};
+  base.noise = threaded_noise();
+  sampler_ = std::make_shared<CallableSampler>(base);
+}
+
+Votes::Votes(const Model& model, const std::string& device, int threads)
+    : stop_(std::make_shared<std::atomic<bool>>(false)) {
+  const jobs::Context context{device, threads};
+  jobs::check_context(context);
+  sampler_ = make_sampler(choose_classifier(device, model), jobs::thread_count(context),
+                          [stop = stop_] { return stop->load(); });
+}
+
+void Votes::clear() {
+  sampler_.reset();
+  function_.reset();
+}
+
+RadiusKind parse_radius(const std::string& name) {
+  for (const RadiusKind kind : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
+    if (name == radius_name(kind)) return kind;
+  }
+  throw Error("radius={:?}: must be one-sided or multiclass", name);
+}
+
+void bind_votes(nb::module_& m) {
+  nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
+      .def(nb::init<nb::callable, int64_t, int64_t, std::string>(), nb::arg("f"),
+           nb::arg("classes"), nb::arg("batch"), nb::arg("description"))
+      .def(nb::init<const Model&, const std::string&, int>(), nb::arg("model"), nb::arg("device"),
+           nb::arg("threads"))
+      .def_prop_ro("batch", [](const Votes& v) { return v.sampler()->batch(); })
+      .def_prop_ro("description", [](const Votes& v) { return v.sampler()->description(); })
+      .def(
+          "check",
+          [](Votes& v, const std::vector<int64_t>& shape) {
+            if (shape.size() != 3) throw Error("image: {} axes, expected [C, H, W]", shape.size());
+            return v.with_sampler([&](Sampler& sampler) { return sampler.check(shape); });
+          },
+          nb::arg("shape"), "Whether f is a function of single images; its fingerprint.")
+      .def("certify", certify_images, nb::arg("images").noconvert(), nb::arg("indices"),
+           nb::arg("sigma"), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"),
+           nb::arg("seed"))
+      .def("predict", predict_image, nb::arg("image").noconvert(), nb::arg("sigma"), nb::arg("n"),
+           nb::arg("alpha"), nb::arg("seed"), nb::arg("index"));
+}
+
+}  // namespace fedsmooth::python

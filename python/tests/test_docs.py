@@ -1,0 +1,84 @@
+"""The examples of docs/python.md, the README and examples/, run as they stand."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import PUBLISHED_ROWS
+
+import fedsmooth as fs
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXPERIMENT = """[data]\nname = "shapes"\naugment = false\n[model]\nname = "small"\n[partition]\nclients = 4
+[train]\nrounds = 1\nclients_per_round = 2\nevaluate_every = 0\n[train.local]\nsteps = 2\n[certify]\nn = 1000\n"""
+
+
+class ArtClassifier:
+    nb_classes = 10
+
+    def __init__(self, model):
+        self.model = model
+
+    def predict(self, x, batch_size=128):
+        return self.model.logits(x)
+
+
+def pixels(images):
+    """A classifier that takes no time: ten pixels are its logits."""
+    return images[:, 0, :10, 0]
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """What the pages take to be there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "smoothadv.toml").write_text(EXPERIMENT)
+    model = fs.train("smoothadv.toml", out="first").model("cpu")
+    model.save("model.safetensors")
+    (tmp_path / "published.tsv").write_text(PUBLISHED_ROWS)
+    images, labels = fs.load_data("shapes")
+    images = images[:40] / np.float32(255)
+    return {
+        "model": pixels,
+        "x": images[3],
+        "test_set": (images, labels[:40]),
+        "images": images[:3],
+        "art_classifier": ArtClassifier(model),
+        "our_model": model,
+    }
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
+def test_pages(page, names):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    torch = sys.modules.get("torch") or _import_torch()
+    if torch:
+        names["torch_model"] = names["our_model"].to_torch()
+    for block in blocks:
+        if torch or "torch_model" not in block:
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+
+
+def _import_torch():
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def test_certify_torch(tmp_path):
+    pytest.importorskip("torch")
+    ran = subprocess.run(
+        [sys.executable, ROOT / "examples" / "certify_torch.py", "20"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "certified accuracy" in ran.stdout

@@ -1,0 +1,190 @@
+"""Beside torch, in one process. Skipped where it is not installed."""
+
+import numpy as np
+import pytest
+from conftest import SHAPE, network
+
+import fedsmooth as fs
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+class NormalizeLayer(nn.Module):
+    """As in locuslab/smoothing: plain tensors, no buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.means, self.sds = torch.tensor([0.5, 0.4, 0.3]), torch.tensor([0.2, 0.25, 0.3])
+
+    def forward(self, x):
+        return (x - self.means.view(3, 1, 1)) / self.sds.view(3, 1, 1)
+
+
+def net(*, dropout=0.5):
+    torch.manual_seed(0)
+    return nn.Sequential(
+        NormalizeLayer(),
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(dropout),
+        nn.Flatten(),
+        nn.Linear(72, 4),
+    )
+
+
+@pytest.fixture
+def tensor(image):
+    return torch.from_dlpack(image)
+
+
+def test_a_script_with_core_py_s_calls(tensor):
+    from fedsmooth import Smooth  # was: from core import Smooth
+
+    base_classifier = net()  # in training mode, as core.py's users leave it
+    smoothed_classifier = Smooth(base_classifier, 4, 0.25)
+    prediction, radius = smoothed_classifier.certify(tensor, 100, 1000, 0.001, 200)
+    assert prediction in range(4) and radius > 0 or (prediction, radius) == (Smooth.ABSTAIN, 0.0)
+    assert smoothed_classifier.predict(tensor, 1000, 0.001, 200) in range(-1, 4)
+    assert not base_classifier.training
+
+
+def test_training_mode_is_refused_by_name(tensor, tmp_path):
+    model = net()
+    with pytest.raises(fs.Error, match="Sequential is in training mode"):
+        fs.Smooth(model, 4, 0.25).certificate(tensor, 0)
+    model.eval()[5].train()
+    with pytest.raises(fs.Error, match="model: 5 is in training mode"):
+        fs.certify(fs.Smooth(model, 4, 0.25), (tensor[None], [0]), out=tmp_path / "t.tsv")
+    with pytest.raises(fs.Error, match="training mode"):
+        fs.from_torch(model, SHAPE)
+
+
+def test_dropout_behind_a_function_is_refused(tensor):
+    model = net()
+    with pytest.raises(fs.Error, match="when asked again"):
+        fs.Smooth(lambda x: model(x), 4, 0.25).certify(tensor, 10, 1000, 0.001, 50)
+    statistics = net(dropout=0.0)
+    with pytest.raises(fs.Error, match="again|other images"):
+        fs.Smooth(lambda x: statistics(x), 4, 0.25).certify(tensor, 10, 1000, 0.001, 50)
+
+
+def test_modules_and_functions_get_tensors(tensor, image):
+    model = net().eval()
+    seen = set()
+
+    def function(x):
+        seen.add((type(x), x.dtype, x.device.type, tuple(x.shape), x.requires_grad, torch.is_grad_enabled()))
+        return model(x)
+
+    options = {"n": 500, "batch_size": 64}
+    one = fs.Smooth(model, 4, 0.25).certificate(tensor, 5, **options)
+    two = fs.Smooth(function, 4, 0.25).certificate(tensor, 5, **options)
+    three = fs.Smooth(model, 4, 0.25).certificate(image, 5, **options)  # a NumPy image for a module
+    assert one == two == three and "torch" in one.base
+    assert seen == {(torch.Tensor, torch.float32, "cpu", (64, *SHAPE), False, False)}
+
+
+def test_half_precision_is_another_classifier(tensor):
+    model = net().eval()
+    double = fs.Smooth(net().eval().double(), 4, 0.25).certificate(tensor, 5, n=500, batch_size=64)
+    assert "/fp64/" in double.base
+    single = fs.Smooth(model, 4, 0.25).certificate(tensor, 5, n=500, batch_size=64)
+    assert abs(double.count_top - single.count_top) <= 2
+
+
+def test_to_torch_and_back(model, tmp_path):
+    images = torch.rand(20, *SHAPE)
+    module = model.to_torch()
+    assert not module.training and module.sigma == 0.25 and module.class_names == model.class_names
+    with torch.no_grad():
+        assert np.allclose(np.from_dlpack(module(images)), model.logits(images), atol=1e-4)
+    back = fs.from_torch(module, SHAPE, sigma=0.25)
+    assert np.allclose(back.logits(images), model.logits(images), atol=1e-5)
+    (tmp_path / "b.safetensors").write_bytes(network(batch_norm=True))
+    with_norm = fs.load(tmp_path / "b.safetensors")
+    with torch.no_grad():
+        assert np.allclose(np.from_dlpack(with_norm.to_torch()(images)), with_norm.logits(images), atol=1e-4)
+
+
+def test_from_torch_certifies_as_the_module_does(tensor):
+    module = net().eval()
+    model = fs.from_torch(module, SHAPE, sigma=0.25, class_names=list("abcd"))
+    ours = model.smooth().certificate(tensor, 5, n=2000)
+    theirs = fs.Smooth(module, 4, 0.25).certificate(tensor, 5, n=2000, batch_size=100)
+    assert abs(ours.count_top - theirs.count_top) <= 2  # rounding apart, the same votes
+
+
+class Small(nn.Module):
+    """The network `small`, written as people write it: its tensors are known by their names."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 16, 5, 2, 2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(32, 64, 3, 1, 1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        )
+        self.classifier = nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.classifier(self.features(x).flatten(1))
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: nn.Sequential(NormalizeLayer(), m), nn.DataParallel])
+def test_named_networks_are_known_by_their_tensors(wrap):
+    module = wrap(Small()).eval()
+    images = torch.rand(4, 3, 32, 32)
+    with torch.no_grad():
+        assert np.allclose(np.from_dlpack(module(images)), fs.from_torch(module, (3, 32, 32)).logits(images), atol=1e-4)
+
+
+class Block(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class Doubled(nn.Sequential):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "module, message",
+    [
+        (nn.Sequential(nn.Conv2d(3, 4, 3, groups=1, dilation=2), nn.Flatten(), nn.Linear(16, 4)), "dilation"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)), "net.1 .GELU."),
+        (nn.Sequential(nn.Conv2d(3, 4, 3, padding="same"), nn.Flatten(), nn.Linear(144, 4)), "zero padding"),
+        (Block(nn.Sequential(nn.Flatten(), nn.Linear(108, 4))), "Block"),
+        (Doubled(nn.Flatten(), nn.Linear(108, 4)), "does more than its layers say"),
+    ],
+)
+def test_from_torch_refuses_what_it_does_not_know(module, message):
+    with pytest.raises(fs.Error, match=message):
+        fs.from_torch(module.eval(), SHAPE)
+
+
+def test_a_data_set_of_tensors(tmp_path):
+    data = torch.utils.data.TensorDataset(torch.rand(6, *SHAPE), torch.arange(6) % 4)
+    table = fs.certify(fs.Smooth(net().eval(), 4, 0.25), data, every=2, n=500, batch_size=50, out=tmp_path / "t.tsv")
+    assert list(table["idx"]) == [0, 2, 4] and list(table["label"]) == [0, 2, 0]
+
+
+def test_what_is_no_tensor_is_refused(tensor):
+    class Output(dict):
+        logits = None
+
+    with pytest.raises(fs.Error, match="Output"):
+        fs.Smooth(lambda x: Output(), 4, 0.25).certify(tensor, 10, 1000, 0.001, 50)
