@@ -18,7 +18,8 @@ class Bug : public std::logic_error {
 /// check(condition, "multiply: {} columns", columns): throws a Bug unless the condition holds.
 template <typename... Args>
 void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
-  if (!condition) [[unlikely]] throw Bug(fmt::format(format, std::forward<Args>(args)...));
+  if (!condition) [[unlikely]]
+    throw Bug(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace fedsmooth

@@ -1,5 +1,5 @@
-// Threads of our own, one per core, each with work of its own: threads within an operation lose more
-// to synchronisation than they gain at these sizes, and collapse when cores are shared.
+// Threads of our own, one per core, each with work of its own: threads within an operation lose
+// more to synchronisation than they gain at these sizes, and collapse when cores are shared.
 #pragma once
 
 #include <functional>

@@ -37,8 +37,7 @@ Array augment(const Array& images, Stream stream) {
   for (int64_t i = 0; i < images.size(0); ++i) {
     const Move move = draw_move(stream, static_cast<uint32_t>(i));
     for (int64_t plane = i * images.size(1); plane < (i + 1) * images.size(1); ++plane) {
-      move_plane(images.floats() + plane * area, height, width, move,
-                 out.floats() + plane * area);
+      move_plane(images.floats() + plane * area, height, width, move, out.floats() + plane * area);
     }
   }
   return out;

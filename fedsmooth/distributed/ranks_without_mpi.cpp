@@ -1,8 +1,8 @@
 // One rank, for builds without MPI.
 #include <cstdlib>
 
-#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/distributed/launch.h"
 #include "fedsmooth/distributed/ranks.h"

@@ -62,9 +62,10 @@ DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
 namespace {
 
 [[noreturn]] void refuse_script(const std::filesystem::path& script) {
-  throw Error("{}: TorchScript needs LibTorch, which this build lacks; build with "
-              "`make TORCH=debian`, or save the weights as .safetensors",
-              script.string());
+  throw Error(
+      "{}: TorchScript needs LibTorch, which this build lacks; build with "
+      "`make TORCH=debian`, or save the weights as .safetensors",
+      script.string());
 }
 
 }  // namespace

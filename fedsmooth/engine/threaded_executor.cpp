@@ -36,9 +36,8 @@ std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds)
         network = &round.task.network;
         passes = make_(*network);
       }
-      const Update update =
-          local_train(round.task, *passes, round.global, cohort.clients[i], cohort.images[i],
-                      round.t);
+      const Update update = local_train(round.task, *passes, round.global, cohort.clients[i],
+                                        cohort.images[i], round.t);
       if (own[r].sum.add(update.weights, cohort.share(i))) own[r].telemetry.add(update.telemetry);
     }
     const std::lock_guard lock(mutex);

@@ -89,8 +89,8 @@ struct Update {
   Telemetry telemetry;
 };
 
-/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function of
-/// these, by passes of the task's network.
+/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function
+/// of these, by passes of the task's network.
 Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t);
 

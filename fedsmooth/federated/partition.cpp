@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 

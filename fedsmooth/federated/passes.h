@@ -1,5 +1,5 @@
-// A network's passes forwards and backwards, with weights of their own: what a client trains by. The
-// reference (engine/reference) is written to be read; faster ones are tested against it.
+// A network's passes forwards and backwards, with weights of their own: what a client trains by.
+// The reference (engine/reference) is written to be read; faster ones are tested against it.
 #pragma once
 
 #include <functional>

@@ -213,8 +213,7 @@ std::string format_safetensors(const Safetensors& content) {
   for (const auto& [name, tensor] : content.tensors) {
     check(tensor.type() == Array::Type::kFloat, "format_safetensors: {} is not float32", name);
     const uint64_t end = offset + tensor.byte_count();
-    header[name] = {
-        {"dtype", "F32"}, {"shape", tensor.sizes()}, {"data_offsets", {offset, end}}};
+    header[name] = {{"dtype", "F32"}, {"shape", tensor.sizes()}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();

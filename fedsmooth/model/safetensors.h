@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 struct Safetensors {
-  std::map<std::string, Array> tensors;        // float32, or int64 where the file says so
+  std::map<std::string, Array> tensors;         // float32, or int64 where the file says so
   std::map<std::string, std::string> metadata;  // the header's "__metadata__"
 };
 

@@ -9,7 +9,8 @@
 
 namespace fedsmooth {
 
-/// noisy[i] = x + sigma e_(first + i) for i < count; x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are.
+/// noisy[i] = x + sigma e_(first + i) for i < count; x is [C, H, W], noisy [>= count, C, H, W].
+/// Rows from `count` on stay as they are.
 void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
                Array& noisy);
 

@@ -137,8 +137,8 @@ FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, i
   // can cure is that they are there.
   check_neighbours(classifier, inputs, logits);
   check_positions(classifier, inputs, logits, description);
-  std::string fingerprint = sha256(
-      {static_cast<const char*>(logits.data()), static_cast<size_t>(logits.byte_count())});
+  std::string fingerprint =
+      sha256({static_cast<const char*>(logits.data()), static_cast<size_t>(logits.byte_count())});
   return {std::move(inputs), std::move(logits), std::move(fingerprint)};
 }
 

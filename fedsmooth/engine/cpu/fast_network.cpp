@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/base/matrix_product.h"
+#include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/engine/cpu/max_into.h"
 #include "fedsmooth/engine/cpu/toeplitz.h"
 

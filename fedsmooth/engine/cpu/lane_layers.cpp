@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/base/matrix_product.h"
+#include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/engine/cpu/max_into.h"
 #include "fedsmooth/engine/cpu/toeplitz_schemes.h"
 
@@ -164,8 +164,8 @@ std::vector<float> kernel_gradient_by(const SchemeMatrices& scheme, const LaneCo
   std::vector<float> gradient(planes * channels * outputs);
   for (int64_t p = 0; p < planes; ++p) {
     transpose(products + p * out, outputs, lanes.count, outputs, turned);
-    multiply({channels, lanes.batch, outputs, s.sums.data() + p * in, lanes.count, 1, turned, outputs,
-              gradient.data() + p * channels * outputs, outputs});
+    multiply({channels, lanes.batch, outputs, s.sums.data() + p * in, lanes.count, 1, turned,
+              outputs, gradient.data() + p * channels * outputs, outputs});
   }
   std::vector<float> kernel(conv.kernel * conv.kernel * channels * outputs);
   transform(scheme.kernel, true, gradient.data(), channels * outputs, s.rows, kernel.data());
@@ -254,8 +254,8 @@ KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const f
   std::vector<float> kernel(rows * padded);
   for_each_meeting(conv, [&](int64_t pixel, int64_t tap, int64_t taps, int64_t from) {
     multiply({taps * channels, lanes.batch, padded, x + from * channels * n, n, 1,
-              turned + pixel * n * padded, padded,
-              kernel.data() + tap * channels * padded, padded, /*add=*/true});
+              turned + pixel * n * padded, padded, kernel.data() + tap * channels * padded, padded,
+              /*add=*/true});
   });
   gradient.kernel.resize(rows * outputs);
   for (int64_t r = 0; r < rows; ++r) {

@@ -10,8 +10,8 @@ namespace {
 
 using Kind = Layer::Kind;
 
-// A pool, or a convolution with the ReLU that follows it; its weights, and what it keeps of the last
-// pass.
+// A pool, or a convolution with the ReLU that follows it; its weights, and what it keeps of the
+// last pass.
 struct Stage {
   Layer layer;
   LaneConvolution conv;
@@ -49,8 +49,8 @@ std::vector<Stage> make_stages(const Network& network) {
   return stages;
 }
 
-// From [K, C, k, k], as PyTorch has it (a linear layer's [K, features] is the same), to [k, k, C, K]
-// or back: calls move(there, here) for the offsets of every value.
+// From [K, C, k, k], as PyTorch has it (a linear layer's [K, features] is the same), to [k, k, C,
+// K] or back: calls move(there, here) for the offsets of every value.
 template <typename Move>
 void for_each_weight(const LaneConvolution& conv, const Move& move) {
   const int64_t outputs = conv.out[0], channels = conv.in[0], taps = conv.kernel * conv.kernel;

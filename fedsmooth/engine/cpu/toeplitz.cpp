@@ -231,7 +231,8 @@ Array block_kernel(const Array& kernel, int64_t stride, const ToeplitzShape& sha
       for (int64_t y = 0; y < size; ++y) {
         for (int64_t x = 0; x < size; ++x) {
           const int64_t channel = (c * stride + y % stride) * stride + x % stride;
-          blocks.floats()[((k * shape.channels + channel) * taps + y / stride) * taps + x / stride] =
+          blocks
+              .floats()[((k * shape.channels + channel) * taps + y / stride) * taps + x / stride] =
               kernel.floats()[((k * channels + c) * size + y) * size + x];
         }
       }

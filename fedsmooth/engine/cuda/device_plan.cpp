@@ -1,7 +1,7 @@
 #include "fedsmooth/engine/cuda/device_plan.h"
 
-#include "fedsmooth/base/check.h"
 #include <numeric>
+#include "fedsmooth/base/check.h"
 
 #include "fedsmooth/engine/cuda/pair_groups.h"
 

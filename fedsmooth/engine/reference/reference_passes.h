@@ -15,12 +15,12 @@ template <typename Number>
 struct Stage {
   Layer layer;
   Shape in, out;
-  size_t weight = 0;                   // the first of its tensors
-  std::vector<Stage> body, shortcut;   // of a residual block
-  Map<Number> x, y;                    // input; output where the gradient needs it
-  std::vector<Number> kept;            // dropout: 0 or 1 / (1 - rate)
-  Statistics statistics;               // batch norm
-  bool of_batch = false;               // whether they are the batch's
+  size_t weight = 0;                  // the first of its tensors
+  std::vector<Stage> body, shortcut;  // of a residual block
+  Map<Number> x, y;                   // input; output where the gradient needs it
+  std::vector<Number> kept;           // dropout: 0 or 1 / (1 - rate)
+  Statistics statistics;              // batch norm
+  bool of_batch = false;              // whether they are the batch's
 };
 
 /// Passes over weights in `Number`, float or double.

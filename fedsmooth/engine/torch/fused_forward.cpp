@@ -107,8 +107,7 @@ class FusedPass {
 
 }  // namespace
 
-at::Tensor fused_forward(const Network& network, const Tensors& weights,
-                         const at::Tensor& images) {
+at::Tensor fused_forward(const Network& network, const Tensors& weights, const at::Tensor& images) {
   c10::NoGradGuard no_grad;
   FusedPass pass(weights);
   const at::Tensor logits = finish(pass.run(network.layers, images));

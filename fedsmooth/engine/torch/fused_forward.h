@@ -6,9 +6,8 @@
 
 namespace fedsmooth {
 
-/// torch_forward() without gradients. Bias, the sum of a residual block and ReLU take one pass where maps
-/// lie on the GPU in bfloat16, channels last.
-at::Tensor fused_forward(const Network& network, const Tensors& weights,
-                         const at::Tensor& images);
+/// torch_forward() without gradients. Bias, the sum of a residual block and ReLU take one pass
+/// where maps lie on the GPU in bfloat16, channels last.
+at::Tensor fused_forward(const Network& network, const Tensors& weights, const at::Tensor& images);
 
 }  // namespace fedsmooth

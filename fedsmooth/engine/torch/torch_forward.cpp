@@ -26,8 +26,8 @@ class Pass {
 
  private:
   const Tensor& take() {
-    TORCH_CHECK(next_ < weights_.size(), "torch_forward: the network has more than ", weights_.size(),
-                " tensors");
+    TORCH_CHECK(next_ < weights_.size(), "torch_forward: the network has more than ",
+                weights_.size(), " tensors");
     return weights_[next_++];
   }
 

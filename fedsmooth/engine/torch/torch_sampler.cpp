@@ -120,7 +120,8 @@ BaseClassifier torch_gpu_classifier(const Model& trained) {
   return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
 }
 
-BaseClassifier torch_gpu_classifier(const TensorFunction& on_gpu, int64_t classes, const Shape& input) {
+BaseClassifier torch_gpu_classifier(const TensorFunction& on_gpu, int64_t classes,
+                                    const Shape& input) {
   // What is called float32 is not to be rounded to TF32.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);

@@ -79,9 +79,9 @@ BaseClassifier torch_script_classifier(const std::filesystem::path& path, const 
     throw Error("{}: gives an output of shape [{}] for {} images, expected [{}, classes]",
                 path.string(), fmt::join(logits.sizes(), ", "), kBatch, kBatch);
   }
-  return {[f] { return f; }, logits.size(1), kBatch,
-          fmt::format("cpu/fp32/torchscriptx{}/{}/torch-{}", kBatch, cpu_capability(),
-                      TORCH_VERSION)};
+  return {
+      [f] { return f; }, logits.size(1), kBatch,
+      fmt::format("cpu/fp32/torchscriptx{}/{}/torch-{}", kBatch, cpu_capability(), TORCH_VERSION)};
 }
 
 DifferentiableClassifier torch_script_gradients(const std::filesystem::path& path) {
@@ -97,8 +97,8 @@ DifferentiableClassifier torch_script_gradients(const std::filesystem::path& pat
             return to_array(last->logits.detach());
           },
           [=](const Array& gradient) {
-            return to_array(torch::autograd::grad({last->logits}, {last->images},
-                                                  {as_tensor(gradient)})[0]);
+            return to_array(
+                torch::autograd::grad({last->logits}, {last->images}, {as_tensor(gradient)})[0]);
           }};
 }
 
