@@ -6,6 +6,7 @@
 #   make TORCH=/path ...     by the LibTorch there
 #   make SETUP=no ...        install nothing: what is needed is there
 #   make CMAKE_FLAGS=-D...   more for CMake
+#   make test TESTS="-R X"   the suites whose name has X in it
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
 #   make wheel PYTHON=python3.12 VENV=.venv-python3.12    for another interpreter
@@ -17,6 +18,7 @@ PYTHONS ?=
 DEVICE ?= cpu
 FUZZ_RUNS ?= 10000
 CMAKE_FLAGS ?=
+TESTS ?=
 VENV ?= .venv-python
 WHEELS ?= build-python/wheels
 
@@ -75,15 +77,17 @@ paper: program
 	@$(BUILD)/fedsmooth sweep experiments/paper --out runs/paper
 
 test: build
-	@tools/test.py $(BUILD) -j2 -LE slow
+	@tools/test.py $(BUILD) -j2 -LE slow $(TESTS)
 
-# The tests that train for minutes, and all tests of a build with LibTorch. That build has the kernels of
-# one kind of GPU only: they do not depend on LibTorch and take long to compile.
+# The tests that train for minutes, and those of a build with LibTorch that it touches (all of them, of
+# which each start of the program takes half a second: make TORCH=debian test). That build has the kernels
+# of one kind of GPU only: they do not depend on LibTorch and take long to compile.
 slow: build
-	@tools/test.py $(BUILD) -L slow
+	@tools/test.py $(BUILD) -j2 -L slow
 ifeq ($(TORCH),)
 	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch \
-	  CMAKE_FLAGS=-DFEDSMOOTH_CUDA_ARCHITECTURES=80 test
+	  CMAKE_FLAGS="-DFEDSMOOTH_CUDA_ARCHITECTURES=80 -DFEDSMOOTH_TEST_FILES=tests/engine/" \
+	  TESTS="-R 'Torch|Steady|Fused|Reference|BaseClassifier|openblas|install'" test
 endif
 
 check: build

@@ -7,6 +7,7 @@
 #include "fedsmooth/records/attacks.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/program.h"
+#include "tests/nearest_mean.h"
 
 namespace fedsmooth {
 namespace {
@@ -17,7 +18,7 @@ class AttackCommandTest : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
-    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+    write_nearest_mean(model());
   }
 
   std::string model() const { return path("model.safetensors"); }

@@ -77,7 +77,7 @@ TEST_F(CertifyGuardTest, MergeWritesNothingThatItWouldRefuse) {
 }
 
 TEST_F(CertifyGuardTest, ATableHasOneWriter) {
-  const std::string command = certify("--n 20000 --limit 4 --resume --out " + path("t.tsv"));
+  const std::string command = certify("--n 50000 --limit 4 --resume --out " + path("t.tsv"));
   const pid_t first = start(command);
   wait_for_rows(path("t.tsv"), 1);
   const int second = std::system(

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/cli/program.h"
+#include "tests/nearest_mean.h"
 
 namespace fedsmooth {
 
@@ -11,7 +12,7 @@ class CertifyProgramTest : public ProgramTest {
  protected:
   void SetUp() override {
     ProgramTest::SetUp();
-    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+    write_nearest_mean(model());
   }
 
   std::string model() const { return path("model.safetensors"); }

@@ -36,6 +36,9 @@ class CertifyRanksTest : public RanksTest {
   }
 };
 
+// Kills take long.
+class SlowCertifyRanksTest : public CertifyRanksTest {};
+
 TEST_F(CertifyRanksTest, AnyNumberWritesTheSameRows) {
   ASSERT_EQ(run(certify("one.tsv")).status, 0);
   for (const int count : {2, 3, 4}) {
@@ -49,7 +52,7 @@ TEST_F(CertifyRanksTest, AnyNumberWritesTheSameRows) {
   EXPECT_EQ(rows("few.tsv").size(), 2U);
 }
 
-TEST_F(CertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
+TEST_F(SlowCertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
   const std::string longer = "--n 40000 --resume";
   ASSERT_EQ(run(certify("whole.tsv", longer)).status, 0);
   for (const int victim : {1, 0}) {

@@ -10,6 +10,7 @@
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
+#include "tests/nearest_mean.h"
 
 namespace fedsmooth {
 namespace {
@@ -20,7 +21,7 @@ class CommandsTest : public ProgramTest {
  protected:
   std::string make_model() {
     const std::string model = path("model.safetensors");
-    EXPECT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model).c_str()), 0);
+    write_nearest_mean(model);
     return model;
   }
 

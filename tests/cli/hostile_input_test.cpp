@@ -6,6 +6,7 @@
 
 #include "fedsmooth/records/certificates.h"
 #include "tests/cli/program.h"
+#include "tests/nearest_mean.h"
 
 namespace fedsmooth {
 namespace {
@@ -16,8 +17,7 @@ using nlohmann::json;
 class HostileInputTest : public ProgramTest {
  protected:
   std::string make_model(const std::string& name = "model.safetensors") {
-    EXPECT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " '" + path(name) + "'").c_str()),
-              0);
+    write_nearest_mean(path(name));
     return path(name);
   }
 

@@ -55,6 +55,9 @@ class SweepCommandTest : public ProgramTest {
   std::string tiny_data_;
 };
 
+// What is killed, or done twice to compare.
+class SlowSweepCommandTest : public SweepCommandTest {};
+
 TEST_F(SweepCommandTest, TrainsCertifiesAndReports) {
   const Outcome done = run(sweep());
   ASSERT_EQ(done.status, 0) << done.err;
@@ -103,7 +106,7 @@ TEST_F(SweepCommandTest, TakesNoTrainingFromAnotherExperimentsFolder) {
 }
 
 // Three groups, which differ in their local steps, and a training that two experiments share.
-TEST_F(SweepCommandTest, DoesSeveralGroupsAtTheSameTime) {
+TEST_F(SlowSweepCommandTest, DoesSeveralGroupsAtTheSameTime) {
   std::string text = read_file(path("e.toml"));
   text.replace(text.find("[sweep]"), std::string::npos,
                "[[sweep]]\n'train.local.steps' = [1, 2, 3]\nseed = [1, 2]\n"
@@ -125,7 +128,7 @@ TEST_F(SweepCommandTest, DoesSeveralGroupsAtTheSameTime) {
             read_file(path("all/e-steps2-seed1/rounds.tsv")));
 }
 
-TEST_F(SweepCommandTest, SeveralGroupsAtTheSameTimeGoOnAfterKill9) {
+TEST_F(SlowSweepCommandTest, SeveralGroupsAtTheSameTimeGoOnAfterKill9) {
   certify_in_two_waves();
   ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
   std::string text = read_file(path("e.toml"));
@@ -177,7 +180,7 @@ TEST_F(SweepCommandTest, SkipsWhatIsDone) {
   }
 }
 
-TEST_F(SweepCommandTest, GoesOnAfterKill9) {
+TEST_F(SlowSweepCommandTest, GoesOnAfterKill9) {
   certify_in_two_waves();
   ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
   const std::vector<std::pair<std::string, int64_t>> moments = {{"all/e-seed1/rounds.tsv", 3},
@@ -193,7 +196,7 @@ TEST_F(SweepCommandTest, GoesOnAfterKill9) {
   EXPECT_EQ(results("all"), results("whole"));
 }
 
-TEST_F(SweepCommandTest, InterruptedItSavesAndGoesOn) {
+TEST_F(SlowSweepCommandTest, InterruptedItSavesAndGoesOn) {
   certify_in_two_waves();
   for (const auto& [table, signal] : {std::pair("all/e-seed1/rounds.tsv", SIGINT),
                                       std::pair("all/e-seed2/certificates.tsv", SIGTERM)}) {

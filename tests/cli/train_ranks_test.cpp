@@ -56,6 +56,9 @@ class TrainRanksTest : public RanksTest {
   }
 };
 
+// Kills take long.
+class SlowTrainRanksTest : public TrainRanksTest {};
+
 TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   ASSERT_EQ(run(train("one")).status, 0);
   for (const int count : {1, 2, 3, 4}) {
@@ -81,7 +84,7 @@ TEST_F(TrainRanksTest, MoreRanksThanClients) {
   expect_same_run("four", "one");
 }
 
-TEST_F(TrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
+TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
   const std::string longer = "--train.rounds=40 --resume";
   ASSERT_EQ(run(train("whole", longer)).status, 0);
   for (const int victim : {1, 0}) {  // in the middle of some round

@@ -9,6 +9,7 @@
 #include "fedsmooth/fedsmooth.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/jobs/job_folder.h"
+#include "tests/nearest_mean.h"
 
 namespace fedsmooth {
 namespace {
@@ -20,7 +21,7 @@ class VerifyTest : public JobTest {
   void SetUp() override {
     JobTest::SetUp();
     const std::string model = path("model.safetensors").string();
-    ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model).c_str()), 0);
+    write_nearest_mean(model);
     table_ = jobs::certify(
         {.path = model}, {{"data.name", "shapes"}, {"certify.n", "1000"}, {"certify.every", "100"}},
         context_);
