@@ -9,12 +9,6 @@ namespace {
 
 using Kind = Layer::Kind;
 
-size_t count_tensors(const Layer& layer) {
-  if (layer.kind == Kind::kBatchNorm) return 4;
-  if (layer.kind != Kind::kConv && layer.kind != Kind::kLinear) return 0;
-  return layer.bias ? 2 : 1;
-}
-
 // Takes the weights in the order in which layers use them.
 class Folding {
  public:

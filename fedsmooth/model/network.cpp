@@ -98,6 +98,12 @@ Shape shape_after(const Layer& layer, const Shape& in) {
   }
 }
 
+size_t count_tensors(const Layer& layer) {
+  if (layer.kind == Layer::Kind::kBatchNorm) return 4;
+  if (layer.kind != Layer::Kind::kConv && layer.kind != Layer::Kind::kLinear) return 0;
+  return layer.bias ? 2 : 1;
+}
+
 std::vector<Parameter> parameters(const Network& network) {
   std::vector<Parameter> found;
   walk(network.layers, network.input, found);

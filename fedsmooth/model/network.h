@@ -66,6 +66,9 @@ struct Parameter {
 /// not fit together.
 std::vector<Parameter> parameters(const Network& network);
 
+/// The weights that a layer itself has, without those of the layers inside a residual.
+size_t count_tensors(const Layer& layer);
+
 /// Shape after all layers; [classes, 1, 1] for a classifier.
 Shape output_shape(const Network& network);
 

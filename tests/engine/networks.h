@@ -6,6 +6,7 @@
 
 #include "fedsmooth/model/architectures.h"
 #include "tests/arrays.h"
+#include "tests/layers.h"
 
 namespace fedsmooth {
 
@@ -17,18 +18,8 @@ inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 
   return made;
 }
 
-inline Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
-  Layer made{Layer::Kind::kResidual};
-  made.body = std::move(body);
-  made.shortcut = std::move(shortcut);
-  return made;
-}
-
 inline Layer two_channel_normalization() {
-  Layer normalize{Layer::Kind::kNormalize};
-  normalize.mean = {0.5, 0.1};
-  normalize.sd = {0.5, 0.3};
-  return normalize;
+  return normalize({0.5, 0.1}, {0.5, 0.3});
 }
 
 /// An architecture for 32x32 images, with a normalisation that differs between channels.

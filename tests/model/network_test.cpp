@@ -5,38 +5,13 @@
 #include <cmath>
 
 #include "tests/arrays.h"
+#include "tests/layers.h"
 #include "tests/model/refusal.h"
 
 namespace fedsmooth {
 namespace {
 
 using Kind = Layer::Kind;
-
-Layer conv(int64_t outputs, int64_t kernel, int64_t stride, int64_t padding, bool bias) {
-  Layer layer{Kind::kConv, "conv", outputs, kernel, stride, padding};
-  layer.bias = bias;
-  return layer;
-}
-
-Layer linear(int64_t outputs, bool bias) {
-  Layer layer{Kind::kLinear, "linear", outputs};
-  layer.bias = bias;
-  return layer;
-}
-
-Layer normalize(std::vector<double> mean, std::vector<double> sd) {
-  Layer layer{Kind::kNormalize};
-  layer.mean = std::move(mean);
-  layer.sd = std::move(sd);
-  return layer;
-}
-
-Layer residual(std::vector<Layer> body, std::vector<Layer> shortcut) {
-  Layer layer{Kind::kResidual};
-  layer.body = std::move(body);
-  layer.shortcut = std::move(shortcut);
-  return layer;
-}
 
 TEST(NetworkTest, NamesParametersInTheOrderOfTheForwardPass) {
   const Network network{"test",

@@ -8,12 +8,6 @@ namespace {
 
 using Kind = Layer::Kind;
 
-size_t count_tensors(const Layer& layer) {
-  if (layer.kind == Kind::kBatchNorm) return 4;
-  if (layer.kind != Kind::kConv && layer.kind != Kind::kLinear) return 0;
-  return layer.bias ? 2 : 1;
-}
-
 // Gives the layers their shapes and tensors, in the order of parameters().
 template <typename Number>
 std::vector<Stage<Number>> place(const std::vector<Layer>& layers, Shape& shape, size_t& weight) {
