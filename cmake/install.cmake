@@ -5,7 +5,7 @@ install(TARGETS fedsmooth EXPORT fedsmooth-targets ARCHIVE DESTINATION ${CMAKE_I
 install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
-  attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
+  attack/smooth_adv base/array base/classifier base/error base/random base/stop base/version config/experiment
   data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
   federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
   jobs/compare jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report

@@ -7,11 +7,11 @@
 namespace fedsmooth {
 
 ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
-                                 std::function<bool()> cancelled)
+                                 Stop stopped)
     : Sampler(f),
       noisy_(threads),
       noise_(f.noise),
-      cancelled_(std::move(cancelled)),
+      stopped_(std::move(stopped)),
       workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
 }
@@ -29,7 +29,7 @@ Votes ThreadedSampler::count(const VoteRequest& request) {
     Votes votes(classes(), 0);
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch)) < n;) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
+      if (stopped_ && stopped_()) throw Interrupted{};
       const int64_t count = std::min(batch, n - first);
       if (!add_votes(classifiers_[worker], noise_, request, first, count, noisy, votes)) {
         valid = false;

@@ -8,8 +8,8 @@ namespace fedsmooth {
 
 class ThreadedSampler : public Sampler {
  public:
-  /// `cancelled` is asked before each batch.
-  ThreadedSampler(const BaseClassifier& f, int threads, std::function<bool()> cancelled = {});
+  /// `stopped` is asked before each batch.
+  ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped = {});
   Votes count(const VoteRequest& request) override;
 
  protected:
@@ -21,7 +21,7 @@ class ThreadedSampler : public Sampler {
   std::vector<Array> noisy_;
   NoiseSource noise_;
   size_t next_ = 0;  // worker to be evaluated
-  std::function<bool()> cancelled_;
+  Stop stopped_;
   Workers workers_;
 };
 

@@ -139,8 +139,6 @@ Work make_rows(const Plan& plan) {
       std::string text;
       for (const CertificateRow& row : certify_item(plan, item)) text += format_row(row);
       return text;
-    } catch (const Cancelled&) {
-      throw Stopped{};
     } catch (const ClassifierChanged& changed) {
       return format_void(changed.what());
     }
@@ -171,7 +169,7 @@ void certify_rest(const Plan& plan, const Context& context, CertificateFile& fil
   try {
     const int64_t first = done == items.images ? items.count() : done / items.at_once;
     hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
-  } catch (const Stopped&) {
+  } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }
 }

@@ -174,13 +174,9 @@ Verification verify(const VerifyArguments& a, const Overrides& overrides, const 
   found.seed = choose_seed(overrides, rows);
   const Rows chosen = choose_rows(rows, a.images, found.seed);
   if (chosen.empty()) return found;
-  try {
-    Redraw redraw = load_redraw(a, found.table, overrides, context);
-    check_rows(rows, redraw, found.table);
-    found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
-  } catch (const Cancelled&) {
-    throw Interrupted{"interrupted"};
-  }
+  Redraw redraw = load_redraw(a, found.table, overrides, context);
+  check_rows(rows, redraw, found.table);
+  found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
   double smallest = 1;
   for (const RedrawnImage& image : found.images) smallest = std::min(smallest, image.p_value);
   found.p_value = std::min(1.0, smallest * static_cast<double>(found.images.size()));

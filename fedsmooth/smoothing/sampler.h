@@ -11,6 +11,7 @@
 
 #include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/stop.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
@@ -34,16 +35,12 @@ struct BaseClassifier {
   /// Device, precision, batch, vector instructions and library: certificates that differ in it are
   /// about different classifiers.
   std::string description;
-  /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
-  /// batch.
-  std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+  /// Makes a sampler of the classifier's own, if it has one. `stopped` is asked before each batch.
+  std::function<std::unique_ptr<Sampler>(Stop stopped)> sampler;
   /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
   NoiseSource noise;
   NoiseKind noise_kind = NoiseKind::kFloat;
 };
-
-/// Thrown by a sampler that was told to stop.
-struct Cancelled {};
 
 /// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W].
 struct VoteRequest {

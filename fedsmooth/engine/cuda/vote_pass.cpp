@@ -12,8 +12,8 @@ namespace {
 class DeviceSampler : public Sampler {
  public:
   DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass,
-                std::function<bool()> cancelled)
-      : Sampler(f), pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
+                Stop stopped)
+      : Sampler(f), pass_(std::move(pass)), stopped_(std::move(stopped)) {}
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
     const int size = pass_->image_size();
@@ -41,7 +41,7 @@ class DeviceSampler : public Sampler {
     rows.rows = pass_->batch();
     pass_->prepare(requests, images_.data());
     for (; rows.begin < rows.total; rows.begin += rows.rows) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
+      if (stopped_ && stopped_()) throw Interrupted{};
       pass_->vote(rows, counts_.data());
     }
     const std::vector<int> found = counts_.download(pass_->launches().stream());
@@ -80,7 +80,7 @@ class DeviceSampler : public Sampler {
   }
 
   std::unique_ptr<VotePass> pass_;
-  std::function<bool()> cancelled_;
+  Stop stopped_;
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
   DeviceArray<int> counts_;
@@ -108,8 +108,8 @@ BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& m
   f.classes = classes;
   f.batch = batch;
   f.description = description;
-  f.sampler = [make, f](std::function<bool()> cancelled) {
-    return std::make_unique<DeviceSampler>(f, make(), std::move(cancelled));
+  f.sampler = [make, f](Stop stopped) {
+    return std::make_unique<DeviceSampler>(f, make(), std::move(stopped));
   };
   return f;
 }
