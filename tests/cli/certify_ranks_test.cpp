@@ -52,7 +52,7 @@ TEST_F(CertifyRanksTest, AnyNumberWritesTheSameRows) {
   EXPECT_EQ(rows("few.tsv").size(), 2U);
 }
 
-TEST_F(SlowCertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
+TEST_F(SlowCertifyRanksTest, ContinuesAfterAKilledRankOnAnyNumber) {
   const std::string longer = "--n 40000 --resume";
   ASSERT_EQ(run(certify("whole.tsv", longer)).status, 0);
   for (const int victim : {1, 0}) {
