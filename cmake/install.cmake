@@ -6,7 +6,8 @@ install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
   attack/smooth_adv base/array base/check base/classifier base/error base/random base/registry
-  base/version config/experiment data/dataset engine/samplers federated/aggregate federated/client federated/executor
+  base/version config/experiment data/dataset engine/samplers federated/aggregate
+  federated/byzantine federated/client federated/executor
   federated/order_free_sum federated/partition federated/passes federated/reductions
   federated/server_optimizers federated/train fedsmooth jobs/attack jobs/certification
   jobs/compare jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report

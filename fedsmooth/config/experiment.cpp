@@ -63,6 +63,7 @@ std::vector<Field> fields(Experiment& e) {
   LocalOptions& local = e.train.local;
   ServerOptions& server = e.train.server;
   AggregateOptions& aggregate = e.train.aggregate;
+  ByzantineOptions& byzantine = e.train.byzantine;
   return {
       seed("seed", e.seed, e.seed_is_random),
       name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
@@ -121,13 +122,22 @@ std::vector<Field> fields(Experiment& e) {
       number("train.local.weight_decay", local.weight_decay, not_negative, "must not be negative"),
       number("train.local.mu", local.mu, not_negative, "must not be negative"),
       name_choice("aggregate.kind", aggregate.kind, reductions().names()),
+      number("aggregate.clip", aggregate.clip, not_negative, "must not be negative"),
       number("aggregate.trim", aggregate.trim, below_half, "must be in [0, 0.5)"),
+      count("aggregate.assumed_bad", aggregate.assumed_bad, 0),
+      count("aggregate.iterations", aggregate.iterations, 1),
       name_choice("server.optimizer", server.optimizer, server_optimizers().names()),
       automatic("server.learning_rate", server.learning_rate),
       number("server.momentum", server.momentum, momentum, "must be in [0, 1)"),
       automatic_number("server.beta1", server.beta1, momentum, "must be in [0, 1)"),
       number("server.beta2", server.beta2, momentum, "must be in [0, 1)"),
       number("server.tau", server.tau, positive, "must be positive"),
+      count("server.clusters", server.clusters, 1),
+      number("byzantine.share", byzantine.share, share, "must be from 0 to 1"),
+      choice<ByzantineKind>(
+          "byzantine.kind", byzantine.kind,
+          {{"sign-flip", ByzantineKind::kSignFlip}, {"noise", ByzantineKind::kNoise}}),
+      number("byzantine.scale", byzantine.scale, not_negative, "must not be negative"),
       count("certify.n0", e.certify.n0, 1),
       count("certify.n", e.certify.n, 1),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),

@@ -88,16 +88,17 @@ void send_each(Ranks& ranks, const Round& round, const RoundResult& result) {
   }
 }
 
-// What send_each() sent of these clients of `rank`. Returns its bytes.
-int64_t receive_each(Ranks& ranks, int rank, const std::vector<int64_t>& clients,
-                     const Weights& like, RoundResult& result) {
+// What send_each() sent of this share of a cohort, which is that of `rank`. Returns its bytes.
+int64_t receive_each(Ranks& ranks, int rank, const Cohort& cohort, const Weights& like,
+                     RoundResult& result) {
   int64_t received = 0;
-  for (const int64_t client : clients) {
+  for (size_t i = 0; i < cohort.clients.size(); ++i) {
     const std::string bytes = ranks.receive(rank);
     if (bytes.empty()) continue;
     received += static_cast<int64_t>(bytes.size());
     check(bytes.size() == count_values(like) * sizeof(float), "rank {}: other weights", rank);
-    Weights& weights = result.each.emplace_back(ClientWeights{client, {}}).weights;
+    result.each.push_back({cohort.clients[i], cohort.share(i), {}});
+    Weights& weights = result.each.back().weights;
     const char* next = bytes.data();
     for (const Array& shape : like) {
       Array& w = weights.emplace_back(shape.sizes());
@@ -151,8 +152,8 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
       if (rounds[r].gather == Gather::kSum) continue;
       int64_t most = 0;
       for (int rank = 1; rank < ranks_.size(); ++rank) {
-        most = std::max(
-            most, receive_each(ranks_, rank, plan[r].clients[rank], rounds[r].global, result));
+        const Cohort theirs = keep(rounds[r].cohort, plan[r].clients[rank]);
+        most = std::max(most, receive_each(ranks_, rank, theirs, rounds[r].global, result));
       }
       traffic_.up += most;
     }
@@ -183,7 +184,7 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
       const SharedRun& run = runs.at(round.run);
       own.push_back({task_in_round(run.task, run.options, round.t), round.global,
                      draw(run.partition, round.clients[ranks.rank()], round.total), round.t,
-                     round.run, reductions().find(run.options.aggregate.kind).gather});
+                     round.run, gathered_for(run.options)});
     }
     const std::vector<RoundResult> results = run_those_with_clients(local, own);
     add_up_sums(ranks, own, results);

@@ -42,6 +42,7 @@ struct Round {
 
 struct ClientWeights {
   int64_t client = 0;
+  double share = 0;  // in the average: n_k / n
   Weights weights;
 };
 

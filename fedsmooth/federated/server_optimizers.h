@@ -23,6 +23,9 @@ struct ServerOptions {
   std::optional<double> beta1;  // none ("auto"): 0.9, and 0 for adagrad
   double beta2 = 0.99;
   double tau = 1e-3;
+  /// FedCluster (Chen et al. 2020): the clients are split into so many fixed clusters by the seed,
+  /// and a round takes its cohort from one after another, with a server's step for each.
+  int64_t clusters = 1;
 };
 
 /// One tensor of trained weights in a server's step.

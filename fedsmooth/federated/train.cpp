@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "fedsmooth/base/check.h"
@@ -25,12 +26,32 @@ double schedule_factor(Schedule schedule, int64_t t, int64_t rounds) {
   throw Bug("schedule: unknown kind");
 }
 
+// Rising; a part of a random order of all clients. The key is a child of the partition's.
+std::vector<int64_t> members_of(const Cluster& cluster, int64_t clients, uint64_t seed) {
+  if (cluster.count == 1) {
+    std::vector<int64_t> all(clients);
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return all;
+  }
+  std::vector<int64_t> all =
+      Draws({make_key(seed, Purpose::kPartition, 1)}).choose(clients, clients);
+  const auto edge = [&](int64_t number) { return all.begin() + number * clients / cluster.count; };
+  std::vector<int64_t> members(edge(cluster.number), edge(cluster.number + 1));
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
 }  // namespace
 
-Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t) {
+Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
+                     const Cluster& cluster) {
+  const std::vector<int64_t> members = members_of(cluster, partition.clients(), seed);
   Cohort cohort;
-  Draws draws({make_key(seed, Purpose::kCohort, static_cast<uint64_t>(t))});
-  cohort.clients = draws.choose(count, partition.clients());
+  Draws draws({make_key(seed, Purpose::kCohort, static_cast<uint64_t>(t)),
+               static_cast<uint32_t>(cluster.number)});
+  for (const int64_t i : draws.choose(count, std::ssize(members))) {
+    cohort.clients.push_back(members[i]);
+  }
   std::sort(cohort.clients.begin(), cohort.clients.end());
   for (const int64_t k : cohort.clients) {
     cohort.images.push_back(partition.images(k));
@@ -60,38 +81,52 @@ void train(const Training& run, Executor& executor) {
 }
 
 Round next_round(const Training& run) {
-  const int64_t t = run.state.round;
-  Cohort S_t = sample_cohort(run.partition, run.options.clients_per_round, run.task.seed, t);
-  const Gather gather = reductions().find(run.options.aggregate.kind).gather;
-  return {task_in_round(run.task, run.options, t),
+  const TrainOptions& o = run.options;
+  const int64_t t = run.state.round, M = o.server.clusters;
+  Cohort S_t = sample_cohort(run.partition, o.clients_per_round / M, run.task.seed, t,
+                             {run.state.cluster, M});
+  return {task_in_round(run.task, o, t),
           run.state.global,
           std::move(S_t),
           t,
           run.number,
-          gather};
+          gathered_for(o)};
 }
 
 bool update(const Training& run, RoundResult theta_k) {
-  auto& [t, theta, kept] = run.state;
+  const TrainOptions& o = run.options;
+  auto& [t, theta, kept, cluster, so_far] = run.state;
+  if (o.byzantine.share > 0) {
+    const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
+    corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
+  }
   if (theta_k.nothing_kept()) {
     throw Error(
         "round {}: every client's weights became infinite or too large; "
         "train.local.learning_rate={} or smoothing.sigma={} may be too large",
         t + 1, run.task.local.learning_rate, run.task.smoothing.sigma);
   }
-  const RoundReport report{t + 1, theta_k.sum.dropped(), theta_k.telemetry};
-  const Weights average = reduce(run.options.aggregate, std::move(theta_k), theta);
-  server_step(run.options.server, run.task.network, average, theta, kept);
-  ++t;
-  return run.on_round(run.state, report);
+  so_far.dropped += theta_k.sum.dropped();
+  so_far.telemetry.add(theta_k.telemetry);
+  const Weights average = reduce(o.aggregate, run.task.network, std::move(theta_k), theta);
+  server_step(o.server, run.task.network, average, theta, kept);
+  if (++cluster < o.server.clusters) return true;
+  cluster = 0;
+  so_far.round = ++t;
+  return run.on_round(run.state, std::exchange(so_far, {}));
+}
+
+Gather gathered_for(const TrainOptions& o) {
+  return o.byzantine.share > 0 ? Gather::kEach : gathered_for(o.aggregate);
 }
 
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room) {
   if (rounds_left(run) <= 0) return room;
-  if (const auto reason = executor.unsupported(next_round(run))) throw Error("{}", *reason);
-  const TrainOptions& o = run.options;
-  const int64_t bytes = bytes_kept(o.aggregate, run.task.network, o.clients_per_round);
-  check_cohort_fits(o.aggregate, bytes, room);
+  const Round round = next_round(run);
+  if (const auto reason = executor.unsupported(round)) throw Error("{}", *reason);
+  if (round.gather == Gather::kSum) return room;
+  const int64_t bytes = bytes_of_cohort(run.task.network, std::ssize(round.cohort.clients));
+  check_cohort_fits(bytes, room);
   return room - bytes;
 }
 
@@ -107,7 +142,12 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
                 partition.clients());
   }
   check_server_options(o.server);
-  reductions().find(o.aggregate.kind);
+  const int64_t M = o.server.clusters;
+  if (o.clients_per_round % M != 0) {
+    throw Error("server.clusters={}: must divide train.clients_per_round={}", M,
+                o.clients_per_round);
+  }
+  check_aggregate_options(o.aggregate, o.clients_per_round / M);
 }
 
 }  // namespace fedsmooth

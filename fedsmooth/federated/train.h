@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "fedsmooth/federated/byzantine.h"
 #include "fedsmooth/federated/executor.h"
 #include "fedsmooth/federated/reductions.h"
 #include "fedsmooth/federated/server_optimizers.h"
@@ -24,6 +25,13 @@ struct TrainOptions {
   LocalOptions local;
   AggregateOptions aggregate;
   ServerOptions server;
+  ByzantineOptions byzantine;
+};
+
+struct RoundReport {
+  int64_t round = 0;  // counted from 1
+  int64_t dropped = 0;
+  Telemetry telemetry;
 };
 
 /// What the server keeps from round to round.
@@ -31,12 +39,9 @@ struct ServerState {
   int64_t round = 0;  // rounds done
   Weights global;     // theta
   NamedWeights kept;  // by the server's rule
-};
-
-struct RoundReport {
-  int64_t round = 0;  // counted from 1
-  int64_t dropped = 0;
-  Telemetry telemetry;
+  // Within a round of several clusters; empty between rounds.
+  int64_t cluster = 0;  // the next one's
+  RoundReport so_far;
 };
 
 /// Called after each round; returns false to stop.
@@ -58,8 +63,17 @@ void train(const Training& run, Executor& executor);
 
 // What train() and train_side_by_side() are made of.
 
-/// S_t: `count` clients without replacement, and their images.
-Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t);
+/// One of `count` fixed clusters of clients.
+struct Cluster {
+  int64_t number = 0, count = 1;
+};
+
+/// S_t: `count` clients of the cluster without replacement, and their images.
+Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
+                     const Cluster& cluster = {});
+
+/// What an executor has to return of a round.
+Gather gathered_for(const TrainOptions& options);
 
 /// The task as it stands in round t: learning rate by the schedule, epsilon by the warm-up.
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t t);
@@ -70,7 +84,7 @@ Round next_round(const Training& run);
 inline int64_t rounds_left(const Training& run) { return run.options.rounds - run.state.round; }
 
 /// The server's part of a round: moves the run's state by what its clients gave. Returns what
-/// on_round does.
+/// on_round does, which is called after the round's last cluster.
 bool update(const Training& run, RoundResult theta_k);
 
 /// Refuses a run with a round that the executor does not support, or with cohorts that take more

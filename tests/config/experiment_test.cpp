@@ -103,7 +103,10 @@ weight_decay = 0
 mu = 0.25
 [aggregate]
 kind = "trimmed-mean"
+clip = 7
 trim = 0.2
+assumed_bad = 4
+iterations = 6
 [server]
 optimizer = "yogi"
 learning_rate = 0.03
@@ -111,6 +114,11 @@ momentum = 0.5
 beta1 = 0
 beta2 = 0.999
 tau = 0.1
+clusters = 5
+[byzantine]
+share = 0.3
+kind = "noise"
+scale = 2.5
 [certify]
 seed = 12
 n0 = 10
@@ -156,6 +164,13 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.server.beta1, 0);
   EXPECT_EQ(e.train.server.beta2, 0.999);
   EXPECT_EQ(e.train.server.tau, 0.1);
+  EXPECT_EQ(e.train.server.clusters, 5);
+  EXPECT_EQ(e.train.aggregate.clip, 7);
+  EXPECT_EQ(e.train.aggregate.assumed_bad, 4);
+  EXPECT_EQ(e.train.aggregate.iterations, 6);
+  EXPECT_EQ(e.train.byzantine.share, 0.3);
+  EXPECT_EQ(e.train.byzantine.kind, ByzantineKind::kNoise);
+  EXPECT_EQ(e.train.byzantine.scale, 2.5);
   EXPECT_EQ(e.certify.n0, 10);
   EXPECT_EQ(e.certify.n, 1000);
   EXPECT_EQ(e.certify.alpha, 0.05);

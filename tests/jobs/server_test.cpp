@@ -56,6 +56,13 @@ TEST_F(ServerTest, EveryReductionResumesToTheSameBits) {
   }
 }
 
+TEST_F(ServerTest, ClustersAndBadClientsResumeToTheSameBits) {
+  Experiment e = small_experiment();
+  e.train.server.clusters = 2;
+  e.train.byzantine = {.share = 0.5, .kind = ByzantineKind::kNoise, .scale = 0.01};
+  expect_resumes(e, "clusters");
+}
+
 // The key that 0.1 had, and what it reads as.
 TEST_F(ServerTest, ServerMomentumIsTheMomentumRule) {
   Experiment old = small_experiment(), now = old;

@@ -253,6 +253,7 @@ void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>&
     global_.download(values_.data(), launches_.stream());
     ClientWeights& one = part.result.each.emplace_back();
     one.client = part.round.cohort.clients[part.first + i];
+    one.share = part.round.cohort.share(part.first + i);
     const float* value = values_.data();
     for (const Array& shape : part.round.global) {
       Array& w = one.weights.emplace_back(shape.sizes());

@@ -275,8 +275,10 @@ TEST_F(BatchedExecutorTest, TheWeightsOfEachClientAddUpToTheSum) {
       ASSERT_TRUE(sum.add(one.weights, cohort.share(at - cohort.clients.begin())));
     }
     EXPECT_EQ(difference(sum.average(global), summed.sum.average(global), global), 0);
-    for (const std::string kind : {"median", "trimmed-mean"}) {
-      EXPECT_EQ(difference(reduce({kind}, found, global), reduce({kind}, all, global), global), 0);
+    for (const std::string kind : {"median", "trimmed-mean", "krum", "geometric-median"}) {
+      EXPECT_EQ(difference(reduce({kind}, task.network, found, global),
+                           reduce({kind}, task.network, all, global), global),
+                0);
     }
   }
 }
