@@ -80,7 +80,10 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
   for (const std::string more : {"--aggregate.kind=median",
                                  "--aggregate.kind=trimmed-mean --aggregate.trim=0.25 "
                                  "--server.optimizer=adam --server.learning_rate=0.01 "
-                                 "--train.local.mu=0.5"}) {
+                                 "--train.local.mu=0.5",
+                                 "--train.clients_per_round=6 --server.clusters=2 "
+                                 "--byzantine.share=0.3 --aggregate.kind=krum "
+                                 "--aggregate.clip=0.5"}) {
     const std::string name = std::to_string(more.size());
     ASSERT_EQ(run(train("one" + name, more)).status, 0);
     for (const int count : {2, 3}) {
