@@ -102,6 +102,13 @@ BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
 
 BatchedExecutor::~BatchedExecutor() = default;
 
+std::optional<std::string> BatchedExecutor::unsupported(const Round& round) const {
+  const Network& network = round.task.network;
+  if (BatchedPlan::supports(network)) return {};
+  return fmt::format("network {} has layers that the GPU engine cannot train; use --device=cpu",
+                     network.name);
+}
+
 std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());
   for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
