@@ -5,9 +5,10 @@ install(TARGETS fedsmooth EXPORT fedsmooth-targets ARCHIVE DESTINATION ${CMAKE_I
 install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
-  attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
-  data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
-  federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
+  attack/attack_smoothed base/array base/classifier base/error base/host_device base/random base/version
+  config/experiment data/dataset engine/samplers federated/aggregate federated/client federated/objective
+  federated/objectives/score federated/order_free_sum federated/partition federated/passes
+  federated/telemetry federated/train fedsmooth jobs/attack jobs/certification
   jobs/compare jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report
   jobs/sweep jobs/training jobs/verify model/architectures model/model model/network
   records/attacks records/certificates records/clients records/rounds report/attack_summary

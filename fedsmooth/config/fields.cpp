@@ -145,6 +145,22 @@ Field automatic(std::string key, double& value) {
           [&value] { return value == 0.0 ? show_string("auto") : show_double(value); }};
 }
 
+Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
+                       const char* range) {
+  return {std::move(key),
+          [&value, valid, range](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a number or \"auto\"");
+            const double read = to_double(node);
+            require(valid(read), range);
+            value = read;
+          },
+          [&value] { return value ? show_double(*value) : show_string("auto"); }};
+}
+
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& name : names) options.emplace_back(name, name);

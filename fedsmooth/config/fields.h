@@ -31,6 +31,9 @@ Field text(std::string key, std::string& value);
 Field boolean(std::string key, bool& value);
 /// A positive number, or "auto" for 0.
 Field automatic(std::string key, double& value);
+/// A number, or "auto" for none.
+Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
+                       const char* range);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
 /// A whole number >= 0, or "random", which is drawn.
 Field seed(std::string key, uint64_t& value, bool& is_random);

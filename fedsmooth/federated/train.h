@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "fedsmooth/federated/aggregate.h"
@@ -63,6 +64,10 @@ struct PhaseCost {
 class Executor {
  public:
   virtual ~Executor() = default;
+
+  /// Why such a round cannot be run, naming what is not supported; nothing if it can. train() asks
+  /// before the first round: an executor refuses a task or does it, and never does another one.
+  virtual std::optional<std::string> unsupported(const Round& /*round*/) const { return {}; }
 
   /// Each cohort's weighted sum and telemetry. A client draws from streams of its own number and
   /// its run's seed, so the result does not depend on who runs where, nor on the other rounds.

@@ -18,6 +18,7 @@ class BatchedExecutor : public Executor {
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 
+  std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
   /// Of the first wave.
   std::map<std::string, PhaseCost> measure_step(const Round& round) override;

@@ -12,9 +12,10 @@ constexpr int kFewClients = 32;  // do not fill a GPU
 
 // What a captured step depends on, beyond the numbers that lie on the device.
 auto steps_of(const LocalTask& task) {
-  return std::make_tuple(task.method, task.attack.estimator, task.attack.steps,
-                         task.attack.normalize, task.attack.epsilon > 0, task.smoothing.m,
-                         task.local.steps, task.local.batch, task.local.passes, task.augment);
+  return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
+                         task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
+                         task.smoothing.m, task.local.steps, task.local.batch, task.local.passes,
+                         task.augment);
 }
 
 ClientSettings settings_of(const Round& round, int64_t k) {
@@ -31,7 +32,7 @@ ClientSettings settings_of(const Round& round, int64_t k) {
 
 WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients) {
   const auto batch = static_cast<int>(task.local.batch);
-  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
+  const auto noises = static_cast<int>(copies_of(task));
   const auto [channels, height, width] = plan.input;
   return {clients,
           batch,
@@ -69,13 +70,15 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   usable_ = DeviceArray<int>(n);
   x_ = DeviceArray<float>(images);
   x_adv_ = DeviceArray<float>(images);
-  if (adds_noise(task.method)) noise_ = DeviceArray<float>(images * noises);
+  if (objective_of(task.method).adds_noise) noise_ = DeviceArray<float>(images * noises);
   probability_ = DeviceArray<float>(n * rows);
   baseline_ = DeviceArray<float>(n * rows);
   before_ = DeviceArray<float>(n * batch);
   after_ = DeviceArray<float>(n * batch);
   perturbation_ = DeviceArray<float>(n * batch);
-  loss_ = DeviceArray<double>(n);
+  score_weights_ = DeviceArray<ScoreWeights<float>>(n);
+  score_room_ = DeviceArray<float>(n * batch * score_room(shape_));
+  terms_ = DeviceArray<Terms>(n);
   shares_ = DeviceArray<double>(n);
   global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
   vector_ = DeviceArray<float>(plan.size);
@@ -99,7 +102,8 @@ int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
   const int64_t per_weight = precision == Precision::kBfloat16 ? 10 : 8;
   const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
   return plan.size * per_weight + shape.rows * LayerPasses::bytes_per_row(plan, precision) +
-         images * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
+         images * 4 + shape.batch * score_room(shape) * 4 +
+         task.local.steps * task.local.batch * 4 + (1 << 20);
 }
 
 void Wave::capture() {
@@ -115,16 +119,19 @@ void Wave::capture() {
 void Wave::load_clients(const std::vector<WavePart>& parts) {
   const int64_t taken = task_.local.steps * task_.local.batch;
   std::vector<ClientSettings> settings(shape_.clients);
+  std::vector<ScoreWeights<float>> weights(shape_.clients);
   std::vector<uint64_t> keys(shape_.clients, 0);
   std::vector<int> chosen(chosen_.size(), 0);
   std::vector<double> shares(shape_.clients, 0.0);
   int64_t place = 0;
   for (const auto& [round, first, count, result] : parts) {
     const LocalTask& task = round.task;
+    const auto [lambda, eta] = score_weights(task);
     const Key augment = make_key(task.seed, Purpose::kAugment, static_cast<uint64_t>(round.t));
     for (size_t i = first; i < first + count; ++i, ++place) {
       const int64_t k = round.cohort.clients[i];
       settings[place] = settings_of(round, k);
+      weights[place] = {static_cast<float>(lambda), static_cast<float>(eta)};
       keys[place] = augment.value;
       const auto order = shuffle_images(round.cohort.images[i], taken, task.seed, k, round.t);
       std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
@@ -132,11 +139,12 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
     }
   }
   settings_.upload(settings.data(), settings_.size(), launches_.stream());
+  score_weights_.upload(weights.data(), score_weights_.size(), launches_.stream());
   augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
   chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
   shares_.upload(shares.data(), shares_.size(), launches_.stream());
   step_.clear(launches_.stream());
-  loss_.clear(launches_.stream());
+  terms_.clear(launches_.stream());
   const std::vector<int> usable(shape_.clients, 1);
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
   place = 0;
@@ -171,7 +179,7 @@ void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
 }
 
 void Wave::add_results(const std::vector<WavePart>& parts) {
-  const auto loss = loss_.download(launches_.stream());
+  const auto terms = terms_.download(launches_.stream());
   const auto before = before_.download(launches_.stream()),
              after = after_.download(launches_.stream());
   const auto perturbation = perturbation_.download(launches_.stream());
@@ -182,8 +190,7 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
     for (size_t i = 0; i < part.count; ++i, ++place) {
       if (!usable[i]) continue;
       Telemetry telemetry;
-      telemetry.loss = loss[place];
-      telemetry.steps = task_.local.steps * task_.local.passes;
+      telemetry.add_steps(terms[place], task_.local.steps * task_.local.passes);
       for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
         const int64_t at = place * shape_.batch + b;
         telemetry.add_attack(perturbation[at] / epsilon, before[at], after[at]);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/batched_scores.h"
 #include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/federated/train.h"
 
@@ -41,14 +41,15 @@ class Wave {
                                   Precision precision);
 
  private:
-  bool attacked() const { return attacks(task_.method) && task_.attack.epsilon > 0; }
-  const float* noise() const { return adds_noise(task_.method) ? noise_.data() : nullptr; }
+  bool attacked() const { return attacks(task_) && task_.attack.epsilon > 0; }
+  const float* noise() const { return noise_.data(); }  // null: none is added
 
   void capture();
   void enqueue_step();
   void enqueue_attack();
   void enqueue_forward(const float* noise);
-  void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
+  void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
+  void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
   void add_results(const std::vector<WavePart>& parts);
@@ -70,7 +71,10 @@ class Wave {
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
-  DeviceArray<double> loss_, shares_;
+  DeviceArray<ScoreWeights<float>> score_weights_;
+  DeviceArray<float> score_room_;
+  DeviceArray<Terms> terms_;
+  DeviceArray<double> shares_;
   DeviceArray<float> global_, vector_, weights_, velocity_;
   DeviceArray<uint8_t> working_;  // weights in bfloat16, if products are
   DeviceArray<long long> sums_, sum_;

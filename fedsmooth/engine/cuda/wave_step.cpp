@@ -25,8 +25,7 @@ void Wave::enqueue_step() {
   if (attacked()) enqueue_attack();
   for (int64_t pass = 0; pass < task_.local.passes; ++pass) {
     enqueue_forward(noise());
-    enqueue_loss(LossStep::Gradient::kLoss, shape_.noises, probability_.data(),
-                 pass == 0 ? after_.data() : nullptr);
+    enqueue_score(pass == 0 ? after_.data() : nullptr);
     passes_.update(stacked(), settings_.data(), launches_);
   }
   launches_.add("rest", next_step(step_.data(), launches_.stream()));
@@ -54,11 +53,11 @@ void Wave::enqueue_attack() {
   for (int64_t step = 0; step < task_.attack.steps; ++step) {
     if (two_point) {
       enqueue_forward(nullptr);
-      enqueue_loss(LossStep::Gradient::kNone, 1, baseline_.data(), nullptr);
+      enqueue_attack_loss(/*gradient=*/false, 1, baseline_.data(), nullptr);
     }
     enqueue_forward(noise());
-    enqueue_loss(stochastic ? LossStep::Gradient::kAttack : LossStep::Gradient::kNone,
-                 shape_.noises, probability_.data(), step == 0 ? before_.data() : nullptr);
+    enqueue_attack_loss(/*gradient=*/stochastic, shape_.noises, probability_.data(),
+                        step == 0 ? before_.data() : nullptr);
     if (stochastic) passes_.differentiate_input(stacked(), launches_);
     launches_.add("attack", step_attack(precision_, shape_, attack, launches_.stream()));
   }
@@ -79,19 +78,32 @@ void Wave::enqueue_forward(const float* noise) {
   passes_.forward(stacked(), launches_);
 }
 
-void Wave::enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen) {
+void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen) {
   WaveShape shape = shape_;
   shape.noises = noises;
-  LossStep loss;
+  AttackLoss loss;
   loss.gradient = gradient;
   loss.logits = passes_.logits();
   loss.y = y_.data();
   loss.probability = probability;
   loss.out = passes_.output_gradient();
-  loss.loss = loss_.data();
   loss.step = step_.data();
   loss.seen = seen;
-  launches_.add("rest", take_loss(precision_, shape, loss, launches_.stream()));
+  launches_.add("rest", take_attack_loss(precision_, shape, loss, launches_.stream()));
+}
+
+void Wave::enqueue_score(float* seen) {
+  ScoreStep score;
+  score.kind = *objective_of(task_.method).on_gpu;
+  score.logits = passes_.logits();
+  score.y = y_.data();
+  score.weights = score_weights_.data();
+  score.room = score_room_.data();
+  score.out = passes_.output_gradient();
+  score.terms = terms_.data();
+  score.step = step_.data();
+  score.seen = seen;
+  launches_.add("rest", take_score(precision_, shape_, score, launches_.stream()));
 }
 
 }  // namespace fedsmooth

@@ -99,6 +99,7 @@ struct Case {
   Method method;
   Estimator estimator = Estimator::kStochastic;
   int64_t passes = 1;
+  ExampleSource examples = ExampleSource::kNoise;
 };
 
 const std::vector<Case> kCases = {
@@ -112,7 +113,18 @@ const std::vector<Case> kCases = {
     {"AlexnetGaussian", "alexnet", Method::kGaussian},
     {"Odd", "odd", Method::kSmoothAdv},
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
+    {"Consistency", "small", Method::kConsistency},
+    {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1,
+     ExampleSource::kSmoothAdv},
+    {"AlexnetConsistency", "alexnet", Method::kConsistency},
 };
+
+LocalTask task_of(const Case& c) {
+  LocalTask task = task_for(c.network, c.method, c.estimator);
+  task.local.passes = c.passes;
+  task.objective.examples = c.examples;
+  return task;
+}
 
 class BatchedExecutorCaseTest : public BatchedExecutorTest,
                                 public testing::WithParamInterface<Case> {};
@@ -121,8 +133,7 @@ class BatchedExecutorCaseTest : public BatchedExecutorTest,
 // a near-tie of a maximum or a sign that is decided otherwise moves single weights further: by up
 // to 2% of the largest movement in AlexNet.
 TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
-  LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
-  task.local.passes = GetParam().passes;
+  const LocalTask task = task_of(GetParam());
   SerialExecutor serial(reference_passes);
   BatchedExecutor batched(Precision::kFloat32);
   const Weights global = start(task.network);
@@ -133,6 +144,8 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
   EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
   EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
   EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_robust(), expected.telemetry.mean_robust(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_entropy(), expected.telemetry.mean_entropy(), 1e-5);
   EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
   EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(), 1e-4);
   EXPECT_NEAR(found.telemetry.mean_drop(), expected.telemetry.mean_drop(), 1e-5);
@@ -142,7 +155,7 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
 // a maximum that goes to another of them sends its gradient elsewhere: up to a fifth of a movement
 // was measured.
 TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
-  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  const LocalTask task = task_of(GetParam());
   BatchedExecutor half(Precision::kBfloat16), full(Precision::kFloat32);
   const Weights global = start(task.network);
   const RoundResult a = run_round(half, {task, global, cohort_of(5), 4});
@@ -152,7 +165,7 @@ TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
 }
 
 TEST_P(BatchedExecutorCaseTest, WavesChangeNothing) {
-  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  const LocalTask task = task_of(GetParam());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
     BatchedExecutor whole(precision);
     const Weights expected = round_of(whole, task, 9);
@@ -199,8 +212,7 @@ void expect_same_round(const RoundResult& a, const RoundResult& b, const Weights
 
 // Waves of 7 begin and end within rounds, those of 1 never hold two.
 TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
-  const std::vector<OwnRound> mixed =
-      mixed_rounds(task_for(GetParam().network, GetParam().method, GetParam().estimator));
+  const std::vector<OwnRound> mixed = mixed_rounds(task_of(GetParam()));
   std::vector<Round> rounds;
   for (const OwnRound& one : mixed) rounds.push_back(one.round());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
@@ -220,6 +232,16 @@ TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, BatchedExecutorCaseTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) {
+  LocalTask task = task_for("alexnet", Method::kConsistency, Estimator::kStochastic);
+  task.objective.lambda = task.objective.eta = 0.0;
+  const LocalTask plain = task_for("alexnet", Method::kGaussian, Estimator::kStochastic);
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    BatchedExecutor a(precision), b(precision);
+    EXPECT_EQ(difference(round_of(a, task, 3), round_of(b, plain, 3), start(plain.network)), 0);
+  }
+}
 
 TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
   WaveShape shape{2, 3, 2, 64, 3, 5, 7, 105};

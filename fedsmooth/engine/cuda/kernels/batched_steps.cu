@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
 
 namespace fedsmooth {
 namespace {
@@ -90,30 +91,13 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
   }
 }
 
-// Sum over a block in a fixed order, known to all its threads.
-template <typename Number>
-__device__ Number sum_block(Number value) {
-  __shared__ Number parts[kThreads / 32];
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value += __shfl_down_sync(~0u, value, distance);
-  }
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
-  __syncthreads();
-  Number sum = parts[0];
-  for (int i = 1; i < kThreads / 32; ++i) sum += parts[i];
-  return sum;
-}
-
 // A block a client, a thread an image at a time.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l) {
+__global__ void __launch_bounds__(kThreads) attack_loss_kernel(WaveShape s, AttackLoss l) {
   const int client = blockIdx.x;
   const float* logits = l.logits + static_cast<int64_t>(client) * s.rows * s.padded_classes;
   T* out = static_cast<T*>(l.out) + static_cast<int64_t>(client) * s.rows * s.padded_classes;
   float* probability = l.probability + static_cast<int64_t>(client) * s.rows;
-  const float count = static_cast<float>(s.batch * s.noises);
-  double loss = 0.0;
   for (int image = threadIdx.x; image < s.batch; image += kThreads) {
     const int y = l.y[client * s.batch + image];
     float mean = 0.0f;
@@ -125,17 +109,10 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l)
       for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
       probability[row] = expf(z[y] - largest) / sum;
       mean += probability[row];
-      loss += static_cast<double>(logf(sum) - (z[y] - largest));
-      if (l.gradient == LossStep::Gradient::kLoss) {
-        for (int k = 0; k < s.classes; ++k) {
-          const float p = expf(z[k] - largest) / sum;
-          store(out + row * s.padded_classes + k, (p - (k == y ? 1.0f : 0.0f)) / count);
-        }
-      }
     }
     mean /= static_cast<float>(s.noises);
     if (l.seen != nullptr && *l.step == 0) l.seen[client * s.batch + image] = mean;
-    if (l.gradient != LossStep::Gradient::kAttack) continue;
+    if (!l.gradient) continue;
     // J = -log of the mean, which is clamped at 1e-20.
     for (int i = 0; i < s.noises; ++i) {
       const int row = image * s.noises + i;
@@ -151,9 +128,6 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l)
       }
     }
   }
-  if (l.gradient != LossStep::Gradient::kLoss) return;
-  const double total = sum_block(loss);
-  if (threadIdx.x == 0) l.loss[client] += total / count;
 }
 
 // The gradient of one image into shared memory: the sum over its noises.
@@ -253,10 +227,10 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
   });
 }
 
-cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
-                      cudaStream_t stream) {
+cudaError_t take_attack_loss(Precision precision, const WaveShape& shape, const AttackLoss& loss,
+                             cudaStream_t stream) {
   return launch_in(precision, [&](auto value) {
-    loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+    attack_loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
   });
 }
 

@@ -1,6 +1,6 @@
 // What a local step does between the products of batched_product.h, on the GPU, for all clients of
-// a wave: images and noise, the loss, the attack. Arithmetic follows the serial path
-// (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
+// a wave: images and noise, the attack. Arithmetic follows the serial path
+// (federated/client.cpp, attack/attack_smoothed.cpp) operation by operation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -50,21 +50,18 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
                        cudaStream_t stream);
 
 /// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
-/// gradient with respect to the logits of the attack's J or of the loss.
-struct LossStep {
-  enum class Gradient { kNone, kAttack, kLoss };
-
-  Gradient gradient = Gradient::kNone;
+/// gradient of the attack's J with respect to the logits.
+struct AttackLoss {
+  bool gradient = false;
   const float* logits = nullptr;  // [client, row, padded class]
   const int* y = nullptr;
   float* probability = nullptr;
-  void* out = nullptr;     // [client, row, padded class]
-  double* loss = nullptr;  // [client]: the mean over the rows is added, with kLoss
+  void* out = nullptr;  // [client, row, padded class]
   const int* step = nullptr;
   float* seen = nullptr;  // [client, batch]: mean probability, written in step 0; null: nowhere
 };
-cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
-                      cudaStream_t stream);
+cudaError_t take_attack_loss(Precision precision, const WaveShape& shape, const AttackLoss& loss,
+                             cudaStream_t stream);
 
 /// One step of the ascent. Gradients come from the input map's gradient, or from the noise and the
 /// probabilities.
