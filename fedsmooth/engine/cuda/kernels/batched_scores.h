@@ -25,7 +25,7 @@ cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreS
                        cudaStream_t stream);
 
 /// Floats that a score needs for an image.
-inline int64_t score_room(const WaveShape& shape) {
+FEDSMOOTH_HOST_DEVICE inline int64_t score_room(const WaveShape& shape) {
   const int rows = 2 * shape.noises + ScoredImage<float>::kScratchRows;
   return int64_t{rows} * shape.padded_classes;
 }
