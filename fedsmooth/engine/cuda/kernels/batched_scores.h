@@ -14,6 +14,7 @@ struct ScoreStep {
   const float* logits = nullptr;                 // [client, row, padded class]
   const int* y = nullptr;                        // [client, batch]
   const ScoreWeights<float>* weights = nullptr;  // [client]
+  const float* mix = nullptr;                    // [client, batch]; null: 0
   float* room = nullptr;                         // [client, batch, score_room()], overwritten
   void* out = nullptr;     // the gradient of the mean over the batch: [client, row, padded class]
   Terms* terms = nullptr;  // [client]: the means over the batch are added
@@ -25,7 +26,7 @@ cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreS
                        cudaStream_t stream);
 
 /// Floats that a score needs for an image.
-inline int64_t score_room(const WaveShape& shape) {
+FEDSMOOTH_HOST_DEVICE inline int64_t score_room(const WaveShape& shape) {
   const int rows = 2 * shape.noises + ScoredImage<float>::kScratchRows;
   return int64_t{rows} * shape.padded_classes;
 }
