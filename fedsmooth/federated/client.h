@@ -37,6 +37,7 @@ struct LocalTask {
   LocalOptions local;
   uint64_t seed = 0;
   ObjectiveOptions objective;
+  double progress = 0;  // share of the run's rounds that are done
 };
 
 /// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item

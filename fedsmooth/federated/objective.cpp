@@ -1,35 +1,85 @@
 #include "fedsmooth/federated/objective.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/federated/client.h"
+#include "fedsmooth/federated/example_lists.h"
 #include "fedsmooth/federated/objectives/consistency.h"
 #include "fedsmooth/federated/objectives/cross_entropy.h"
+#include "fedsmooth/federated/objectives/macer.h"
+#include "fedsmooth/federated/objectives/smooth_mix.h"
+#include "fedsmooth/federated/objectives/stability.h"
 
 namespace fedsmooth {
 namespace {
 
+// Published schedules are in epochs of 150; here that is a share of the rounds.
+double published_epoch(const LocalTask& task) { return 150 * task.progress; }
+
+// Grows to 1 over the first ten epochs.
+double warm_up(const LocalTask& task) { return std::min(1.0, (published_epoch(task) + 1) / 10); }
+
 // One of three values, published for sigma 0.25, 0.5 and 1; for another sigma that of the nearest.
-double by_sigma(double sigma, double quarter, double half, double one) {
+template <class Value>
+Value by_sigma(const LocalTask& task, Value quarter, Value half, Value one) {
+  const double sigma = task.smoothing.sigma;
   return sigma < 0.375 ? quarter : sigma < 0.75 ? half : one;
 }
 
-ScoreWeights<double> consistency_weights(double sigma, ExampleSource examples) {
-  const bool attacked = examples == ExampleSource::kSmoothAdv;
-  return {attacked ? by_sigma(sigma, 2, 1, 1) : by_sigma(sigma, 20, 10, 10), 0.5};
+ScoreWeights<double> consistency_weights(const LocalTask& task) {
+  const bool attacked = task.objective.examples == ExampleSource::kSmoothAdv;
+  const double lambda = attacked ? by_sigma(task, 2.0, 1.0, 1.0) : by_sigma(task, 20.0, 10.0, 10.0);
+  return {task.objective.lambda.value_or(lambda), task.objective.eta.value_or(0.5)};
+}
+
+ScoreWeights<double> stability_weights(const LocalTask& task) {
+  return {task.objective.lambda.value_or(by_sigma(task, 2.0, 2.0, 1.0))};
+}
+
+// At sigma 1 the radius counts after the first third.
+ScoreWeights<double> macer_weights(const LocalTask& task) {
+  const double last = task.progress < 1.0 / 3 ? 0.0 : 12.0;
+  return {task.objective.lambda.value_or(by_sigma(task, 12.0, 6.0, last)), 0, task.smoothing.sigma};
+}
+
+ScoreWeights<double> mix_weights(const LocalTask& task) {
+  return {task.objective.lambda.value_or(5) * warm_up(task)};
 }
 
 // In the order of Method.
 std::vector<Objective>& table() {
   constexpr auto cross_entropy = CrossEntropy::add<double>;
-  constexpr ScoreKind on_gpu = ScoreKind::kCrossEntropy;
+  constexpr GpuForm on_gpu = {ScoreKind::kCrossEntropy};
   static std::vector<Objective> rows = {
       {"standard", /*adds_noise=*/false, /*attacks=*/false, cross_entropy, on_gpu},
       {"adversarial", /*adds_noise=*/false, /*attacks=*/true, cross_entropy, on_gpu},
       {"gaussian", /*adds_noise=*/true, /*attacks=*/false, cross_entropy, on_gpu},
       {"smoothadv", /*adds_noise=*/true, /*attacks=*/true, cross_entropy, on_gpu},
-      {"consistency", /*adds_noise=*/true, /*attacks=*/false, Consistency::add<double>,
-       ScoreKind::kConsistency, consistency_weights},
+      {.name = "consistency",
+       .score = Consistency::add<double>,
+       .on_gpu = {{ScoreKind::kConsistency}},
+       .keys = {"lambda", "eta", "examples"},
+       .weights = consistency_weights},
+      {.name = "stability",
+       .score = Stability::add<double>,
+       .on_gpu = {{ScoreKind::kStability, GpuExamples::kAndClean}},
+       .keys = {"lambda"},
+       .weights = stability_weights,
+       .list = list_clean_and_noisy},
+      {.name = "macer",
+       .score = Macer::add<double>,
+       .on_gpu = {{ScoreKind::kMacer}},
+       .keys = {"lambda", "examples"},
+       .weights = macer_weights},
+      {.name = "smoothmix",
+       .score = SmoothMix::add<double>,
+       .on_gpu = {{ScoreKind::kSmoothMix, GpuExamples::kMixed}},
+       .keys = {"lambda", "steps", "step_size"},
+       .weights = mix_weights,
+       .list = list_mixed},
   };
   return rows;
 }
@@ -37,6 +87,10 @@ std::vector<Objective>& table() {
 }  // namespace
 
 const Objective& objective_of(Method method) { return table().at(static_cast<size_t>(method)); }
+
+bool reads(const Objective& objective, const std::string& key) {
+  return std::find(objective.keys.begin(), objective.keys.end(), key) != objective.keys.end();
+}
 
 Method add_objective(const Objective& objective) {
   for (const Objective& row : table()) {
@@ -60,27 +114,54 @@ bool attacks(Method method, const ObjectiveOptions& options) {
 
 bool attacks(const LocalTask& task) { return attacks(task.method, task.objective); }
 
-int64_t copies_of(const LocalTask& task) {
+int64_t noises_of(const LocalTask& task) {
   return objective_of(task.method).adds_noise ? task.smoothing.m : 1;
+}
+
+int64_t gpu_copies_of(const LocalTask& task) {
+  const Objective& objective = objective_of(task.method);
+  check(objective.on_gpu.has_value(), "{}: has no form for the GPU", objective.name);
+  switch (objective.on_gpu->examples) {
+    case GpuExamples::kNoisy:
+      return noises_of(task);
+    case GpuExamples::kAndClean:
+      return noises_of(task) + 1;
+    case GpuExamples::kMixed:
+      return noises_of(task) * 2;
+  }
+  throw Bug("gpu_copies_of: unknown examples");
 }
 
 ScoreWeights<double> score_weights(const LocalTask& task) {
   const Objective& objective = objective_of(task.method);
-  if (objective.weights == nullptr) return {};
-  const auto [lambda, eta] = objective.weights(task.smoothing.sigma, task.objective.examples);
-  return {task.objective.lambda.value_or(lambda), task.objective.eta.value_or(eta)};
+  return objective.weights == nullptr ? ScoreWeights<double>{} : objective.weights(task);
 }
 
-void check_objective(Method method, const ObjectiveOptions& options) {
+AttackOptions mix_ascent(const LocalTask& task) {
+  AttackOptions ascent;
+  ascent.steps = task.objective.steps.value_or(4);
+  ascent.step_size = task.objective.step_size.value_or(by_sigma(task, 0.5, 1.0, 2.0));
+  ascent.epsilon = std::numeric_limits<double>::infinity();
+  return ascent;
+}
+
+double mix_first_step(const LocalTask& task) {
+  return by_sigma(task, 0.0, 1.0, 1.0) * mix_ascent(task).step_size * warm_up(task);
+}
+
+void check_objective(Method method, const ObjectiveOptions& o) {
   const Objective& objective = objective_of(method);
-  const auto refuse = [&](const char* key, const char* why) {
-    throw Error("objective.{}: train.method=\"{}\" {}; leave it out", key, objective.name, why);
+  const auto refuse_unread = [&](const char* key, bool given) {
+    if (given && !reads(objective, key)) {
+      throw Error("objective.{}: train.method={:?} does not use it; leave it out", key,
+                  objective.name);
+    }
   };
-  if (objective.weights == nullptr) {
-    if (options.lambda) refuse("lambda", "has no such weight");
-    if (options.eta) refuse("eta", "has no such weight");
-    if (options.examples == ExampleSource::kSmoothAdv) refuse("examples", "makes its own examples");
-  }
+  refuse_unread("lambda", o.lambda.has_value());
+  refuse_unread("eta", o.eta.has_value());
+  refuse_unread("examples", o.examples != ExampleSource::kNoise);
+  refuse_unread("steps", o.steps.has_value());
+  refuse_unread("step_size", o.step_size.has_value());
 }
 
 Loss score_examples(const LocalTask& task, const Examples& list, const Array& logits) {
@@ -99,6 +180,7 @@ Loss score_examples(const LocalTask& task, const Examples& list, const Array& lo
     image.logits = z.data();
     image.y = static_cast<int>(list.y[j]);
     image.weights = weights;
+    if (!list.mix.empty()) image.mix = list.mix[j];
     image.p = p.data();
     image.scratch = scratch.data();
     image.gradient = gradient.data();

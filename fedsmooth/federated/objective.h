@@ -22,13 +22,19 @@ enum class Method : int {
   kGaussian,     // noise only
   kSmoothAdv,    // attack on the smoothed classifier
   kConsistency,  // noise, and answers that agree
+  kStability,    // noisy copies answered as the image itself
+  kMacer,        // noise, and a large certified radius
+  kSmoothMix,    // answers that lose certainty on the way to an adversarial example
 };
 
 enum class ExampleSource { kNoise, kSmoothAdv };
 
+/// None ("auto"): the published value for this sigma.
 struct ObjectiveOptions {
-  std::optional<double> lambda, eta;  // none ("auto"): the published value for this sigma
+  std::optional<double> lambda, eta;               // weights of the loss's terms
   ExampleSource examples = ExampleSource::kNoise;  // noisy images, or SmoothAdv's
+  std::optional<int64_t> steps;                    // of the objective's own ascent
+  std::optional<double> step_size;
 
   bool operator==(const ObjectiveOptions&) const = default;
 };
@@ -44,6 +50,19 @@ struct Examples {
   Array rows;
   Labels y;  // [B]
   int64_t copies = 1;
+  std::vector<double> mix = {};  // [B], for scores that read it
+};
+
+/// The examples that the GPU makes of an image.
+enum class GpuExamples {
+  kNoisy,     // m copies, with noise if the objective adds it
+  kAndClean,  // the image itself, then m noisy copies
+  kMixed,     // m noisy copies, then m of a point on the way to an adversarial example
+};
+
+struct GpuForm {
+  ScoreKind score = ScoreKind::kCrossEntropy;
+  GpuExamples examples = GpuExamples::kNoisy;
 };
 
 /// One row of the table.
@@ -52,14 +71,16 @@ struct Objective {
   bool adds_noise = true;  // m copies of an image; without noise one
   bool attacks = false;    // images are moved by attack_smoothed() first
   void (*score)(ScoredImage<double>&) = nullptr;
-  std::optional<ScoreKind> on_gpu;  // none: the GPU does not know it and refuses it
-  /// The published weights for examples of noise of this sigma; null: the score reads none.
-  ScoreWeights<double> (*weights)(double sigma, ExampleSource examples) = nullptr;
+  std::optional<GpuForm> on_gpu = {};  // none: the GPU does not know it and refuses it
+  std::vector<std::string> keys = {};  // of [objective], that it reads
+  /// The weights that the score reads, the published ones where the task has none; null: none.
+  ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
   /// The list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() has it.
   Examples (*list)(LocalStep& step, const Batch& b, const Array& delta) = nullptr;
 };
 
 const Objective& objective_of(Method method);
+bool reads(const Objective& objective, const std::string& key);
 
 /// Adds a row to the table, for as long as the program runs; from then on train.method may name it.
 /// Before any training begins, and from one thread.
@@ -72,11 +93,18 @@ std::vector<std::pair<std::string, Method>> method_names();
 bool attacks(Method method, const ObjectiveOptions& options);
 bool attacks(const LocalTask& task);
 
-/// Copies of an image: m, or 1 without noise.
-int64_t copies_of(const LocalTask& task);
+/// Noises of an image: m, or 1 (a zero) without noise.
+int64_t noises_of(const LocalTask& task);
+/// Examples of an image: the noises, and what the GPU's examples have beside them.
+int64_t gpu_copies_of(const LocalTask& task);
 
 /// The weights that the task's score reads.
 ScoreWeights<double> score_weights(const LocalTask& task);
+
+/// SmoothMix's ascent: unit steps, no ball.
+AttackOptions mix_ascent(const LocalTask& task);
+/// How far SmoothMix moves the image itself, by the first step of the ascent; 0: it stays.
+double mix_first_step(const LocalTask& task);
 
 /// Refuses options that the method would ignore.
 void check_objective(Method method, const ObjectiveOptions& options);

@@ -104,6 +104,7 @@ std::vector<RoundResult> SerialExecutor::run(const std::vector<Round>& rounds) {
 
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
   LocalTask now = task;
+  now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o.schedule, t, o.rounds);
   if (t < task.attack.warmup_rounds) {
     now.attack.epsilon *=

@@ -84,10 +84,9 @@ RoundRow describe(const RoundReport& report, Method method) {
   const Telemetry& t = report.telemetry;
   RoundRow row = {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
                   t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
-  if (objective_of(method).weights != nullptr) {
-    row.loss_robust = t.mean_robust();
-    row.loss_entropy = t.mean_entropy();
-  }
+  const Objective& objective = objective_of(method);
+  if (reads(objective, "lambda")) row.loss_robust = t.mean_robust();
+  if (reads(objective, "eta")) row.loss_entropy = t.mean_entropy();
   return row;
 }
 

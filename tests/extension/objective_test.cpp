@@ -27,11 +27,15 @@ void score_smoothed_labels(ScoredImage<double>& image) {
   }
 }
 
-ScoreWeights<double> published(double /*sigma*/, ExampleSource /*examples*/) { return {0.1, 0}; }
+ScoreWeights<double> weights_of(const LocalTask& task) {
+  return {task.objective.lambda.value_or(0.1)};
+}
 
 Method label_smoothing() {
-  static const Method method = add_objective(
-      {.name = "label-smoothing", .score = score_smoothed_labels, .weights = published});
+  static const Method method = add_objective({.name = "label-smoothing",
+                                              .score = score_smoothed_labels,
+                                              .keys = {"lambda"},
+                                              .weights = weights_of});
   return method;
 }
 

@@ -15,7 +15,7 @@ namespace fedsmooth {
 struct Consistency {
   template <class Real>
   FEDSMOOTH_HOST_DEVICE static void add(ScoredImage<Real>& image) {
-    const auto [lambda, eta] = image.weights;
+    const Real lambda = image.weights.lambda, eta = image.weights.eta;
     const int classes = image.classes, stride = image.stride;
     const auto copies = static_cast<Real>(image.copies);
     Real *a = image.scratch, *log_s = image.scratch + stride;

@@ -14,7 +14,7 @@
 namespace fedsmooth {
 
 /// The scores that the GPU has kernels for.
-enum class ScoreKind { kCrossEntropy, kConsistency };
+enum class ScoreKind { kCrossEntropy, kConsistency, kStability, kMacer, kSmoothMix };
 
 /// A loss is the sum of these; a score leaves those that it does not have at zero.
 struct Terms {
@@ -26,7 +26,7 @@ struct Terms {
 /// The numbers of an objective that its score reads.
 template <class Real>
 struct ScoreWeights {
-  Real lambda = 0, eta = 0;
+  Real lambda = 0, eta = 0, sigma = 0;
 };
 
 /// One image. Rows are `stride` apart.
@@ -36,6 +36,7 @@ struct ScoredImage {
   const Real* logits = nullptr;  // [copies, stride]
   int y = 0;
   ScoreWeights<Real> weights;
+  Real mix = 0;              // of SmoothMix: how far the second half is from the first
   Real* p = nullptr;         // [copies, stride]: room for the probabilities
   Real* scratch = nullptr;   // [kScratchRows, stride]
   Real* gradient = nullptr;  // [copies, stride], written by the score

@@ -117,6 +117,10 @@ const std::vector<Case> kCases = {
     {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1,
      ExampleSource::kSmoothAdv},
     {"AlexnetConsistency", "alexnet", Method::kConsistency},
+    {"Stability", "small", Method::kStability},
+    {"Macer", "small", Method::kMacer},
+    {"SmoothMix", "small", Method::kSmoothMix},
+    {"AlexnetSmoothMix", "alexnet", Method::kSmoothMix},
 };
 
 LocalTask task_of(const Case& c) {

@@ -17,6 +17,7 @@ struct Copies {
   int count = 0, classes = 0, y = 0;
   std::vector<double> z;  // [count, classes]
   ScoreWeights<double> weights;
+  double mix = 0;
 };
 
 /// Logits of standard deviation `scale`, always the same.
@@ -46,7 +47,9 @@ Scored<Real> scored(const Copies& copies) {
   image.classes = image.stride = copies.classes;
   image.logits = z.data();
   image.y = copies.y;
-  image.weights = {static_cast<Real>(copies.weights.lambda), static_cast<Real>(copies.weights.eta)};
+  image.weights = {static_cast<Real>(copies.weights.lambda), static_cast<Real>(copies.weights.eta),
+                   static_cast<Real>(copies.weights.sigma)};
+  image.mix = static_cast<Real>(copies.mix);
   image.p = p.data();
   image.scratch = scratch.data();
   image.gradient = result.gradient.data();

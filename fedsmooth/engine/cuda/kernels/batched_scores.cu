@@ -4,6 +4,9 @@
 #include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
 #include "fedsmooth/federated/objectives/consistency.h"
 #include "fedsmooth/federated/objectives/cross_entropy.h"
+#include "fedsmooth/federated/objectives/macer.h"
+#include "fedsmooth/federated/objectives/smooth_mix.h"
+#include "fedsmooth/federated/objectives/stability.h"
 
 namespace fedsmooth {
 namespace {
@@ -20,6 +23,7 @@ __device__ ScoredImage<float> image_of(const WaveShape& s, const ScoreStep& step
   image.logits = step.logits + row * s.padded_classes;
   image.y = step.y[number];
   image.weights = step.weights[client];
+  if (step.mix != nullptr) image.mix = step.mix[number];
   image.p = step.room + number * score_room(s);
   image.gradient = image.p + s.noises * s.padded_classes;
   image.scratch = image.gradient + s.noises * s.padded_classes;
@@ -76,6 +80,12 @@ cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreS
       return launch<CrossEntropy>(precision, shape, step, stream);
     case ScoreKind::kConsistency:
       return launch<Consistency>(precision, shape, step, stream);
+    case ScoreKind::kStability:
+      return launch<Stability>(precision, shape, step, stream);
+    case ScoreKind::kMacer:
+      return launch<Macer>(precision, shape, step, stream);
+    case ScoreKind::kSmoothMix:
+      return launch<SmoothMix>(precision, shape, step, stream);
   }
   return cudaErrorInvalidValue;
 }

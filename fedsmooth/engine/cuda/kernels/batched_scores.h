@@ -14,6 +14,7 @@ struct ScoreStep {
   const float* logits = nullptr;                 // [client, row, padded class]
   const int* y = nullptr;                        // [client, batch]
   const ScoreWeights<float>* weights = nullptr;  // [client]
+  const float* mix = nullptr;                    // [client, batch]; null: 0
   float* room = nullptr;                         // [client, batch, score_room()], overwritten
   void* out = nullptr;     // the gradient of the mean over the batch: [client, row, padded class]
   Terms* terms = nullptr;  // [client]: the means over the batch are added

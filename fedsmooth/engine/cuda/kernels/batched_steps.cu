@@ -64,15 +64,17 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
   extern __shared__ float image[];
   const int row = blockIdx.x, client = blockIdx.y, eights = m.map_channels / 8;
-  const int noises = m.noise == nullptr ? 1 : s.noises;
-  const bool used = row < s.batch * noises;
+  const int copies = m.first.copies + m.second.copies, copy = row % copies;
+  const bool used = row < s.batch * copies, second = copy >= m.first.copies;
   if (used) {
-    const int64_t from = static_cast<int64_t>(client) * s.batch + row / noises;
-    const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+    const NoisyCopies& kind = second ? m.second : m.first;
+    const float *x = kind.x, *noise = kind.noise;
+    const int64_t from = static_cast<int64_t>(client) * s.batch + row / copies;
+    const int64_t sample = from * kind.copies + (second ? copy - m.first.copies : copy);
 #pragma unroll 4
     for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
-      float value = m.x[from * s.image_size + i];
-      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + i];
+      float value = x[from * s.image_size + i];
+      if (noise != nullptr) value = value + noise[sample * s.image_size + i];
       const int c = i / (s.height * s.width);
       image[i] = (value - m.mean[c]) * m.scale[c];
     }
@@ -202,6 +204,35 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
+// A block an image, as below.
+__global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, MixStep m) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  const float most = m.mixing[client].first_step;
+  if (most == 0.0f) return;
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  float* x = m.x + offset;
+  const float* x_adv = m.x_adv + offset;
+  float squares = 0.0f;
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
+    const float d = x_adv[v] - x[v];
+    squares += d * d;
+  }
+  const float factor = fminf(most / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) x[v] += (x_adv[v] - x[v]) * factor;
+}
+
+__global__ void __launch_bounds__(kThreads) mix_images_kernel(WaveShape s, MixStep m) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  const philox4x32_ctr_t words = philox(m.mixing[client].key, 0, image,
+                                        static_cast<uint32_t>(*m.step), m.settings[client].client);
+  const float mix = static_cast<float>(words.v[0] >> 8) * 0x1p-24f / 2.0f;
+  if (threadIdx.x == 0) m.mix[client * s.batch + image] = mix;
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  for (int64_t v = offset + threadIdx.x; v < offset + s.image_size; v += kThreads) {
+    m.x_adv[v] = (1.0f - mix) * m.x[v] + mix * m.x_adv[v];
+  }
+}
+
 __global__ void next_step_kernel(int* step) { ++*step; }
 
 }  // namespace
@@ -241,6 +272,16 @@ cudaError_t step_attack(Precision precision, const WaveShape& shape, const Attac
   return launch_in(precision, [&](auto value) {
     attack_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, attack);
   });
+}
+
+cudaError_t take_first_step(const WaveShape& shape, const MixStep& step, cudaStream_t stream) {
+  take_first_step_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, step);
+  return cudaGetLastError();
+}
+
+cudaError_t mix_images(const WaveShape& shape, const MixStep& step, cudaStream_t stream) {
+  mix_images_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, step);
+  return cudaGetLastError();
 }
 
 cudaError_t find_kernels() {

@@ -38,9 +38,17 @@ cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStrea
 cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, const int* step,
                        float* noise, cudaStream_t stream);
 
-/// The network's input map [client, pixel, row, channel]: normalised x + noise (null: without).
-struct InputMap {
+/// Copies of images x [client, batch, image] with noise [client, batch * copies, image]; null:
+/// without.
+struct NoisyCopies {
   const float *x = nullptr, *noise = nullptr;
+  int copies = 0;
+};
+
+/// The network's input map [client, pixel, row, channel], normalised. An image's rows are its
+/// copies of the first kind, then those of the second.
+struct InputMap {
+  NoisyCopies first, second;
   const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
   const float *mean = nullptr, *scale = nullptr;
   int pixels = 0, map_channels = 0;
@@ -81,6 +89,22 @@ struct AttackStep {
 };
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
                         cudaStream_t stream);
+
+/// SmoothMix, after the first step of its ascent: x moves towards x_adv by at most `first_step`.
+/// After the last: x_adv becomes (1 - mix) x + mix x_adv.
+struct MixSettings {
+  uint64_t key = 0;  // of mix
+  float first_step = 0;
+};
+struct MixStep {
+  const ClientSettings* settings = nullptr;
+  const MixSettings* mixing = nullptr;  // [client]
+  const int* step = nullptr;
+  float *x = nullptr, *x_adv = nullptr;
+  float* mix = nullptr;  // [client, batch]
+};
+cudaError_t take_first_step(const WaveShape& shape, const MixStep& step, cudaStream_t stream);
+cudaError_t mix_images(const WaveShape& shape, const MixStep& step, cudaStream_t stream);
 
 /// Whether this build has code for the GPU.
 cudaError_t find_kernels();
