@@ -99,6 +99,8 @@ std::vector<Field> fields(Experiment& e) {
           {{"noise", ExampleSource::kNoise}, {"smoothadv", ExampleSource::kSmoothAdv}}),
       automatic_count("objective.steps", e.objective.steps),
       automatic_number("objective.step_size", e.objective.step_size, positive, "must be positive"),
+      text("objective.teacher", e.objective.teacher),
+      count("objective.teacher_votes", e.objective.teacher_votes, 1),
       count("certify.n0", e.certify.n0, 1),
       count("certify.n", e.certify.n, 1),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),

@@ -32,6 +32,15 @@ class Sgd {
   std::vector<std::vector<float>> velocity_;  // zero before the first step
 };
 
+// The images of all iterations, in order.
+std::vector<int64_t> choose_images(LocalStep& step, const std::vector<int64_t>& images) {
+  const LocalTask& task = step.task;
+  const auto choose = objective_of(task.method).choose;
+  if (choose != nullptr) return choose(step, images);
+  return shuffle_images(images, task.local.steps * task.local.batch, task.seed, step.streams.client,
+                        step.streams.round);
+}
+
 // The images of local iteration i.
 Batch sample_minibatch(const LocalStep& step, const std::vector<int64_t>& order) {
   const auto first = order.begin() + step.i * step.task.local.batch;
@@ -91,8 +100,7 @@ Update local_train(const LocalTask& task, Passes& passes, const Weights& global,
   passes.load(global);
   Sgd sgd(task.local);
   LocalStep step{task, passes, {task.seed, t, k}, 0, telemetry};
-  const std::vector<int64_t> order =
-      shuffle_images(images, task.local.steps * task.local.batch, task.seed, k, t);
+  const std::vector<int64_t> order = choose_images(step, images);
   for (step.i = 0; step.i < task.local.steps; ++step.i) {
     const Batch b = sample_minibatch(step, order);
     smooth_adv(step, sgd, b);

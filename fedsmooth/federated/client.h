@@ -38,6 +38,7 @@ struct LocalTask {
   uint64_t seed = 0;
   ObjectiveOptions objective;
   double progress = 0;  // share of the run's rounds that are done
+  Array teacher = {};   // [images, K]: shares of a teacher's votes, for cat-rs
 };
 
 /// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item

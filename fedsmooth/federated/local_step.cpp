@@ -5,7 +5,7 @@
 namespace fedsmooth {
 
 Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream) {
-  Batch b{to_unit_interval(task.data.images.pick(images)), {}};
+  Batch b{to_unit_interval(task.data.images.pick(images)), {}, images};
   if (task.augment) b.x = augment(b.x, stream);
   for (const int64_t i : images) b.y.push_back(task.data.label(i));
   return b;

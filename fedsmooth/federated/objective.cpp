@@ -1,53 +1,15 @@
 #include "fedsmooth/federated/objective.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/federated/client.h"
-#include "fedsmooth/federated/example_lists.h"
-#include "fedsmooth/federated/objectives/consistency.h"
+#include "fedsmooth/federated/objective_rows.h"
 #include "fedsmooth/federated/objectives/cross_entropy.h"
-#include "fedsmooth/federated/objectives/macer.h"
-#include "fedsmooth/federated/objectives/smooth_mix.h"
-#include "fedsmooth/federated/objectives/stability.h"
 
 namespace fedsmooth {
 namespace {
-
-// Published schedules are in epochs of 150; here that is a share of the rounds.
-double published_epoch(const LocalTask& task) { return 150 * task.progress; }
-
-// Grows to 1 over the first ten epochs.
-double warm_up(const LocalTask& task) { return std::min(1.0, (published_epoch(task) + 1) / 10); }
-
-// One of three values, published for sigma 0.25, 0.5 and 1; for another sigma that of the nearest.
-template <class Value>
-Value by_sigma(const LocalTask& task, Value quarter, Value half, Value one) {
-  const double sigma = task.smoothing.sigma;
-  return sigma < 0.375 ? quarter : sigma < 0.75 ? half : one;
-}
-
-ScoreWeights<double> consistency_weights(const LocalTask& task) {
-  const bool attacked = task.objective.examples == ExampleSource::kSmoothAdv;
-  const double lambda = attacked ? by_sigma(task, 2.0, 1.0, 1.0) : by_sigma(task, 20.0, 10.0, 10.0);
-  return {task.objective.lambda.value_or(lambda), task.objective.eta.value_or(0.5)};
-}
-
-ScoreWeights<double> stability_weights(const LocalTask& task) {
-  return {task.objective.lambda.value_or(by_sigma(task, 2.0, 2.0, 1.0))};
-}
-
-// At sigma 1 the radius counts after the first third.
-ScoreWeights<double> macer_weights(const LocalTask& task) {
-  const double last = task.progress < 1.0 / 3 ? 0.0 : 12.0;
-  return {task.objective.lambda.value_or(by_sigma(task, 12.0, 6.0, last)), 0, task.smoothing.sigma};
-}
-
-ScoreWeights<double> mix_weights(const LocalTask& task) {
-  return {task.objective.lambda.value_or(5) * warm_up(task)};
-}
 
 // In the order of Method.
 std::vector<Objective>& table() {
@@ -58,28 +20,12 @@ std::vector<Objective>& table() {
       {"adversarial", /*adds_noise=*/false, /*attacks=*/true, cross_entropy, on_gpu},
       {"gaussian", /*adds_noise=*/true, /*attacks=*/false, cross_entropy, on_gpu},
       {"smoothadv", /*adds_noise=*/true, /*attacks=*/true, cross_entropy, on_gpu},
-      {.name = "consistency",
-       .score = Consistency::add<double>,
-       .on_gpu = {{ScoreKind::kConsistency}},
-       .keys = {"lambda", "eta", "examples"},
-       .weights = consistency_weights},
-      {.name = "stability",
-       .score = Stability::add<double>,
-       .on_gpu = {{ScoreKind::kStability, GpuExamples::kAndClean}},
-       .keys = {"lambda"},
-       .weights = stability_weights,
-       .list = list_clean_and_noisy},
-      {.name = "macer",
-       .score = Macer::add<double>,
-       .on_gpu = {{ScoreKind::kMacer}},
-       .keys = {"lambda", "examples"},
-       .weights = macer_weights},
-      {.name = "smoothmix",
-       .score = SmoothMix::add<double>,
-       .on_gpu = {{ScoreKind::kSmoothMix, GpuExamples::kMixed}},
-       .keys = {"lambda", "steps", "step_size"},
-       .weights = mix_weights,
-       .list = list_mixed},
+      consistency_objective(),
+      stability_objective(),
+      macer_objective(),
+      smoothmix_objective(),
+      cat_rs_objective(),
+      sun_objective(),
   };
   return rows;
 }
@@ -137,18 +83,6 @@ ScoreWeights<double> score_weights(const LocalTask& task) {
   return objective.weights == nullptr ? ScoreWeights<double>{} : objective.weights(task);
 }
 
-AttackOptions mix_ascent(const LocalTask& task) {
-  AttackOptions ascent;
-  ascent.steps = task.objective.steps.value_or(4);
-  ascent.step_size = task.objective.step_size.value_or(by_sigma(task, 0.5, 1.0, 2.0));
-  ascent.epsilon = std::numeric_limits<double>::infinity();
-  return ascent;
-}
-
-double mix_first_step(const LocalTask& task) {
-  return by_sigma(task, 0.0, 1.0, 1.0) * mix_ascent(task).step_size * warm_up(task);
-}
-
 void check_objective(Method method, const ObjectiveOptions& o) {
   const Objective& objective = objective_of(method);
   const auto refuse_unread = [&](const char* key, bool given) {
@@ -162,6 +96,8 @@ void check_objective(Method method, const ObjectiveOptions& o) {
   refuse_unread("examples", o.examples != ExampleSource::kNoise);
   refuse_unread("steps", o.steps.has_value());
   refuse_unread("step_size", o.step_size.has_value());
+  refuse_unread("teacher", o.teacher != "auto");
+  refuse_unread("teacher_votes", o.teacher_votes != ObjectiveOptions{}.teacher_votes);
 }
 
 Loss score_examples(const LocalTask& task, const Examples& list, const Array& logits) {
@@ -170,7 +106,8 @@ Loss score_examples(const LocalTask& task, const Examples& list, const Array& lo
   const ScoreWeights<double> weights = score_weights(task);
   Loss loss{{}, Array(logits.sizes())};
   std::vector<double> z(copies * classes), p(z.size()), gradient(z.size());
-  std::vector<double> scratch(ScoredImage<double>::kScratchRows * classes);
+  std::vector<double> target(classes), scratch(ScoredImage<double>::scratch_size(
+                                           static_cast<int>(copies), static_cast<int>(classes)));
   for (int64_t j = 0; j < rows / copies; ++j) {
     const float* from = logits.floats() + j * copies * classes;
     std::copy(from, from + copies * classes, z.begin());
@@ -181,6 +118,11 @@ Loss score_examples(const LocalTask& task, const Examples& list, const Array& lo
     image.y = static_cast<int>(list.y[j]);
     image.weights = weights;
     if (!list.mix.empty()) image.mix = list.mix[j];
+    if (!list.draws.empty()) image.draw = list.draws[j];
+    if (list.targets.defined()) {
+      std::copy_n(list.targets.floats() + j * classes, classes, target.begin());
+      image.target = target.data();
+    }
     image.p = p.data();
     image.scratch = scratch.data();
     image.gradient = gradient.data();

@@ -25,6 +25,8 @@ enum class Method : int {
   kStability,    // noisy copies answered as the image itself
   kMacer,        // noise, and a large certified radius
   kSmoothMix,    // answers that lose certainty on the way to an adversarial example
+  kCatRs,        // confidence decides how many copies count
+  kSun,          // hard noises, on images that are worth it
 };
 
 enum class ExampleSource { kNoise, kSmoothAdv };
@@ -35,14 +37,17 @@ struct ObjectiveOptions {
   ExampleSource examples = ExampleSource::kNoise;  // noisy images, or SmoothAdv's
   std::optional<int64_t> steps;                    // of the objective's own ascent
   std::optional<double> step_size;
+  std::string teacher = "auto";  // of cat-rs: a model or a run; auto: one is trained first
+  int64_t teacher_votes = 10'000;
 
   bool operator==(const ObjectiveOptions&) const = default;
 };
 
-/// A minibatch b: images x [B, C, H, W] in [0, 1], and their labels y.
+/// A minibatch b: images x [B, C, H, W] in [0, 1], their labels y, and their indices in the data.
 struct Batch {
   Array x;
   Labels y;
+  std::vector<int64_t> indices;
 };
 
 /// The list L: rows [B copies, C, H, W], the copies of an image one after another.
@@ -50,7 +55,9 @@ struct Examples {
   Array rows;
   Labels y;  // [B]
   int64_t copies = 1;
-  std::vector<double> mix = {};  // [B], for scores that read it
+  // [B] and [B, K], for scores that read them; see ScoredImage.
+  std::vector<double> mix = {}, draws = {};
+  Array targets = {};
 };
 
 /// The examples that the GPU makes of an image.
@@ -77,6 +84,8 @@ struct Objective {
   ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
   /// The list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() has it.
   Examples (*list)(LocalStep& step, const Batch& b, const Array& delta) = nullptr;
+  /// The images of all minibatches of a client's round, one after another; null: shuffle_images().
+  std::vector<int64_t> (*choose)(LocalStep& step, const std::vector<int64_t>& images) = nullptr;
 };
 
 const Objective& objective_of(Method method);
@@ -100,11 +109,6 @@ int64_t gpu_copies_of(const LocalTask& task);
 
 /// The weights that the task's score reads.
 ScoreWeights<double> score_weights(const LocalTask& task);
-
-/// SmoothMix's ascent: unit steps, no ball.
-AttackOptions mix_ascent(const LocalTask& task);
-/// How far SmoothMix moves the image itself, by the first step of the ascent; 0: it stays.
-double mix_first_step(const LocalTask& task);
 
 /// Refuses options that the method would ignore.
 void check_objective(Method method, const ObjectiveOptions& options);

@@ -40,8 +40,9 @@ void compare_gradients(const LocalTask& task, Passes& passes, const Weights& glo
   const Streams streams{task.seed, t, k};
   passes.load(global);
   const DifferentiableClassifier f = answers_of(passes);
-  const auto [x, y] = load_batch(task, shuffle_images(images, task.local.batch, task.seed, k, t),
-                                 streams.of(Purpose::kAugment, 0));
+  const auto [x, y, indices] =
+      load_batch(task, shuffle_images(images, task.local.batch, task.seed, k, t),
+                 streams.of(Purpose::kAugment, 0));
   const double sigma = task.smoothing.sigma;
   const Array noise = draw_noise(x, task.smoothing.m, sigma, streams.of(Purpose::kTraining, 0));
   const Array many = draw_noise(x, kReferenceNoises, sigma, streams.of(Purpose::kAttack, 0));

@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/federated/smoothmix.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "fedsmooth/federated/smoothmix.h"
+
 namespace fedsmooth {
 namespace {
 

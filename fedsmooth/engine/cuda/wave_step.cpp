@@ -1,6 +1,8 @@
 // A local step of all clients, as launches on the wave's stream.
 #include "fedsmooth/engine/cuda/wave.h"
 
+#include "fedsmooth/federated/smoothmix.h"
+
 namespace fedsmooth {
 
 // SmoothAdv(theta, b) and the SGD steps over its list, for all clients.

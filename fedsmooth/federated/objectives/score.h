@@ -36,13 +36,17 @@ struct ScoredImage {
   const Real* logits = nullptr;  // [copies, stride]
   int y = 0;
   ScoreWeights<Real> weights;
-  Real mix = 0;              // of SmoothMix: how far the second half is from the first
-  Real* p = nullptr;         // [copies, stride]: room for the probabilities
-  Real* scratch = nullptr;   // [kScratchRows, stride]
-  Real* gradient = nullptr;  // [copies, stride], written by the score
-  Terms terms;               // added up by the score
+  Real mix = 0;                  // of SmoothMix: how far the second half is from the first
+  Real draw = 0;                 // uniform in [0, 1), for scores that are random
+  const Real* target = nullptr;  // [classes], for scores that read a teacher's votes
+  Real* p = nullptr;             // [copies, stride]: room for the probabilities
+  Real* scratch = nullptr;       // scratch_size()
+  Real* gradient = nullptr;      // [copies, stride], written by the score
+  Terms terms;                   // added up by the score
 
-  static constexpr int kScratchRows = 2;
+  FEDSMOOTH_HOST_DEVICE static constexpr int scratch_size(int copies, int stride) {
+    return 2 * stride + copies;
+  }
 };
 
 /// log p_k = (z_k - largest) - log_sum.

@@ -17,7 +17,8 @@ struct Copies {
   int count = 0, classes = 0, y = 0;
   std::vector<double> z;  // [count, classes]
   ScoreWeights<double> weights;
-  double mix = 0;
+  double mix = 0, draw = 0;
+  std::vector<double> target = {};
 };
 
 /// Logits of standard deviation `scale`, always the same.
@@ -40,7 +41,8 @@ struct Scored {
 template <class Score, class Real = double>
 Scored<Real> scored(const Copies& copies) {
   const std::vector<Real> z(copies.z.begin(), copies.z.end());
-  std::vector<Real> p(z.size()), scratch(ScoredImage<Real>::kScratchRows * copies.classes);
+  std::vector<Real> p(z.size()),
+      scratch(ScoredImage<Real>::scratch_size(copies.count, copies.classes));
   Scored<Real> result{{}, std::vector<Real>(z.size())};
   ScoredImage<Real> image;
   image.copies = copies.count;
@@ -50,6 +52,9 @@ Scored<Real> scored(const Copies& copies) {
   image.weights = {static_cast<Real>(copies.weights.lambda), static_cast<Real>(copies.weights.eta),
                    static_cast<Real>(copies.weights.sigma)};
   image.mix = static_cast<Real>(copies.mix);
+  image.draw = static_cast<Real>(copies.draw);
+  const std::vector<Real> target(copies.target.begin(), copies.target.end());
+  image.target = target.data();
   image.p = p.data();
   image.scratch = scratch.data();
   image.gradient = result.gradient.data();

@@ -27,8 +27,8 @@ cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreS
 
 /// Floats that a score needs for an image.
 FEDSMOOTH_HOST_DEVICE inline int64_t score_room(const WaveShape& shape) {
-  const int rows = 2 * shape.noises + ScoredImage<float>::kScratchRows;
-  return int64_t{rows} * shape.padded_classes;
+  return int64_t{2} * shape.noises * shape.padded_classes +
+         ScoredImage<float>::scratch_size(shape.noises, shape.padded_classes);
 }
 
 }  // namespace fedsmooth
