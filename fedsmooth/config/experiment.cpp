@@ -91,6 +91,7 @@ std::vector<Field> fields(Experiment& e) {
       number("train.local.learning_rate", local.learning_rate, positive, "must be positive"),
       number("train.local.momentum", local.momentum, momentum, "must be in [0, 1)"),
       number("train.local.weight_decay", local.weight_decay, not_negative, "must not be negative"),
+      boolean("train.local.calibrate", local.calibrate),
       automatic_number("objective.lambda", e.objective.lambda, not_negative,
                        "must not be negative"),
       automatic_number("objective.eta", e.objective.eta, not_negative, "must not be negative"),

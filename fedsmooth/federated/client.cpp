@@ -1,6 +1,7 @@
 #include "fedsmooth/federated/client.h"
 
 #include "fedsmooth/base/draws.h"
+#include "fedsmooth/federated/calibrate.h"
 #include "fedsmooth/federated/local_step.h"
 
 namespace fedsmooth {
@@ -99,7 +100,9 @@ Update local_train(const LocalTask& task, Passes& passes, const Weights& global,
   compare_gradients(task, passes, global, k, images, t, telemetry);
   passes.load(global);
   Sgd sgd(task.local);
-  LocalStep step{task, passes, {task.seed, t, k}, 0, telemetry};
+  std::unique_ptr<Passes> shifted;
+  if (task.local.calibrate) shifted = calibrated(passes, log_class_shares(task.data, images));
+  LocalStep step{task, shifted ? *shifted : passes, {task.seed, t, k}, 0, telemetry};
   const std::vector<int64_t> order = choose_images(step, images);
   for (step.i = 0; step.i < task.local.steps; ++step.i) {
     const Batch b = sample_minibatch(step, order);

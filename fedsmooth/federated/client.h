@@ -24,6 +24,7 @@ struct LocalOptions {
   double learning_rate = 0.01;
   double momentum = 0.9;  // kept within a client's round
   double weight_decay = 1e-4;
+  bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
 };
 
 /// All that a client needs to know beyond the weights it is sent. The data outlive it.

@@ -31,6 +31,16 @@ LocalTask consistency_task(std::optional<double> lambda, std::optional<double> e
   return task;
 }
 
+// With all that any objective needs, in a round in which all of it is used.
+LocalTask late_task(Method method) {
+  LocalTask task = small_task(method);
+  task.smoothing.sigma = 0.5;
+  task.progress = 0.5;
+  task.local.steps = 2;
+  task.teacher = Array::full({shapes().size(), 10}, 0.1f);
+  return task;
+}
+
 TEST(ObjectiveTest, RowsStandInTheOrderOfTheirMethods) {
   const auto names = method_names();
   for (size_t i = 0; i < names.size(); ++i) {
@@ -108,13 +118,34 @@ TEST(ObjectiveTest, ConsistencyOnSmoothAdvsExamplesWithoutItsWeightsIsSmoothAdv)
 // A near-tie of a maximum that is decided otherwise moves single weights further.
 TEST(ObjectiveTest, LanesTrainLikeTheReference) {
   for (const auto& [name, method] : method_names()) {
-    LocalTask task = small_task(method);
-    task.smoothing.sigma = 0.5;
+    const LocalTask task = late_task(method);
     const Update a = train_client(task, fastest_passes), b = train_client(task);
     for (size_t i = 0; i < a.weights.size(); ++i) {
       EXPECT_LT(difference(a.weights[i], b.weights[i]), 2e-3) << name << ", tensor " << i;
     }
     EXPECT_NEAR(a.telemetry.mean_loss(), b.telemetry.mean_loss(), 1e-4) << name;
+  }
+}
+
+TEST(ObjectiveTest, SunIsGaussianAtFirst) {
+  expect_same(train_client(small_task(Method::kSun)).weights,
+              train_client(small_task(Method::kGaussian)).weights);
+}
+
+TEST(ObjectiveTest, AResumedRunIsTheSameToTheBit) {
+  for (const auto& [name, method] : method_names()) {
+    LocalTask task = late_task(method);
+    task.local.steps = 1;
+    const auto train_on = [&](ServerState state, int64_t most) {
+      ThreadedExecutor executor(2);
+      train(task, {.rounds = 3, .clients_per_round = 2}, partition(PartitionKind::kIid), executor,
+            state, [&](const auto&, const auto&) { return --most > 0; });
+      return state;
+    };
+    const ServerState whole = train_on(start(), 3);
+    const ServerState cut = train_on(train_on(start(), 1), 3);
+    SCOPED_TRACE(name);
+    expect_same(cut.global, whole.global);
   }
 }
 

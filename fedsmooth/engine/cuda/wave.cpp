@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "fedsmooth/federated/calibrate.h"
 #include "fedsmooth/federated/smoothmix.h"
 
 namespace fedsmooth {
@@ -17,7 +18,7 @@ auto steps_of(const LocalTask& task) {
   return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
                          task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
                          task.objective.steps, task.smoothing.m, task.local.steps, task.local.batch,
-                         task.local.passes, task.augment);
+                         task.local.passes, task.local.calibrate, task.augment);
 }
 
 ClientSettings settings_of(const Round& round, int64_t k) {
@@ -91,6 +92,7 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
     mixing_ = DeviceArray<MixSettings>(n);
   }
   terms_ = DeviceArray<Terms>(n);
+  if (task.local.calibrate) offsets_ = DeviceArray<float>(n * shape_.padded_classes);
   shares_ = DeviceArray<double>(n);
   global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
   vector_ = DeviceArray<float>(plan.size);
@@ -135,6 +137,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   std::vector<ScoreWeights<float>> weights(shape_.clients);
   std::vector<MixSettings> mixing(shape_.clients);
   std::vector<uint64_t> keys(shape_.clients, 0);
+  std::vector<float> offsets(offsets_.size(), 0.0f);
   std::vector<int> chosen(chosen_.size(), 0);
   std::vector<double> shares(shape_.clients, 0.0);
   int64_t place = 0;
@@ -150,6 +153,10 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
                         static_cast<float>(sigma)};
       mixing[place] = {mix.value, static_cast<float>(mix_first_step(task))};
       keys[place] = augment.value;
+      if (task.local.calibrate) {
+        const std::vector<float> shares = log_class_shares(task.data, round.cohort.images[i]);
+        std::copy(shares.begin(), shares.end(), offsets.begin() + place * shape_.padded_classes);
+      }
       const auto order = shuffle_images(round.cohort.images[i], taken, task.seed, k, round.t);
       std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
       shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
@@ -158,6 +165,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   settings_.upload(settings.data(), settings_.size(), launches_.stream());
   score_weights_.upload(weights.data(), score_weights_.size(), launches_.stream());
   mixing_.upload(mixing.data(), mixing_.size(), launches_.stream());
+  offsets_.upload(offsets.data(), offsets_.size(), launches_.stream());
   augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
   chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
   shares_.upload(shares.data(), shares_.size(), launches_.stream());

@@ -53,6 +53,7 @@ class Wave {
   void enqueue_attack(int64_t steps);
   void enqueue_mixing();
   InputMap input_of(const LayerPasses& passes) const;
+  void enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input);
   void enqueue_ascent_forward(const float* noise);
   void enqueue_examples_forward();
   void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
@@ -81,7 +82,7 @@ class Wave {
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<ScoreWeights<float>> score_weights_;
-  DeviceArray<float> score_room_, mix_;
+  DeviceArray<float> score_room_, mix_, offsets_;
   DeviceArray<MixSettings> mixing_;
   DeviceArray<Terms> terms_;
   DeviceArray<double> shares_;

@@ -97,16 +97,23 @@ InputMap Wave::input_of(const LayerPasses& passes) const {
   return input;
 }
 
+// From images to logits.
+void Wave::enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input) {
+  launches_.add("images", make_input(precision_, shape, input, launches_.stream()));
+  passes.forward(stacked(), launches_);
+  if (!task_.local.calibrate) return;
+  launches_.add("rest", shift_logits(shape, offsets_.data(), passes.logits(), launches_.stream()));
+}
+
 void Wave::enqueue_ascent_forward(const float* noise) {
   InputMap input = input_of(ascent());
   input.first = {x_adv_.data(), noise, noise == nullptr ? 1 : shape_.noises};
-  launches_.add("images", make_input(precision_, shape_, input, launches_.stream()));
-  ascent().forward(stacked(), launches_);
+  enqueue_pass(ascent(), shape_, input);
 }
 
 void Wave::enqueue_examples_forward() {
   InputMap input = input_of(passes_);
-  const NoisyCopies noisy = {x_adv_.data(), noise(), shape_.noises};
+  const ExampleCopies noisy = {x_adv_.data(), noise(), shape_.noises};
   switch (examples()) {
     case GpuExamples::kNoisy:
       input.first = noisy;
@@ -120,8 +127,7 @@ void Wave::enqueue_examples_forward() {
       input.second = noisy;
       break;
   }
-  launches_.add("images", make_input(precision_, scored_, input, launches_.stream()));
-  passes_.forward(stacked(), launches_);
+  enqueue_pass(passes_, scored_, input);
 }
 
 void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen) {

@@ -247,6 +247,15 @@ TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) 
   }
 }
 
+TEST_F(BatchedExecutorTest, CalibratesLikeTheSerialExecutor) {
+  LocalTask task = task_for("small", Method::kSmoothAdv, Estimator::kStochastic);
+  task.local.calibrate = true;
+  SerialExecutor serial(reference_passes);
+  BatchedExecutor batched(Precision::kFloat32);
+  const Weights global = start(task.network);
+  EXPECT_LT(difference(round_of(batched, task, 3), round_of(serial, task, 3), global), 1e-4);
+}
+
 TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
   WaveShape shape{2, 3, 2, 64, 3, 5, 7, 105};
   std::vector<ClientSettings> settings(2);

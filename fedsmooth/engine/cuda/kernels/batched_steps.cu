@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
   const int copies = m.first.copies + m.second.copies, copy = row % copies;
   const bool used = row < s.batch * copies, second = copy >= m.first.copies;
   if (used) {
-    const NoisyCopies& kind = second ? m.second : m.first;
+    const ExampleCopies& kind = second ? m.second : m.first;
     const float *x = kind.x, *noise = kind.noise;
     const int64_t from = static_cast<int64_t>(client) * s.batch + row / copies;
     const int64_t sample = from * kind.copies + (second ? copy - m.first.copies : copy);
@@ -91,6 +91,14 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
     const int64_t place = (static_cast<int64_t>(client) * m.pixels + pixel) * s.rows + row;
     store_eight(m.out, place * eights + eight, out);
   }
+}
+
+__global__ void shift_logits_kernel(WaveShape s, const float* offsets, float* logits) {
+  const int i = blockIdx.x * kThreads + threadIdx.x, client = blockIdx.y;
+  const int size = s.rows * s.padded_classes;
+  if (i >= size) return;
+  logits[static_cast<int64_t>(client) * size + i] +=
+      offsets[client * s.padded_classes + i % s.padded_classes];
 }
 
 // A block a client, a thread an image at a time.
@@ -256,6 +264,13 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
   return launch_in(precision, [&](auto value) {
     make_input_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, map);
   });
+}
+
+cudaError_t shift_logits(const WaveShape& shape, const float* offsets, float* logits,
+                         cudaStream_t stream) {
+  const dim3 grid = blocks_for(int64_t{shape.rows} * shape.padded_classes, shape.clients);
+  shift_logits_kernel<<<grid, kThreads, 0, stream>>>(shape, offsets, logits);
+  return cudaGetLastError();
 }
 
 cudaError_t take_attack_loss(Precision precision, const WaveShape& shape, const AttackLoss& loss,

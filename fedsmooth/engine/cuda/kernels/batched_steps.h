@@ -40,7 +40,7 @@ cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, c
 
 /// Copies of images x [client, batch, image] with noise [client, batch * copies, image]; null:
 /// without.
-struct NoisyCopies {
+struct ExampleCopies {
   const float *x = nullptr, *noise = nullptr;
   int copies = 0;
 };
@@ -48,7 +48,7 @@ struct NoisyCopies {
 /// The network's input map [client, pixel, row, channel], normalised. An image's rows are its
 /// copies of the first kind, then those of the second.
 struct InputMap {
-  NoisyCopies first, second;
+  ExampleCopies first, second;
   const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
   const float *mean = nullptr, *scale = nullptr;
   int pixels = 0, map_channels = 0;
@@ -56,6 +56,10 @@ struct InputMap {
 };
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream);
+
+/// Adds offsets [client, padded class] to logits [client, row, padded class].
+cudaError_t shift_logits(const WaveShape& shape, const float* offsets, float* logits,
+                         cudaStream_t stream);
 
 /// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
 /// gradient of the attack's J with respect to the logits.
