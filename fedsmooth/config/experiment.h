@@ -34,6 +34,7 @@ struct Experiment {
   SmoothingOptions smoothing;
   AttackOptions attack;
   TrainOptions train;
+  ObjectiveOptions objective;
   CertificationOptions certify;
 };
 

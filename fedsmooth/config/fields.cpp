@@ -162,6 +162,21 @@ Field automatic_number(std::string key, std::optional<double>& value, bool (*val
           [&value] { return value ? show_double(*value) : show_string("auto"); }};
 }
 
+Field automatic_count(std::string key, std::optional<int64_t>& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a whole number or \"auto\"");
+            int64_t read = 0;
+            count("", read, 1).set(node);
+            value = read;
+          },
+          [&value] { return value ? fmt::format("{}", *value) : show_string("auto"); }};
+}
+
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& name : names) options.emplace_back(name, name);

@@ -39,6 +39,7 @@ Experiment shared_part(Experiment e) {
   e.attack.step_size = 0;
   e.attack.warmup_rounds = 0;
   e.attack.measure_cosine = false;
+  e.objective.lambda = e.objective.eta = e.objective.step_size = std::nullopt;
   LocalOptions local = e.train.local;
   local.learning_rate = local.momentum = local.weight_decay = 0;
   local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one

@@ -30,6 +30,27 @@ void check_pixels(const Array& x) {
   }
 }
 
+// Before the first votes: f is a function, and x is an image in pixel space.
+void check_subject(Sampler& sampler, const Array& x) {
+  sampler.check(x.sizes());
+  check_pixels(x);
+}
+
+VoteRequest selection_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
+                            uint32_t index) {
+  return {x, sigma, o.n0, {make_key(seed, Purpose::kSelection), o.noise_bank ? 0 : index}};
+}
+
+// The bound holds only if these votes are independent of the ones that chose the class.
+VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
+                             uint32_t index) {
+  return {x, sigma, o.n, {make_key(seed, Purpose::kEstimation), o.noise_bank ? 0 : index}};
+}
+
+Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
+  return {selected, n, votes[selected], most_for_another(votes, selected)};
+}
+
 void check_noise_and_level(double alpha, double sigma) {
   if (!(sigma > 0) || !std::isfinite(sigma)) throw Error("sigma={}: must be positive", sigma);
   if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
@@ -42,34 +63,40 @@ void check_draws(const char* name, int64_t n) {
 
 }  // namespace
 
+// CERTIFY: as in Cohen et al., section 3.2.2.
+Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& o,
+                    uint64_t seed, uint32_t index) {
+  check(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
+  check_subject(sampler, x);
+  const Votes counts0 = sampler.count(selection_votes(x, sigma, o, seed, index));  // n0 votes
+  const int64_t selected = argmax(counts0);
+  const Votes counts = sampler.count(estimation_votes(x, sigma, o, seed, index));  // n fresh ones
+  sampler.probe();
+  return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius);
+}
+
+// The same, with the votes of all images asked for at once.
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
                                      double sigma, const CertifyOptions& o, uint64_t seed) {
-  const auto stream = [&](Purpose purpose, const LabelledImage& image) {
-    return Stream{make_key(seed, purpose), o.noise_bank ? 0 : image.index};
-  };
   if (images.empty()) return {};
-  sampler.check(images.front().x.sizes());
   std::vector<VoteRequest> requests;
-  for (const LabelledImage& image : images) {
-    check_pixels(image.x);
-    requests.push_back({image.x, sigma, o.n0, stream(Purpose::kSelection, image)});
+  for (const auto& [x, index, label] : images) {
+    check_subject(sampler, x);
+    requests.push_back(selection_votes(x, sigma, o, seed, index));
   }
   std::vector<Counts> counts;
-  for (const Votes& guess : sampler.count_all(requests)) counts.push_back({argmax(guess)});
+  for (const Votes& counts0 : sampler.count_all(requests)) counts.push_back({argmax(counts0)});
 
   std::vector<size_t> estimated;
   requests.clear();
   for (size_t i = 0; i < images.size(); ++i) {
     if (o.only_correct && counts[i].selected != images[i].label) continue;
     estimated.push_back(i);
-    // The bound holds only if these votes are independent of the ones that chose `selected`.
-    requests.push_back({images[i].x, sigma, o.n, stream(Purpose::kEstimation, images[i])});
+    requests.push_back(estimation_votes(images[i].x, sigma, o, seed, images[i].index));
   }
   const std::vector<Votes> votes = sampler.count_all(requests);
   for (size_t i = 0; i < estimated.size(); ++i) {
-    const int64_t selected = counts[estimated[i]].selected;
-    counts[estimated[i]] = {selected, o.n, votes[i][selected],
-                            most_for_another(votes[i], selected)};
+    counts[estimated[i]] = counts_for(counts[estimated[i]].selected, votes[i], o.n);
   }
   sampler.probe();
   std::vector<Certificate> certificates;
@@ -77,12 +104,6 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     certificates.push_back(certificate_from_counts(c, sigma, o.alpha, o.radius));
   }
   return certificates;
-}
-
-Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& o,
-                    uint64_t seed, uint32_t index) {
-  check(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
-  return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
@@ -114,15 +135,15 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
   return c;
 }
 
+// PREDICT: as in Cohen et al., section 3.2.1.
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index) {
-  sampler.check(x.sizes());
-  check_pixels(x);
-  Votes votes = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
-  const int64_t top = argmax(votes);
-  const int64_t n1 = votes[top], n2 = most_for_another(votes, top);
+  check_subject(sampler, x);
+  Votes counts = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
+  const int64_t top = argmax(counts);
+  const int64_t n1 = counts[top], n2 = most_for_another(counts, top);
   const bool settled = fair_coin_p_value(n1, n1 + n2) <= alpha;
-  return {settled ? top : kAbstain, std::move(votes)};
+  return {settled ? top : kAbstain, std::move(counts)};
 }
 
 int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
