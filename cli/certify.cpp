@@ -16,12 +16,17 @@ void add_certify(CLI::App& app, Common& common) {
             "prove, per test image, the radius in which the answer is constant",
             "  fedsmooth certify runs/quickstart/smoothadv\n"
             "  fedsmooth certify model.safetensors --data.root=data --sigma 0.25 --every 1\n"
+            "  fedsmooth certify model.safetensors --radii 0.25,0.5,0.75\n"
+            "  fedsmooth certify model.safetensors --plan 0.02 --n 1000000\n"
             "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv\n"
             "  mpirun -n 4 fedsmooth certify runs/quickstart/smoothadv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("n0", "certify.n0", "votes that choose the class");
-  c.alias("n", "certify.n", "votes that bound its probability");
+  c.alias("n", "certify.n", "votes that bound its probability, or the most of them");
+  c.alias("radii", "certify.radii", "decide these radii (0.25,0.5), with as few votes as it takes");
+  c.alias("beta", "certify.beta", "with --radii: chance of giving one up too early");
+  c.alias("plan", "certify.plan", "loss of radius to accept for fewer votes");
   c.alias("alpha", "certify.alpha", "failure probability per image");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors, on CPU cores");
   c.alias("every", "certify.every", "certify every Nth image");

@@ -32,6 +32,8 @@ Field boolean(std::string key, bool& value);
 /// A positive number, or "auto" for 0.
 Field automatic(std::string key, double& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
+/// Numbers >= 0 as a list, or as text with commas, as command lines have it.
+Field radii(std::string key, std::vector<double>& values);
 /// A whole number >= 0, or "random", which is drawn.
 Field seed(std::string key, uint64_t& value, bool& is_random);
 /// A whole number >= 0, or "auto" for none.

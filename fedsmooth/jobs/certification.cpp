@@ -14,6 +14,7 @@
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/subject.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/sequential.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -36,13 +37,18 @@ std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard)
 
 // What the certificates of an experiment depend on, but for model and data.
 nlohmann::json describe_options(const Experiment& e) {
-  nlohmann::json described = {{"n0", e.certify.n0},
-                              {"n", e.certify.n},
-                              {"alpha", e.certify.alpha},
-                              {"radius", radius_name(e.certify.radius)},
-                              {"only_correct", e.certify.only_correct},
-                              {"noise_bank", e.certify.noise_bank}};
-  if (e.certify.noise == NoiseKind::kExact) described["noise"] = "exact";
+  const CertificationOptions& o = e.certify;
+  nlohmann::json described = {{"n0", o.selection_votes()},
+                              {"n", o.n},
+                              {"alpha", o.alpha},
+                              {"radius", radius_name(o.radius)},
+                              {"only_correct", o.only_correct},
+                              {"noise_bank", o.noise_bank},
+                              {"noise", noise_name(o.noise)}};
+  if (o.rule() == VoteRule::kRadii) {
+    described.update({{"radii", ladder_of(o.radii)}, {"beta", o.beta}});
+  }
+  if (o.rule() == VoteRule::kPlan) described["plan"] = o.plan;
   return described;
 }
 
@@ -99,7 +105,7 @@ Plan load_together(const CertifyArguments& a, const Overrides& overrides, const 
 struct Items {
   explicit Items(const Plan& plan)
       : images(static_cast<int64_t>(plan.images.size())),
-        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify.n)) {}
+        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {}
 
   int64_t images, at_once;
 
@@ -124,10 +130,27 @@ std::vector<CertificateRow> certify_item(const Plan& plan, int64_t item) {
   const std::vector<Certificate> found = certify_all(*plan.sampler, some, sigma, e.certify, seed);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   const double each = spent.count() / static_cast<double>(some.size());
+  CertificateRow row;
+  row.seconds = each;
+  row.n0 = e.certify.selection_votes();
+  row.alpha = e.certify.alpha;
+  row.sigma = sigma;
+  row.seed = seed;
+  row.base = sampler.description();
+  row.noise = sampler.noise_kind();
+  row.shared = e.certify.noise_bank;
+  row.rule = e.certify.rule();
+  row.cap = e.certify.n;
+  if (row.rule == VoteRule::kRadii) {
+    row.beta = e.certify.beta;
+    row.radii = ladder_of(e.certify.radii);
+  }
   std::vector<CertificateRow> rows;
   for (size_t i = 0; i < some.size(); ++i) {
-    rows.push_back({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, sigma, seed,
-                    sampler.description(), found[i], sampler.noise_kind(), e.certify.noise_bank});
+    row.index = some[i].index;
+    row.label = some[i].label;
+    row.certificate = found[i];
+    rows.push_back(row);
   }
   return rows;
 }
@@ -310,10 +333,14 @@ bool is_certified(const fs::path& run, const Experiment& e) {
                  {"limit", e.certify.limit},
                  {"shard", "1/1"}});
   const nlohmann::json identity = read_sidecar(table)["identity"];
+  // Older tables of noise in floating point do not state it; whole ones are not made again.
+  if (!identity.contains("noise") && e.certify.noise == NoiseKind::kFloat) wanted.erase("noise");
   for (const auto& [key, value] : wanted.items()) {
     if (!identity.contains(key) || identity[key] != value) return false;
   }
-  if (identity.contains("noise") != wanted.contains("noise")) return false;
+  for (const char* key : {"radii", "plan"}) {
+    if (identity.contains(key) && !wanted.contains(key)) return false;
+  }
   const auto images = find_count(identity, "images", sidecar_path(table).string());
   return images == static_cast<int64_t>(read_certificates(table).size());
 }

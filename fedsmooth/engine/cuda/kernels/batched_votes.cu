@@ -10,16 +10,13 @@ namespace {
 // Calls each(i, channel, value) for the values of the copy at `place`, by all threads of the block.
 template <class Each>
 __device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& each) {
-  const int image = image_of(r, place);
-  const NoisyCopies c = r.copies[image];
-  const float* x = r.x + static_cast<int64_t>(image) * r.image_size;
-  const auto sample = static_cast<uint32_t>(place - c.first);
+  const NoisyCopies c = r.copies[request_of(r, place)];
+  const float* x = r.x + static_cast<int64_t>(c.image) * r.image_size;
+  const uint32_t sample = sample_of(c, place);
   for (int quad = threadIdx.x; 4 * quad < r.image_size; quad += kThreads) {
     const int channel = 4 * quad / r.area, next_channel = (channel + 1) * r.area;
-    const philox4x32_ctr_t words = philox(c.key, quad, sample, c.item, c.client);
     float drawn[4];
-    normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
-    normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+    draw_noise(c.key, quad, sample, c.item, c.client, drawn);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int i = 4 * quad + j;
@@ -87,12 +84,12 @@ __global__ void add_from_bank_kernel(BankRows b) {
   const int64_t copy = b.rows.begin + row;
   float4 value = {};
   if (copy < b.rows.total) {
-    const int image = image_of(b.rows, copy);
-    const int64_t sample = copy - b.rows.copies[image].first;
+    const NoisyCopies c = b.rows.copies[request_of(b.rows, copy)];
+    const int64_t sample = sample_of(c, copy);
     const int64_t block = sample / b.rows.rows, in_block = sample % b.rows.rows;
     const auto* of_noise = reinterpret_cast<const float4*>(b.of_noise) +
                            (block * b.pixels * b.rows.rows + in_block) * fours + four;
-    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + image * fours + four;
+    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + c.image * fours + four;
     if (b.squares == 0) {
       value = sum_at(b, of_noise, of_x, place);
     } else {
@@ -123,10 +120,10 @@ __global__ void count_votes_kernel(VoteCount v) {
     if (z[k] > z[best]) best = k;
   }
   if (!finite) return;
-  // Of a warp's votes for the same class of the same image one thread adds up all.
-  const int at = image_of(v.rows, place) * v.classes + best;
+  // Of a warp's votes for the same class of the same request one thread adds up all.
+  const int at = request_of(v.rows, place) * v.classes + best;
   const unsigned same = __match_any_sync(__activemask(), at);
-  if (threadIdx.x % 32 == __ffs(same) - 1) atomicAdd(v.counts + at, __popc(same));
+  if (threadIdx.x % 32 == __ffs(same) - 1) atomicAdd(v.counts + at, static_cast<VoteCounter>(__popc(same)));
 }
 
 }  // namespace

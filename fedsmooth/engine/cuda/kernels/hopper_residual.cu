@@ -22,19 +22,17 @@ struct NoisyImage {
 // x + sigma e in float32, normalised, rounded once. A thread makes four pixels of a row.
 __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, uint32_t image) {
   constexpr int kQuads = kImageSide * kImageSide / 4;  // of a channel
-  const int of = image_of(r, place);
-  const NoisyCopies c = r.copies[of];
-  const auto sample = static_cast<uint32_t>(place - c.first);
-  const float4* x = reinterpret_cast<const float4*>(r.x) + int64_t{of} * kImageChannels * kQuads;
+  const NoisyCopies c = r.copies[request_of(r, place)];
+  const uint32_t sample = sample_of(c, place);
+  const float4* x =
+      reinterpret_cast<const float4*>(r.x) + int64_t{c.image} * kImageChannels * kQuads;
 #pragma unroll 1
   for (int quad = threadIdx.x; quad < kQuads; quad += Wide::kThreads) {
     float value[kImageChannels][4];
 #pragma unroll
     for (int channel = 0; channel < kImageChannels; ++channel) {
-      const auto words = philox(c.key, channel * kQuads + quad, sample, c.item, c.client);
       float drawn[4];
-      normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
-      normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+      draw_noise(c.key, channel * kQuads + quad, sample, c.item, c.client, drawn);
       const float4 pixels = __ldg(x + channel * kQuads + quad);
       const float clean[4] = {pixels.x, pixels.y, pixels.z, pixels.w};
 #pragma unroll
@@ -141,7 +139,7 @@ __device__ void average(float* means, uint32_t x) {
 struct Ballot {
   NoisyRows rows;
   int used;  // rows
-  int* counts;
+  VoteCounter* counts;
   float* logits;
 };
 
@@ -156,8 +154,8 @@ __device__ void vote(const Ballot& ballot, int classes, const float* logits, int
     if (ballot.logits) ballot.logits[int64_t{row} * classes + k] = logits[k];
   }
   if (finite && ballot.counts) {
-    const int image = image_of(ballot.rows, ballot.rows.begin + row);
-    atomicAdd(ballot.counts + image * classes + best, 1);
+    const int request = request_of(ballot.rows, ballot.rows.begin + row);
+    atomicAdd(ballot.counts + request * classes + best, VoteCounter{1});
   }
 }
 

@@ -57,7 +57,7 @@ struct ResidualVotes {
   residual::Transition next[residual::kStages - 1];
   residual::Head head;
   NoisyRows rows;         // without a map
-  int* counts = nullptr;  // [images, classes], unless null: adds each row's vote, as count_votes()
+  VoteCounter* counts = nullptr;  // [requests, classes], unless null: as count_votes() adds them
   float* logits = nullptr;  // [row, class], unless null
 };
 
