@@ -60,7 +60,8 @@ FEDSMOOTH_INLINE To bits_as(From from) {
   return to;
 }
 
-/// -2 ln(u 2^-scale), for u 2^-scale in (0, 1]. Polynomials are minimax fits with errors below 4e-8.
+/// -2 ln(u 2^-scale), for u 2^-scale in (0, 1]. Polynomials are minimax fits with errors below
+/// 4e-8.
 FEDSMOOTH_INLINE float minus_two_log(float u, int32_t scale) {
   const int32_t bits = bits_as<int32_t>(u);
   const int32_t exponent = (bits - 0x3f3504f3) >> 23;  // mantissa in [sqrt(1/2), sqrt(2))
@@ -121,7 +122,8 @@ FEDSMOOTH_INLINE void tail_pair(uint32_t radius_word, uint32_t further, uint32_t
   normals_at(minus_two_log(u, 64), angle_word, first, second);
 }
 
-/// Coordinates 4 block .. 4 block + 3 of a sample of fill_noise(), from the four words of the block.
+/// Coordinates 4 block .. 4 block + 3 of a sample of fill_noise(), from the four words of the
+/// block.
 FEDSMOOTH_INLINE void to_noise(const philox4x32_ctr_t& words, uint64_t key, uint32_t block,
                                uint32_t sample, uint32_t item, uint32_t client, float* out) {
   normal_pair(words.v[0], words.v[1], out[0], out[1]);

@@ -18,8 +18,8 @@ bool is_radius(const std::string& name) { return name == "one-sided" || name == 
 
 void recertify_radii(CertificateRow& row, double alpha) {
   Certificate& c = row.certificate;
-  c = certificate_from_latches(c.counts, latches_at(c.counts, c.latches, row.radii, row.sigma, alpha),
-                               row.radii, row.sigma);
+  c = certificate_from_latches(
+      c.counts, latches_at(c.counts, c.latches, row.radii, row.sigma, alpha), row.radii, row.sigma);
   row.alpha = alpha;
 }
 
@@ -43,9 +43,10 @@ fs::path recertify(const RecertifyArguments& a) {
     if (row.rule == VoteRule::kRadii) {
       // A bound for a fixed number of votes does not hold for votes that were stopped early.
       if (radius != RadiusKind::kOneSided) {
-        throw Error("--radius=multiclass: {} has votes that were stopped early (--radii); its "
-                    "radii are one-sided",
-                    table.string());
+        throw Error(
+            "--radius=multiclass: {} has votes that were stopped early (--radii); its "
+            "radii are one-sided",
+            table.string());
       }
       recertify_radii(row, a.alpha);
       continue;

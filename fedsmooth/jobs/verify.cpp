@@ -151,9 +151,10 @@ double p_value_of(const CertificateRow& row, int64_t top, int64_t n) {
   return std::min(1.0, binomial_p_value(top, n, c.p_lower) + row.alpha);
 }
 
-// One p-value from those of K images: K times the smallest. Where votes were stopped early no p-value
-// is below alpha, but many small ones are unusual: s of K independent ones are at most p with a
-// probability of at most P[Bin(K, p) >= s], and K times the smallest of these, over s, is a p-value.
+// One p-value from those of K images: K times the smallest. Where votes were stopped early no
+// p-value is below alpha, but many small ones are unusual: s of K independent ones are at most p
+// with a probability of at most P[Bin(K, p) >= s], and K times the smallest of these, over s, is a
+// p-value.
 double p_value_of(std::vector<double> p, bool stopped_early) {
   std::sort(p.begin(), p.end());
   const auto k = std::ssize(p);
@@ -176,8 +177,8 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const Stream stream{make_key(seed, Purpose::kEstimation), item};
     const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
     const int64_t top = found[stored.selected];
-    images.push_back({row.index, stored.selected, stored.top, stored.n, top, n,
-                      p_value_of(row, top, n)});
+    images.push_back(
+        {row.index, stored.selected, stored.top, stored.n, top, n, p_value_of(row, top, n)});
     progress->step(fmt::format("p {:.3g}", images.back().p_value));
   }
   redraw.sampler->probe();

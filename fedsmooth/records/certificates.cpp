@@ -270,7 +270,8 @@ std::string format_row(const CertificateRow& row) {
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
   return fmt::format(
-      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\n",
+      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}"
+      "\t{}\n",
       row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
       format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top, counts.runner_up,
       c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, noise_name(row.noise),

@@ -27,9 +27,10 @@ struct CertificateRow {
   NoiseKind noise = NoiseKind::kFloat;
   bool shared = false;  // other images had the same draws (--noise-bank)
   VoteRule rule = VoteRule::kFixed;
-  int64_t cap = 0;                 // the most votes that it could get
-  double beta = 0.0;               // under VoteRule::kRadii, as are radii
-  std::vector<double> radii = {};  // ascending, the first is 0; certificate.latches has those certified
+  int64_t cap = 0;    // the most votes that it could get
+  double beta = 0.0;  // under VoteRule::kRadii, as are radii
+  std::vector<double> radii =
+      {};  // ascending, the first is 0; certificate.latches has those certified
   /// From a table of six columns, see published.h: n0, alpha, sigma and the votes are 0 unless the
   /// reader was told them, and there are no counts from which the radius could be recomputed.
   bool published = false;

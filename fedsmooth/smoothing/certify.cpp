@@ -146,7 +146,9 @@ int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
 
 int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
   if (o.rule() == VoteRule::kRadii) return sampler.images_at_once();
-  return images_per_wave(sampler, o.n);
+  const int64_t share =
+      o.rule() == VoteRule::kPlan ? 4 : 1;  // of the votes, about a third is drawn
+  return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));
 }
 
 void check_certify_options(const CertifyOptions& o, double sigma) {

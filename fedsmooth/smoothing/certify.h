@@ -86,11 +86,15 @@ struct LabelledImage {
   int64_t label = -1;
 };
 
+struct VoteBudget;
+
 /// CERTIFY for each of several images, a wave, which samplers on a GPU do better at once. The
 /// certificates are those of each alone. Throws ClassifierChanged, and returns none, if the base
 /// classifier's answers are others after the votes than they were when the sampler checked it.
+/// `budget`, of the same options and sigma, saves who has many waves some time.
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
-                                     double sigma, const CertifyOptions& options, uint64_t seed);
+                                     double sigma, const CertifyOptions& options, uint64_t seed,
+                                     VoteBudget* budget = nullptr);
 
 /// How many images make a wave: as many as the sampler does best at once, and enough that probing
 /// the classifier takes at most 1% of their votes, `votes` for each.

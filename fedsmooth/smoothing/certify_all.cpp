@@ -2,8 +2,7 @@
 #include <numeric>
 
 #include "fedsmooth/smoothing/certify_steps.h"
-#include "fedsmooth/smoothing/plan.h"
-#include "fedsmooth/smoothing/sequential.h"
+#include "fedsmooth/smoothing/vote_budget.h"
 
 namespace fedsmooth {
 namespace {
@@ -35,11 +34,12 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
 // All images are looked at after the same numbers of votes; the undecided ones share the sampler's
 // batches, so that a decided one makes room at once.
 void count_until_decided(Sampler& sampler, const std::vector<Candidate>& candidates, double sigma,
-                         const CertifyOptions& o, std::vector<Certificate>& certificates) {
+                         const CertifyOptions& o, RadiiTest& test,
+                         std::vector<Certificate>& certificates) {
+  if (candidates.empty()) return;
   std::vector<Array> images;
   for (const Candidate& c : candidates) images.push_back(c.request.x);
   sampler.hold(images);
-  RadiiTest test(ladder_of(o.radii), sigma, o.alpha, o.beta);
   std::vector<Votes> votes(candidates.size());
   std::vector<std::vector<Latch>> latches(candidates.size());
   std::vector<size_t> undecided(candidates.size());
@@ -73,8 +73,13 @@ void count_until_decided(Sampler& sampler, const std::vector<Candidate>& candida
 }  // namespace
 
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
-                                     double sigma, const CertifyOptions& o, uint64_t seed) {
+                                     double sigma, const CertifyOptions& o, uint64_t seed,
+                                     VoteBudget* budget) {
   if (images.empty()) return {};
+  if (budget == nullptr) {
+    VoteBudget own(o, sigma);
+    return certify_all(sampler, images, sigma, o, seed, &own);
+  }
   std::vector<VoteRequest> requests;
   for (const auto& [x, index, label] : images) {
     check_subject(sampler, x);
@@ -82,7 +87,6 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   }
   const std::vector<Votes> chosen_by = sampler.count_all(requests);
 
-  VotePlanner planner(o, sigma);
   std::vector<Certificate> certificates(images.size());
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -93,11 +97,11 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     candidates.push_back({i, selected, estimation_votes(x, sigma, o, seed, index)});
     if (o.rule() == VoteRule::kPlan) {
       candidates.back().request.n =
-          planner.votes_for(counts_for(selected, chosen_by[i], requests[i].n));
+          budget->planner.votes_for(counts_for(selected, chosen_by[i], requests[i].n));
     }
   }
   if (o.rule() == VoteRule::kRadii) {
-    count_until_decided(sampler, candidates, sigma, o, certificates);
+    count_until_decided(sampler, candidates, sigma, o, budget->test, certificates);
   } else {
     count_at_once(sampler, candidates, o, certificates);
   }

@@ -17,8 +17,9 @@ long double stirling_error(long double x) {
   if (x < 16) return std::lgamma(x) - ((x - 0.5L) * std::log(x) - x + kHalfLogTwoPi);
   const long double y = 1 / (x * x);
   // The next term is below 1e-19 here.
-  constexpr long double kSeries[] = {1 / 12.0L,   -1 / 360.0L,        1 / 1260.0L, -1 / 1680.0L,
-                                     1 / 1188.0L, -691 / 360'360.0L, 1 / 156.0L,  -3617 / 122'400.0L};
+  constexpr long double kSeries[] = {1 / 12.0L,    -1 / 360.0L,       1 / 1260.0L,
+                                     -1 / 1680.0L, 1 / 1188.0L,       -691 / 360'360.0L,
+                                     1 / 156.0L,   -3617 / 122'400.0L};
   long double sum = 0;
   for (int i = 7; i >= 0; --i) sum = sum * y + kSeries[i];
   return sum / x;
@@ -46,8 +47,8 @@ double log_e_value(int64_t successes, int64_t n, double p, double q) {
                                   stirling_error(a) + stirling_error(b) - stirling_error(m);
   // The part of Beta(a, b), and of Beta(1/2, 1/2), above p; the latter is 2 / pi asin(sqrt(q)).
   const long double above = boost::math::ibetac(a, b, static_cast<long double>(p));
-  const long double log_e =
-      likelihoods + std::log(above) - std::log(2 * std::asin(std::sqrt(static_cast<long double>(q))));
+  const long double log_e = likelihoods + std::log(above) -
+                            std::log(2 * std::asin(std::sqrt(static_cast<long double>(q))));
   if (!(above > 0)) return -INFINITY;
   const long double error =
       kUnit * (std::fabs(first) + std::fabs(second) + 100) + 2 * beta_error(n);

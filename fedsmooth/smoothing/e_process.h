@@ -4,8 +4,8 @@
 //     E = integral_p^1 t^A (1 - t)^(N - A) w(t) dt / (p^A (1 - p)^(N - A)),
 //
 // a mixture of likelihoods over t > p with w the law Beta(1/2, 1/2) cut to t > p, divided by the
-// likelihood at p. If the true probability is at most p, E is a supermartingale that starts at 1, so
-// that it ever reaches 1 / alpha with probability at most alpha (Ville), whenever one looks or
+// likelihood at p. If the true probability is at most p, E is a supermartingale that starts at 1,
+// so that it ever reaches 1 / alpha with probability at most alpha (Ville), whenever one looks or
 // stops. Evidence against "at least p" is the same with both outcomes exchanged.
 #pragma once
 

@@ -98,6 +98,24 @@ ExactNoise::ExactNoise(double sigma) : sigma_(sigma) {
     });
     start_.push_back(static_cast<uint32_t>(below - edges_.begin()));
   }
+  start_.push_back(static_cast<uint32_t>(edges_.size()));
+}
+
+void ExactNoise::check_bytes(const Array& x) { bytes_of(x); }
+
+std::vector<uint64_t> ExactNoise::fine_edges() const {
+  std::vector<uint64_t> halves(2 * edges_.size());
+  const auto put = [&](size_t i, Wide edge) {
+    halves[2 * i] = static_cast<uint64_t>(edge >> 64);
+    halves[2 * i + 1] = static_cast<uint64_t>(edge);
+  };
+  // Edge i and the one as far from the other end are 1 together.
+  for (size_t i = 0; 2 * i < edges_.size(); ++i) {
+    const Wide edge = fine_edge_above(lowest_ + static_cast<int32_t>(i), sigma_);
+    put(edges_.size() - 1 - i, ~Wide{0} - edge);
+    put(i, edge);
+  }
+  return halves;
 }
 
 int32_t ExactNoise::cell(uint64_t bits) const {
@@ -139,13 +157,18 @@ void ExactNoise::add(const Array& x, Stream stream, int64_t first, int64_t count
 }
 
 BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
-  if (f.sampler) {
-    throw Error("exact noise is drawn on CPU cores; {} draws its own", f.description);
+  if (f.sampler && !f.exact_sampler) {
+    throw Error("--noise=exact: {} draws noise in floating point only", f.description);
   }
+  const auto noise = std::make_shared<const ExactNoise>(sigma);
   f.noise_kind = NoiseKind::kExact;
-  f.noise = [noise = std::make_shared<ExactNoise>(sigma), sigma](const Array& x, double asked,
-                                                                 Stream stream, int64_t first,
-                                                                 int64_t count, Array& noisy) {
+  if (f.sampler) {
+    f.sampler = [make = f.exact_sampler, noise](std::function<bool()> cancelled) {
+      return make(noise, std::move(cancelled));
+    };
+  }
+  f.noise = [noise, sigma](const Array& x, double asked, Stream stream, int64_t first,
+                           int64_t count, Array& noisy) {
     check(asked == sigma, "exact noise of sigma {} was asked for {}", sigma, asked);
     noise->add(x, stream, first, count, noisy);
   };

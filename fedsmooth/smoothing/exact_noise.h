@@ -36,6 +36,19 @@ class ExactNoise {
 
   /// Inputs are clipped to [-reach(), 1 + reach()].
   int32_t reach() const { return reach_; }
+  double sigma() const { return sigma_; }
+
+  // Its tables, for who draws elsewhere.
+
+  int32_t lowest() const { return lowest_; }
+  const std::vector<uint64_t>& edges() const { return edges_; }
+  /// Number of edges certainly below each 1024th of the bits, and of all.
+  const std::vector<uint32_t>& start() const { return start_; }
+  /// The edges with 128 bits, their high and low halves in turn.
+  std::vector<uint64_t> fine_edges() const;
+
+  /// An Error unless x is made of bytes over 255.
+  static void check_bytes(const Array& x);
 
  private:
   int32_t reach_;
@@ -45,7 +58,8 @@ class ExactNoise {
   double sigma_;
 };
 
-/// f', whose votes are counted under exact noise. On CPU cores only.
+/// f', whose votes are counted under exact noise: on CPU cores, or by the classifier's own sampler.
+/// An Error if that draws noise in floating point only.
 BaseClassifier with_exact_noise(BaseClassifier f, double sigma);
 
 }  // namespace fedsmooth

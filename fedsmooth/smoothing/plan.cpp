@@ -35,12 +35,17 @@ int64_t VotePlanner::plan(const Counts& pilot) const {
     return certificate_from_counts(counts, sigma_, o_.alpha, o_.radius);
   };
   const Certificate best = expect(most);
-  for (int64_t n = fewest; n < most; n *= 2) {
+  const auto loses_little = [&](int64_t n) {
     const Certificate c = expect(n);
     const bool answers = c.predict != kAbstain || best.predict == kAbstain;
-    if (answers && c.radius >= best.radius - o_.plan) return n;
-  }
-  return most;
+    return answers && c.radius >= best.radius - o_.plan;
+  };
+  std::vector<int64_t> numbers;
+  for (int64_t n = fewest; n < most; n *= 2) numbers.push_back(n);
+  // More votes lose less.
+  const auto enough = std::partition_point(numbers.begin(), numbers.end(),
+                                           [&](int64_t n) { return !loses_little(n); });
+  return enough == numbers.end() ? most : *enough;
 }
 
 }  // namespace fedsmooth

@@ -26,7 +26,7 @@ class VotePlanner {
  private:
   int64_t plan(const Counts& pilot) const;
 
-  const CertifyOptions& o_;
+  CertifyOptions o_;
   double sigma_;
   std::map<std::pair<int64_t, int64_t>, int64_t> planned_;  // by the pilot's counts
 };

@@ -54,7 +54,8 @@ void CopyList::add_votes(const Classifier& f, const NoiseSource& noise, int64_t 
       add_noise(r.x, r.sigma, r.stream, sample, count, rows);
     }
   }
-  // A short batch keeps its shape; rows beyond the last piece hold older copies and are not counted.
+  // A short batch keeps its shape; rows beyond the last piece hold older copies and are not
+  // counted.
   const Array logits = f(noisy);
   const auto classes = static_cast<int64_t>(votes.front().size());
   check(logits.sizes() == Sizes{batch, classes},

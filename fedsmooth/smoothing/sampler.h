@@ -21,6 +21,7 @@ using Votes = std::vector<int64_t>;
 /// The class with the most votes, the lowest one on ties; -1 if nobody voted.
 int64_t majority(const Votes& votes);
 
+class ExactNoise;
 class Sampler;
 
 /// The base classifier f: a network at one fixed batch shape. Libraries round differently at
@@ -37,6 +38,10 @@ struct BaseClassifier {
   /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
   /// batch.
   std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+  /// The same for one that draws exact noise. See with_exact_noise().
+  std::function<std::unique_ptr<Sampler>(std::shared_ptr<const ExactNoise> noise,
+                                         std::function<bool()> cancelled)>
+      exact_sampler = {};
   /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
   NoiseSource noise;
   NoiseKind noise_kind = NoiseKind::kFloat;
@@ -134,9 +139,9 @@ class CopyList {
 
   int64_t total() const { return first_.back(); }
 
-  /// Adds the votes of the copies from `begin` on, one batch, to those of their requests. `noisy` is
-  /// scratch, [batch, C, H, W]; an empty `noise` is add_noise(). All samplers on the CPU are loops
-  /// over this.
+  /// Adds the votes of the copies from `begin` on, one batch, to those of their requests. `noisy`
+  /// is scratch, [batch, C, H, W]; an empty `noise` is add_noise(). All samplers on the CPU are
+  /// loops over this.
   void add_votes(const Classifier& f, const NoiseSource& noise, int64_t begin, Array& noisy,
                  std::vector<Votes>& votes) const;
 

@@ -84,7 +84,8 @@ std::vector<Latch> latches_at(const Counts& counts, const std::vector<Latch>& la
   std::vector<Latch> kept;
   for (size_t i = 0; i < ladder.size(); ++i) {
     // Once one of them needed the last counts, so do the larger ones.
-    const bool has_own = i < latches.size() && (kept.empty() || can_follow(kept.back(), latches[i]));
+    const bool has_own =
+        i < latches.size() && (kept.empty() || can_follow(kept.back(), latches[i]));
     if (has_own && is_enough(latches[i], ladder[i], sigma, alpha)) {
       kept.push_back(latches[i]);
     } else if (now.n > 0 && is_enough(now, ladder[i], sigma, alpha)) {

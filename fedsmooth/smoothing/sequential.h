@@ -1,6 +1,6 @@
-// Given radii, decided with as many votes as it takes. Radius r is certified by rejecting "the class
-// has probability at most Phi(r / sigma)"; see e_process.h for the evidence, which may be looked at
-// at any time. Radii are decided in ascending order only:
+// Given radii, decided with as many votes as it takes. Radius r is certified by rejecting "the
+// class has probability at most Phi(r / sigma)"; see e_process.h for the evidence, which may be
+// looked at at any time. Radii are decided in ascending order only:
 //
 //     while the smallest undecided radius has E >= 1 / alpha: it is latched, for good;
 //     if its E' >= 1 / beta: it and all larger ones are given up.

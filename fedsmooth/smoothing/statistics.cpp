@@ -140,8 +140,9 @@ double fair_coin_p_value(int64_t k, int64_t n) {
 double binomial_p_value(int64_t k, int64_t n, double p) {
   check(0 <= k && k <= n && p > 0 && p < 1, "binomial_p_value: {} of {}, p {}", k, n, p);
   if (k == n) return 1.0;
-  return static_cast<double>(boost::math::ibetac(
-      static_cast<long double>(k + 1), static_cast<long double>(n - k), static_cast<long double>(p)));
+  return static_cast<double>(boost::math::ibetac(static_cast<long double>(k + 1),
+                                                 static_cast<long double>(n - k),
+                                                 static_cast<long double>(p)));
 }
 
 double fisher_p_value(int64_t k, int64_t n, int64_t other_k, int64_t other_n) {

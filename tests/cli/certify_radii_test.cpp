@@ -101,9 +101,9 @@ TEST_F(CertifyRadiiTest, RecertifiesByTheEvidence) {
     EXPECT_TRUE(latches_hold(b.counts, b.latches, less[i].radii, less[i].sigma, 1e-8));
   }
   EXPECT_GT(smaller, 0);
-  expect_refused(run("recertify " + path("a.tsv") + " --alpha 0.01 --radius multiclass " +
-                     out("m.tsv")),
-                 "stopped early");
+  expect_refused(
+      run("recertify " + path("a.tsv") + " --alpha 0.01 --radius multiclass " + out("m.tsv")),
+      "stopped early");
 }
 
 // The rows are of votes that were stopped early: as if of a fixed number they would claim more.
@@ -137,7 +137,8 @@ TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
 TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
   ASSERT_EQ(run(certify("--plan 0.05 --n 20000 " + out("plan.tsv"))).status, 0);
   ASSERT_EQ(run(certify("--n 20000 --n0 1000 " + out("fixed.tsv"))).status, 0);
-  const auto plan = read_certificates(path("plan.tsv")), fixed = read_certificates(path("fixed.tsv"));
+  const auto plan = read_certificates(path("plan.tsv")),
+             fixed = read_certificates(path("fixed.tsv"));
   std::set<int64_t> numbers;
   int64_t votes = 0;
   for (size_t i = 0; i < plan.size(); ++i) {

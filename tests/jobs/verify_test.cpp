@@ -83,8 +83,10 @@ TEST_F(VerifyTest, PlantedCountsAreFound) {
 
 // Votes that were stopped early are held against the radius that they are said to certify.
 TEST_F(VerifyTest, PlantedRadiiAreFound) {
-  const Overrides options = {{"data.name", "shapes"}, {"certify.n", "5000"},
-                             {"certify.every", "100"}, {"certify.radii", "0.05,0.1,0.2,0.3"}};
+  const Overrides options = {{"data.name", "shapes"},
+                             {"certify.n", "5000"},
+                             {"certify.every", "100"},
+                             {"certify.radii", "0.05,0.1,0.2,0.3"}};
   const std::string model = path("model.safetensors").string();
   table_ = jobs::certify({.path = model, .out = path("radii.tsv").string()}, options, context_);
   EXPECT_TRUE(verify(20).plausible());
@@ -94,8 +96,8 @@ TEST_F(VerifyTest, PlantedRadiiAreFound) {
     Counts counts = row.certificate.counts;
     counts.top = counts.n = 5000;
     counts.runner_up = 0;
-    row.certificate = certificate_from_latches(
-        counts, std::vector<Latch>(5, {5000, 5000}), row.radii, row.sigma);
+    row.certificate =
+        certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}), row.radii, row.sigma);
   }
   const nlohmann::json sidecar = read_sidecar(table_);
   table_ = path("planted.tsv");

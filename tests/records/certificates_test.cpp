@@ -185,7 +185,10 @@ TEST(CertificatesTest, RowsOfGivenRadiiClaimNoMoreThanTheirLatches) {
   const std::string no_support = "the counts at which its radii were certified do not support them";
   EXPECT_EQ(why([](CertificateRow& r) { r.certificate.latches[1] = {110, 120}; }), no_support);
   EXPECT_EQ(why([](CertificateRow& r) { r.certificate.latches[1] = {481, 481}; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.certificate.latches.push_back({480, 500}); }), no_support);
+  EXPECT_EQ(why([](CertificateRow& r) {
+              r.certificate.latches.push_back({480, 500});
+            }),
+            no_support);
   EXPECT_EQ(why([](CertificateRow& r) { r.alpha = 1e-9; }), no_support);
   EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.2; }), no_support);
   EXPECT_NE(why([](CertificateRow& r) { r.certificate.p_lower += 0.01; }), "");

@@ -84,8 +84,8 @@ TEST(EProcessTest, TheLeastSuccessesAreThoseThatReachTheLevel) {
   EXPECT_EQ(successes_against(20, 0.9987, 1 - 0.9987, 0.001), 21);  // none is enough
 }
 
-// Ville's inequality, by 100,000 sequences that are looked at after every vote. Their probability is
-// just below the border; E passes 20 in at most one of 20.
+// Ville's inequality, by 100,000 sequences that are looked at after every vote. Their probability
+// is just below the border; E passes 20 in at most one of 20.
 TEST(EProcessTest, IsRarelyFooledHoweverOftenOneLooks) {
   constexpr double kBorder = 0.8413447460685429, kAlpha = 0.05;
   constexpr int kVotes = 300, kRuns = 100'000;

@@ -220,7 +220,7 @@ TEST(ExactNoiseTest, AnUndecidedCopyVotesForNobody) {
   EXPECT_EQ(ThreadedSampler(f, 2).count(request), serial);
 }
 
-// A sampler of the classifier's own would go on drawing its own noise.
+// A sampler of the classifier's own would keep drawing its own noise.
 TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
   BaseClassifier f = fixed_batch(above(99), 2);
   f.sampler = [](std::function<bool()>) -> std::unique_ptr<Sampler> { return nullptr; };

@@ -85,8 +85,8 @@ TEST(PlanTest, APilotsVotesEnterNoBound) {
     PlantedPilot sampler(f, top);
     const Certificate c = certify(sampler, image_at(0.1), kSigma, o, 1, 7);
     numbers.insert(c.counts.n);
-    const Votes fresh = honest.count(
-        {image_at(0.1), kSigma, c.counts.n, {make_key(1, Purpose::kEstimation), 7}});
+    const Votes fresh =
+        honest.count({image_at(0.1), kSigma, c.counts.n, {make_key(1, Purpose::kEstimation), 7}});
     EXPECT_EQ(c.counts.top, fresh[1]);
     const Certificate expected =
         certificate_from_counts({1, c.counts.n, fresh[1], fresh[0]}, kSigma, o.alpha, o.radius);
@@ -113,7 +113,8 @@ TEST(PlanTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
     const int64_t top = std::binomial_distribution<int64_t>(n, p)(generator);
     const auto [radius, is_new] = radii.try_emplace({n, top});
     if (is_new) {
-      radius->second = certificate_from_counts({0, n, top, n - top}, kSigma, kAlpha, o.radius).radius;
+      radius->second =
+          certificate_from_counts({0, n, top, n - top}, kSigma, kAlpha, o.radius).radius;
     }
     exceeded += radius->second > 0.1;
     numbers.insert(n);

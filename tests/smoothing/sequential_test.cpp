@@ -31,8 +31,8 @@ double simulate(RadiiTest& test, double p, int64_t cap, std::mt19937_64& generat
   return latches.empty() ? -1 : test.ladder()[latches.size() - 1];
 }
 
-// Half-spaces: the largest radius that can be certified is the distance. It lies just below a radius
-// of the ladder, which is the worst that can happen.
+// Half-spaces: the largest radius that can be certified is the distance. It lies just below a
+// radius of the ladder, which is the worst that can happen.
 TEST(SequentialTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
   constexpr int kImages = 100'000;
   constexpr double kAlpha = 0.01;
@@ -97,8 +97,8 @@ TEST(SequentialTest, LooksDecideByTheEvidenceInAscendingOrder) {
       size_t expected = 0;
       while (expected < 3 && evidence(top, n, ladder[expected]) >= std::log(1000)) ++expected;
       ASSERT_EQ(latches.size(), expected) << top << " of " << n;
-      EXPECT_EQ(decided, expected == 3 ||
-                             counter_evidence(top, n, ladder[expected]) >= std::log(100));
+      EXPECT_EQ(decided,
+                expected == 3 || counter_evidence(top, n, ladder[expected]) >= std::log(100));
     }
   }
   // What is latched stays so, whatever comes.
@@ -220,11 +220,11 @@ TEST(SequentialTest, LatchesThatDoNotHoldAreFound) {
   };
   EXPECT_TRUE(hold({good[0], good[1]}));
   EXPECT_TRUE(hold({}));
-  EXPECT_FALSE(hold(good));                                  // 490 of 500 is not enough for 0.5
-  EXPECT_FALSE(hold({{60, 100}}));                           // nor 60 of 100 for 0
-  EXPECT_FALSE(hold({good[0], good[1]}, 1e-9));              // nor anything at another alpha
-  EXPECT_FALSE(hold({good[1], good[0]}));                    // votes do not go away
-  EXPECT_FALSE(hold({{491, 491}}));                          // more than there were
+  EXPECT_FALSE(hold(good));                      // 490 of 500 is not enough for 0.5
+  EXPECT_FALSE(hold({{60, 100}}));               // nor 60 of 100 for 0
+  EXPECT_FALSE(hold({good[0], good[1]}, 1e-9));  // nor anything at another alpha
+  EXPECT_FALSE(hold({good[1], good[0]}));        // votes do not go away
+  EXPECT_FALSE(hold({{491, 491}}));              // more than there were
   EXPECT_FALSE(hold({{0, 0}}));
   EXPECT_FALSE(hold({good[0], good[0], good[0], good[0]}));  // more than radii
 }

@@ -76,6 +76,7 @@ class BankedPass : public DevicePass {
 
   void take_images(const float* x, int count) override {
     images_ = count;
+    if (count == 0) return;
     of_x_ = first_.of_images(x, count, launches_);
   }
 
@@ -166,8 +167,10 @@ BaseClassifier gpu_classifier(const Model& model, Precision precision) {
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {
-  return classifier_of<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
-                                   "-fp32-first");
+  BaseClassifier f = classifier_of<BankedPass>(
+      std::make_shared<const DeviceModel>(model, Precision::kBfloat16), "-fp32-first");
+  f.exact_sampler = nullptr;  // what is clipped after the sum is not a sum of parts
+  return f;
 }
 
 }  // namespace fedsmooth

@@ -3,17 +3,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth {
 namespace {
 
+// Tables of exact noise on the device.
+class DeviceCells {
+ public:
+  explicit DeviceCells(const ExactNoise& noise)
+      : edges_(noise.edges()), fine_(noise.fine_edges()), start_(noise.start()) {
+    const int32_t end = 255 * noise.reach();
+    std::vector<float> values;
+    for (int32_t z = -end; z <= end + 255; ++z) values.push_back(static_cast<float>(z) / 255);
+    values_ = DeviceArray<float>(values);
+    check_cuda(cudaStreamSynchronize(nullptr), "exact noise");
+    cells_ = {edges_.data(),
+              fine_.data(),
+              start_.data(),
+              values_.data(),
+              static_cast<int32_t>(edges_.size()),
+              noise.lowest(),
+              noise.reach()};
+  }
+
+  const ExactCells& view() const { return cells_; }
+
+ private:
+  DeviceArray<uint64_t> edges_, fine_;
+  DeviceArray<uint32_t> start_;
+  DeviceArray<float> values_;
+  ExactCells cells_;
+};
+
 class DeviceSampler : public Sampler {
  public:
+  // With exact noise, unless it is null.
   DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass,
-                std::function<bool()> cancelled)
-      : Sampler(f), pass_(std::move(pass)), cancelled_(std::move(cancelled)) {}
+                std::function<bool()> cancelled, std::shared_ptr<const ExactNoise> exact = nullptr)
+      : Sampler(f),
+        pass_(std::move(pass)),
+        cancelled_(std::move(cancelled)),
+        exact_(std::move(exact)) {
+    if (exact_) cells_.emplace(*exact_);
+  }
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
     const int64_t classes = pass_->classes();
@@ -23,12 +59,14 @@ class DeviceSampler : public Sampler {
     for (size_t i = 0; i < requests.size(); ++i) {
       const VoteRequest& r = requests[i];
       fedsmooth::check(r.held < 0 ? !held : is_held(r), "count_all: image {} is not held", r.held);
+      fedsmooth::check(!exact_ || r.sigma == exact_->sigma(), "exact noise of sigma {}", r.sigma);
       copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
                         static_cast<float>(r.sigma), static_cast<uint32_t>(r.first),
                         static_cast<int32_t>(held ? r.held : i), rows.total});
       rows.total += r.n;
     }
     if (!held) take_images(requests);
+    if (exact_) rows.exact = cells_->view();
     fill(copies_, copies);
     fill(counts_, std::vector<VoteCounter>(requests.size() * classes));
     check_cuda(cudaStreamSynchronize(nullptr), "count_all");
@@ -90,6 +128,7 @@ class DeviceSampler : public Sampler {
     for (const Array& x : images) {
       fedsmooth::check(x.count() == pass_->image_size(), "an image of [{}]",
                        fmt::join(x.sizes(), ", "));
+      if (exact_) ExactNoise::check_bytes(x);
       pixels.insert(pixels.end(), x.floats(), x.floats() + x.count());
     }
     fill(images_, pixels);
@@ -111,6 +150,8 @@ class DeviceSampler : public Sampler {
 
   std::unique_ptr<VotePass> pass_;
   std::function<bool()> cancelled_;
+  std::shared_ptr<const ExactNoise> exact_;
+  std::optional<DeviceCells> cells_;
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
   std::vector<Array> held_;  // what images_ holds for requests to come, if anything
@@ -141,6 +182,12 @@ BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& m
   f.description = description;
   f.sampler = [make, f](std::function<bool()> cancelled) {
     return std::make_unique<DeviceSampler>(f, make(), std::move(cancelled));
+  };
+  f.exact_sampler = [make, f](std::shared_ptr<const ExactNoise> noise,
+                              std::function<bool()> cancelled) {
+    BaseClassifier exact = f;
+    exact.noise_kind = NoiseKind::kExact;
+    return std::make_unique<DeviceSampler>(exact, make(), std::move(cancelled), std::move(noise));
   };
   return f;
 }

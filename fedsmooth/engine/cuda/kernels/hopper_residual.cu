@@ -1,6 +1,5 @@
 #include "fedsmooth/engine/cuda/kernels/hopper_residual.h"
 
-#include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/noisy_rows.cuh"
 #include "fedsmooth/engine/cuda/kernels/residual_transition.cuh"
 #include "fedsmooth/engine/cuda/kernels/residual_warpgroup.cuh"
@@ -20,6 +19,7 @@ struct NoisyImage {
 };
 
 // x + sigma e in float32, normalised, rounded once. A thread makes four pixels of a row.
+template <bool kExact>
 __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, uint32_t image) {
   constexpr int kQuads = kImageSide * kImageSide / 4;  // of a channel
   const NoisyCopies c = r.copies[request_of(r, place)];
@@ -31,14 +31,13 @@ __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, 
     float value[kImageChannels][4];
 #pragma unroll
     for (int channel = 0; channel < kImageChannels; ++channel) {
-      float drawn[4];
-      draw_noise(c.key, channel * kQuads + quad, sample, c.item, c.client, drawn);
       const float4 pixels = __ldg(x + channel * kQuads + quad);
       const float clean[4] = {pixels.x, pixels.y, pixels.z, pixels.w};
+      float noisy[4];
+      noisy_quad<kExact>(r, c, sample, channel * kQuads + quad, clean, noisy);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float noisy = add(clean[j], multiply(c.sigma, drawn[j]));
-        value[channel][j] = (noisy - stem.mean[channel]) * stem.scale[channel];
+        value[channel][j] = (noisy[j] - stem.mean[channel]) * stem.scale[channel];
       }
     }
     const uint32_t to = image + (quad / 8 + 1) * NoisyImage::kPitch + (quad % 8 * 4 + 1) * 8;
@@ -86,6 +85,7 @@ __device__ void run_stem(const Stem& stem, uint32_t image, uint32_t x) {
 }
 
 // A thread block a row: its noisy copy, the first layer, the first stage.
+template <bool kExact>
 __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
     wide_stage(NoisyRows rows, Stem stem, LayerList layers, Transition next) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
   }
   clear_borders<Wide>(x);
   __syncthreads();
-  draw_image(rows, rows.begin + blockIdx.x, stem, image);
+  draw_image<kExact>(rows, rows.begin + blockIdx.x, stem, image);
   __syncthreads();
   run_stem(stem, image, x);
   run_layers<StripEngine<Wide>, /*kInside=*/false, /*kPrefetch=*/true>(layers, x, h, [&] {
@@ -198,8 +198,8 @@ cudaError_t allow_memory(Kernel kernel) {
 
 cudaError_t allow_memory() {
   for (const cudaError_t status :
-       {allow_memory<Wide>(wide_stage), allow_memory<Middle>(middle_stage),
-        allow_memory<Deep>(deep_stage)}) {
+       {allow_memory<Wide>(wide_stage<false>), allow_memory<Wide>(wide_stage<true>),
+        allow_memory<Middle>(middle_stage), allow_memory<Deep>(deep_stage)}) {
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -215,8 +215,8 @@ cudaError_t count_residual_votes_hopper(const ResidualVotes& v, cudaStream_t str
   if (used <= 0) return cudaSuccess;
   const cudaError_t status = allow_memory();
   if (status != cudaSuccess) return status;
-  wide_stage<<<used, Wide::kThreads, 2 * Wide::kMaps, stream>>>(v.rows, v.stem, v.layers[0],
-                                                                v.next[0]);
+  const auto first = v.rows.exact.edges != nullptr ? wide_stage<true> : wide_stage<false>;
+  first<<<used, Wide::kThreads, 2 * Wide::kMaps, stream>>>(v.rows, v.stem, v.layers[0], v.next[0]);
   middle_stage<<<used, Middle::kThreads, 2 * Middle::kMaps, stream>>>(v.next[0], v.layers[1],
                                                                       v.next[1]);
   const int blocks = (used + Deep::kImages - 1) / Deep::kImages;
