@@ -46,6 +46,14 @@ void select_gpu() {
 #endif
 }
 
+int64_t gpu_bytes_in_use() {
+#ifdef FEDSMOOTH_CUDA
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess) return static_cast<int64_t>(total - free);
+#endif
+  return 0;
+}
+
 std::string missing_for_engine([[maybe_unused]] const Network& network) {
   std::string missing = missing_gpu();
 #ifdef FEDSMOOTH_CUDA

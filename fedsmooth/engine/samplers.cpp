@@ -56,8 +56,9 @@ DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
                                       Stop stopped) {
   if (f.sampler) {
-    check(f.noise_kind == NoiseKind::kFloat, "{} cannot draw exact noise", f.description);
-    return f.sampler(std::move(stopped));
+    std::unique_ptr<Sampler> own = f.sampler(std::move(stopped));
+    check(own && own->noise_kind() == f.noise_kind, "{} draws another noise", f.description);
+    return own;
   }
   return std::make_unique<ThreadedSampler>(f, threads, std::move(stopped));
 }

@@ -1,6 +1,8 @@
 // Votes counted on all cores: each worker takes batches until there are none left.
 #pragma once
 
+#include <algorithm>
+
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -10,7 +12,9 @@ class ThreadedSampler : public Sampler {
  public:
   /// `stopped` is asked before each batch.
   ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped = {});
-  Votes count(const VoteRequest& request) override;
+  Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
+  std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
+  int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
 
  protected:
   /// By the workers' classifiers in turn.

@@ -66,7 +66,6 @@ TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
     EXPECT_NEAR(static_cast<double>(by_exact[i].certificate.counts.top),
                 static_cast<double>(by_float[i].certificate.counts.top), 5 * std::sqrt(500.0));
   }
-  expect_refused(run(certify("--noise exact --device cuda")), "CPU cores only");
   expect_refused(run(certify("--noise exact --sigma 20")), "at most 16");
   expect_refused(run(certify("--resume --out " + path("exact.tsv"))), "differs in");
   EXPECT_EQ(run("predict " + model() + " 0 --data.name=shapes --noise exact").status, 0);

@@ -28,13 +28,14 @@ class TorchSampler : public Sampler {
     if (!noisy_.defined()) {
       noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
     }
-    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
-        {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
-    const DeviceArray<int> counts(classes());
+    const DeviceArray<NoisyCopies> copies(
+        std::vector<NoisyCopies>{{r.stream.key.value, r.stream.item, r.stream.client,
+                                  static_cast<float>(r.sigma), static_cast<uint32_t>(r.first)}});
+    const DeviceArray<VoteCounter> counts(classes());
     counts.clear(kStream);
     NoisyRows rows;
     rows.copies = copies.data();
-    rows.images = 1;
+    rows.requests = 1;
     rows.x = x.data_ptr<float>();
     rows.total = r.n;
     rows.rows = static_cast<int>(batch());
@@ -49,7 +50,7 @@ class TorchSampler : public Sampler {
           count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
           "votes");
     }
-    const std::vector<int> found = counts.download(kStream);
+    const std::vector<VoteCounter> found = counts.download(kStream);
     return {found.begin(), found.end()};
   }
 

@@ -15,6 +15,7 @@
 #include "fedsmooth/engine/torch/torch_engine.h"
 #include "fedsmooth/model/fold.h"
 #include "fedsmooth/smoothing/certify.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/residual_networks.h"
 
@@ -173,6 +174,34 @@ TEST_F(ResidualVotesTest, WhatLiesBesideChangesNothing) {
     EXPECT_EQ(together[i], f.sampler({})->count(requests[i])) << i;
   }
   EXPECT_EQ(sampler->count_all({}).size(), 0U);
+}
+
+TEST_F(ResidualVotesTest, ExactNoiseIsThatOfTheCpu) {
+  VoteRequest request = request_for(1, 1100);
+  request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
+  const BaseClassifier f = with_exact_noise(
+      classifier(balanced(residual_model("resnet8", true), request), 1000), request.sigma);
+  EXPECT_EQ(make_sampler(f, 1)->count(request), SerialSampler(f).count(request));
+}
+
+// In pieces, of images that the sampler holds.
+TEST_F(ResidualVotesTest, PiecesAddUpToTheWhole) {
+  const BaseClassifier f =
+      classifier(balanced(residual_model("resnet8", true), request_for(2, 1)), 1000);
+  const auto sampler = f.sampler({});
+  const std::vector<VoteRequest> requests = {request_for(1, 1500), request_for(2, 1500)};
+  const std::vector<Votes> whole = sampler->count_all(requests);
+  sampler->hold({requests[0].x, requests[1].x});
+  Votes sum(10, 0);
+  for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 400}, {400, 1100}}) {
+    VoteRequest some = requests[1];
+    some.first = first;
+    some.n = n;
+    some.held = 1;
+    const Votes found = sampler->count(some);
+    for (int64_t c = 0; c < 10; ++c) sum[c] += found[c];
+  }
+  EXPECT_EQ(sum, whole[1]);
 }
 
 // As --noise-bank asks for them.
