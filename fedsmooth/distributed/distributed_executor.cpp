@@ -1,44 +1,14 @@
 #include "fedsmooth/distributed/distributed_executor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <type_traits>
 
+#include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/distributed/round_plan.h"
+#include "fedsmooth/distributed/round_words.h"
 
 namespace fedsmooth {
 namespace {
-
-// A Telemetry adds up word by word, as it holds integers only.
-static_assert(std::is_trivially_copyable_v<Telemetry> &&
-              sizeof(Telemetry) % sizeof(long long) == 0);
-constexpr size_t kTelemetryWords = sizeof(Telemetry) / sizeof(long long);
-
-int64_t count_values(const Weights& weights) {
-  int64_t count = 0;
-  for (const Array& w : weights) count += w.count();
-  return count;
-}
-
-// The sums, zeros if there are none, then the share, how many were dropped, and the telemetry.
-void append_words(const RoundResult& result, int64_t values, std::vector<long long>& words) {
-  const std::vector<long long>& sums = result.sum.sums();
-  words.insert(words.end(), sums.begin(), sums.end());
-  words.insert(words.end(), values - static_cast<int64_t>(sums.size()), 0);
-  words.push_back(result.sum.share());
-  words.push_back(result.sum.dropped());
-  words.resize(words.size() + kTelemetryWords);
-  std::memcpy(&words[words.size() - kTelemetryWords], &result.telemetry, sizeof(Telemetry));
-}
-
-RoundResult take_words(int64_t values, const long long*& words) {
-  RoundResult result;
-  result.sum.add(words, values, words[values], words[values + 1]);
-  std::memcpy(static_cast<void*>(&result.telemetry), words + values + 2, sizeof(Telemetry));
-  words += values + 2 + kTelemetryWords;
-  return result;
-}
 
 // Executors are not asked about rounds in which this rank has no clients.
 std::vector<RoundResult> run_those_with_clients(Executor& executor, std::vector<Round> rounds) {
@@ -81,12 +51,6 @@ Cohort keep(const Cohort& cohort, const std::vector<int64_t>& clients) {
   return kept;
 }
 
-Cohort draw(const Partition& partition, const std::vector<int64_t>& clients, int64_t total) {
-  Cohort cohort{clients, {}, total};
-  for (const int64_t client : clients) cohort.images.push_back(partition.images(client));
-  return cohort;
-}
-
 }  // namespace
 
 std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& rounds) {
@@ -107,7 +71,9 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
     std::vector<RoundResult> results;
     const long long* next = words.data();
     for (const Round& round : rounds) {
-      results.push_back(take_words(count_values(round.global), next));
+      const int64_t weights = count_values(round.global);
+      results.push_back(take_words(next, weights));
+      next += word_count(weights);
     }
     return results;
   } catch (...) {
@@ -135,8 +101,8 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
       if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
       const SharedRun& run = runs.at(round.run);
       own.push_back({task_in_round(run.task, run.options, round.t), round.global,
-                     draw(run.partition, round.clients[ranks.rank()], round.total), round.t,
-                     round.run});
+                     gather_cohort(run.partition, round.clients[ranks.rank()], round.total),
+                     round.t, round.run});
     }
     run_share(ranks, local, plan, std::move(own));
   }

@@ -63,7 +63,9 @@ void bind_votes(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_statistics(nb::module_& m);
 void bind_tables(nb::module_& m);
+void bind_compare(nb::module_& m);
 void bind_training(nb::module_& m);
+void bind_federation(nb::module_& m);
 
 /// one-sided or multiclass.
 RadiusKind parse_radius(const std::string& name);
