@@ -35,7 +35,7 @@ def pem(key):
 def make_certificates(folder):
     """A certificate authority, and a certificate of 127.0.0.1 that it signed: ca.pem, server.pem, server.key."""
     folder.mkdir()
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 
     def certificate(name, key, extensions):
@@ -64,13 +64,25 @@ def make_node_key(path):
     """An SSH key pair as SuperNodes show it: `path` and `path`.pub."""
     key = ec.generate_private_key(ec.SECP384R1())
     path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     path.with_suffix(".pub").write_bytes(public)
     return path
+
+
+def descendants(pid):
+    """What a process started, and what that started, by Linux's list of processes."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            child, parent = stat.read_text().split(" ", 1)[0], stat.read_text().rsplit(")", 1)[1].split()[1]
+            children.setdefault(int(parent), []).append(int(child))
+    found, next_ones = [], [pid]
+    while next_ones:
+        next_ones = [child for parent in next_ones for child in children.get(parent, [])]
+        found += next_ones
+    return found
 
 
 class Loopback:
@@ -86,6 +98,7 @@ class Loopback:
             f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{self.address}"\n{safety}\n'
         )
         self.environment = os.environ | {
+            "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
             "FLWR_HOME": str(self.home),
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -96,12 +109,22 @@ class Loopback:
         host, port = self.address.split(":")
         safety = ["--insecure"]
         if self.tls:
-            safety = [f"--ssl-{kind}file={self.tls / name}" for kind, name in
-                      (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))]
+            safety = [
+                f"--ssl-{kind}file={self.tls / name}"
+                for kind, name in (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))
+            ]
         if self.authenticate:
             safety.append("--enable-supernode-auth")
-        self._start("superlink", "flower-superlink", *safety, "--host", host, "--port", port,
-                    "--disable-runtime-dependency-installation")
+        self._start(
+            "superlink",
+            "flower-superlink",
+            *safety,
+            "--host",
+            host,
+            "--port",
+            port,
+            "--disable-runtime-dependency-installation",
+        )
         self._wait_for(int(port))
         return self
 
@@ -109,14 +132,24 @@ class Loopback:
         for process in reversed(self.processes):
             self.kill(process)
 
-    def add_node(self, number, config="", key=None, environment=None):
+    def add_node(self, number, config="", key=None, register=True, python_path=None):
         safety = ["--root-certificates", str(self.tls / "ca.pem")] if self.tls else ["--insecure"]
-        if key:
+        if key and register:
             self.call("supernode", "register", f"{key}.pub", "here")
+        if key:
             safety += ["--auth-supernode-private-key", str(key)]
-        return self._start(f"node{number}", "flower-supernode", *safety, "--superlink", self.address,
-                           "--port", str(free_port()), "--node-config", f"partition-id={number} {config}".strip(),
-                           environment=environment)
+        return self._start(
+            f"node{number}",
+            "flower-supernode",
+            *safety,
+            "--superlink",
+            self.address,
+            "--port",
+            str(free_port()),
+            "--node-config",
+            f"partition-id={number} {config}".strip(),
+            python_path=python_path,
+        )
 
     def run(self, config):
         """`flwr run`, to its end; what it printed."""
@@ -126,8 +159,15 @@ class Loopback:
         return self._start("run", "flwr", "run", str(APP), "here", "--stream", "--run-config", config)
 
     def call(self, *arguments):
-        done = subprocess.run([PROGRAMS / "flwr", *arguments], env=self.environment, cwd=self.folder,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+        done = subprocess.run(
+            [PROGRAMS / "flwr", *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stdout
         return done.stdout
 
@@ -142,15 +182,25 @@ class Loopback:
             time.sleep(0.05)
 
     def kill(self, process):
-        """With all that it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        """With all that it started, some of which is in sessions of its own."""
+        for pid in (process.pid, *descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
 
-    def _start(self, name, program, *arguments, environment=None):
+    def _start(self, name, program, *arguments, python_path=None):
+        environment = dict(self.environment)
+        if python_path:
+            environment["PYTHONPATH"] = f"{python_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
         with (self.folder / f"{name}.log").open("w") as out:
-            process = subprocess.Popen([PROGRAMS / program, *arguments], env=self.environment | (environment or {}),
-                                       cwd=self.folder, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(
+                [PROGRAMS / program, *arguments],
+                env=environment,
+                cwd=self.folder,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self.processes.append(process)
         return process
 

@@ -52,8 +52,8 @@ def test_two_nodes_give_the_bits_of_train(tmp_path):
 def test_three_nodes_under_masks_one_killed_in_a_round(tmp_path):
     with Loopback(tmp_path) as flower:
         nodes = [flower.add_node(n) for n in range(3)]
-        run = flower.start_run(f'nodes=3 masked=true timeout=30.0 set="{SET}" out="run"')
-        flower.wait_for("node1", "Received: train message", count=2)
+        run = flower.start_run(f'nodes=3 masked=true timeout=30.0 set="{SET}" out="run" certify-every=-1')
+        flower.wait_for("node1", "Receiving: train message", count=2)
         flower.kill(nodes[1])
         assert run.wait(timeout=240) == 0
         printed = flower.log("run")
@@ -84,17 +84,15 @@ def write_own_images(folder, images, labels, names):
 def test_private_images_over_tls_by_authenticated_nodes(tmp_path):
     tls = make_certificates(tmp_path / "tls")
     images, labels, names = _core.load_data("shapes", "", "train")
-    config = "nodes=2 private=true masked=true out=\"run\" certify-every=-1 " + f'set="{SET} train.clients_per_round=2"'
+    config = 'nodes=2 private=true masked=true out="run" certify-every=-1 ' + f'set="{SET} train.clients_per_round=2"'
     with Loopback(tmp_path / "flower", tls, authenticate=True) as flower:
         for n, held in enumerate((range(0, 40), range(40, 100))):
             write_own_images(tmp_path / f"own{n}", images[held], np.array(labels)[held], names)
             key = make_node_key(tmp_path / f"node{n}")
             flower.add_node(n, f'data="image-folder" root="{tmp_path / f"own{n}"}"', key=key)
+        stranger = flower.add_node(2, key=make_node_key(tmp_path / "stranger"), register=False)
         printed = flower.run(config)
-        stranger = make_node_key(tmp_path / "stranger")
-        flower.add_node(2, environment={"KEY": str(stranger)})  # without a key that is registered
-        time.sleep(3)
-        assert "SuperNode ID" not in flower.log("node2")
+        assert stranger.wait(timeout=120) != 0 and "SuperNode ID" not in flower.log("node2")
     assert model_of(printed)
     assert not (tmp_path / "flower" / "run" / "clients.tsv").exists()
 
@@ -118,7 +116,7 @@ def test_a_hostile_node_is_refused_and_the_others_continue(tmp_path):
     (tmp_path / "hostile" / "sitecustomize.py").write_text(HOSTILE)
     with Loopback(tmp_path / "flower") as flower:
         flower.add_node(0)
-        flower.add_node(1, environment={"PYTHONPATH": str(tmp_path / "hostile")})
+        flower.add_node(1, python_path=tmp_path / "hostile")
         printed = flower.run(f'nodes=2 failures="again" set="{SET}" out="run" certify-every=-1')
     assert "is refused: a kept share" in printed
     assert model_of(printed) == trained_here(tmp_path)
