@@ -2,10 +2,6 @@
 
 #include "fedsmooth/engine/gpu.h"
 
-#ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/function_sampler.h"
-#endif
-
 namespace fedsmooth {
 
 std::unique_ptr<Sampler> make_device_sampler([[maybe_unused]] const BaseClassifier& f,
