@@ -154,7 +154,7 @@ def test_what_no_honest_node_sends_is_refused_and_counted(experiment, tmp_path, 
 def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp_path):
     pytest.importorskip("cryptography")
     nodes = open_nodes(experiment, 2, masked=True)
-    change = hostile(with_word(3, 2**61))
+    change = hostile(with_fields(words=lambda w: np.random.default_rng(0).integers(-(2**63), 2**63 - 1, w.size)))
     with pytest.raises(fs.Error, match="dropped|share|sum"):
         make_server(experiment, nodes, change, masked=True).train(tmp_path / "run")
 
