@@ -36,6 +36,7 @@ set(public_headers
   jobs/certification
   jobs/compare
   jobs/context
+  jobs/federation
   jobs/load_run
   jobs/merge
   jobs/predict

@@ -162,6 +162,7 @@ std::vector<Field> fields(Experiment& e) {
       boolean("certify.noise_bank", e.certify.noise_bank),
       count("certify.every", e.certify.every, 1),
       count("certify.limit", e.certify.limit, 0),
+      boolean("log.tensorboard", e.log.tensorboard),
   };
 }
 

@@ -12,6 +12,8 @@
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {
@@ -178,6 +180,10 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
   do_together(ranks, [&] { certify_rest(plan, context, *file); });
+  const Experiment& e = plan.subject.experiment;
+  if (ranks.leads() && e.log.tensorboard && fs::is_directory(a.path) && a.out.empty()) {
+    write_certificate_events(a.path, e.train.rounds, file->rows());
+  }
   return table;
 }
 

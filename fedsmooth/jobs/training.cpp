@@ -49,6 +49,7 @@ Experiment shared_part(Experiment e) {
   train.local = local;
   e.train = train;
   e.certify = {};
+  e.log = {};
   return e;
 }
 
@@ -91,7 +92,8 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
   check_context(context);
   Experiment experiment = given.experiment;
   keep_drawn_seed(experiment, given.folder);
-  const TrainArguments run{experiment, given.folder, given.resume, given.on_round};
+  const TrainArguments run{experiment, given.folder, given.resume, given.on_round,
+                           given.federation};
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {
     const std::exception_ptr thrown = train_runs({run}, context).front();
