@@ -6,9 +6,9 @@ install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
   attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
-  data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
+  data/data_source data/dataset data/public_sets engine/samplers federated/aggregate federated/client federated/order_free_sum
   federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
-  jobs/compare jobs/context jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report
+  jobs/compare jobs/context jobs/fetch_data jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report
   jobs/sweep jobs/training jobs/verify model/architectures model/model model/network
   records/attacks records/certificates records/clients records/rounds report/attack_summary
   report/norm report/paired report/report_run report/summary
