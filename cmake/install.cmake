@@ -16,7 +16,9 @@ set(public_headers
   base/stop
   base/version
   config/experiment
+  data/data_source
   data/dataset
+  data/public_sets
   engine/samplers
   federated/aggregate
   federated/byzantine
@@ -37,6 +39,7 @@ set(public_headers
   jobs/compare
   jobs/context
   jobs/federation
+  jobs/fetch_data
   jobs/load_run
   jobs/merge
   jobs/predict

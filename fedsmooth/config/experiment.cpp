@@ -8,6 +8,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/config/sweep.h"
+#include "fedsmooth/data/data_source.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth {
@@ -34,6 +35,7 @@ Field model_name(std::string& value) {
       set_listed(node);
     }
   };
+  field.show = [&value] { return show_string(value); };  // the list does not have every ResNet
   return field;
 }
 
@@ -66,7 +68,7 @@ std::vector<Field> fields(Experiment& e) {
   ByzantineOptions& byzantine = e.train.byzantine;
   return {
       seed("seed", e.seed, e.seed_is_random),
-      name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
+      name_choice("data.name", e.data.name, data_source_names()),
       text("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
       count("data.held_out", e.data.held_out, 0),

@@ -204,7 +204,7 @@ TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--n0 0" + out)), "must be positive");
   expect_refused(run(certify("--alpa 0.1" + out)), "did you mean --alpha?");
   expect_refused(run(certify("--certify.evry=3" + out)), "did you mean --certify.every?");
-  expect_refused(run(certify("--data.name=cifar100" + out)), "must be cifar10");
+  expect_refused(run(certify("--data.name=cifar11" + out)), "must be cifar10");
   expect_refused(run(certify("--shard 4/3" + out)), "I/K");
   expect_refused(run(certify("--shard 40/40" + out)), "no images");
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);  // a machine without a GPU, wherever this runs

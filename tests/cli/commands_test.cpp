@@ -43,7 +43,7 @@ class SlowCommandsTest : public CommandsTest {};
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command :
        {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
-        "sweep", "partition", "show", "bench"}) {
+        "sweep", "partition", "show", "data", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -56,7 +56,7 @@ TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
        {"train", "certify", "predict", "attack", "sweep", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
-  for (const std::string command : {"merge", "recertify", "plot", "report"}) {
+  for (const std::string command : {"merge", "recertify", "plot", "report", "data"}) {
     EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
 }

@@ -283,5 +283,12 @@ TEST(ExperimentTest, ARandomSeedIsAnotherEachTimeAndFitsToml) {
   EXPECT_EQ(parse(format_experiment(e)).seed, once);
 }
 
+TEST(ExperimentTest, AResNetOfAnyDepthReadsBack) {
+  for (const std::string name : {"resnet8", "resnet56-a", "resnet110"}) {
+    const Experiment experiment = parse_experiment("model.name = '" + name + "'\n", "e.toml");
+    EXPECT_EQ(parse_experiment(format_experiment(experiment), "e.toml").model.name, name);
+  }
+}
+
 }  // namespace
 }  // namespace fedsmooth
