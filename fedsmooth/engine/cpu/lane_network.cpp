@@ -3,67 +3,13 @@
 #include <algorithm>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/engine/cpu/lane_norms.h"
 #include "fedsmooth/engine/cpu/lane_pools.h"
-#include "fedsmooth/engine/cpu/lane_tiles.h"
-#include "fedsmooth/model/stages.h"
+#include "fedsmooth/engine/cpu/lane_stage.h"
 
 namespace fedsmooth {
 namespace {
 
 using Kind = Layer::Kind;
-
-int64_t size_of(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
-
-// A stage, its weights, and what it keeps of the last pass.
-struct LaneStage {
-  Stage stage;
-  LaneConvolution conv;             // of a product
-  std::vector<float> kernel, bias;  // [k, k, C, K], [K]
-  LaneNorm norm;
-  std::vector<float> before_norm, map, pooled;  // [H, W, C, lanes]
-  LaneScratch scratch;
-  KernelGradient gradient;
-
-  const std::vector<float>& y() const { return stage.pool ? pooled : map; }
-  int64_t pixels() const { return stage.map[1] * stage.map[2]; }
-};
-
-LaneConvolution convolution_of(const Stage& stage) {
-  const Layer& layer = *stage.op;
-  const bool relu = stage.relu && !stage.norm && !stage.saved;
-  LaneConvolution conv{stage.in,      stage.map,  layer.kernel, layer.stride,
-                       layer.padding, layer.bias, relu};
-  if (layer.kind == Kind::kLinear) {
-    conv.kernel = stage.in[1];
-    conv.stride = 1;
-  }
-  // Networks without norms keep the products, and the bits, that their models were trained by.
-  conv.tiles = stage.norm && fits_tiles(conv);
-  return conv;
-}
-
-// From [K, C, k, k], as PyTorch has it (a linear layer's [K, features] is the same), to [k, k, C,
-// K] or back: calls move(there, here) for the offsets of every value.
-template <typename Move>
-void for_each_weight(const LaneConvolution& conv, const Move& move) {
-  const int64_t outputs = conv.out[0], channels = conv.in[0], taps = conv.kernel * conv.kernel;
-  for (int64_t k = 0; k < outputs; ++k) {
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t t = 0; t < taps; ++t) {
-        move((k * channels + c) * taps + t, (t * channels + c) * outputs + k);
-      }
-    }
-  }
-}
-
-// The i-th tensor of a batch norm.
-std::vector<float>& norm_tensor(LaneNorm& norm, size_t i) {
-  return i == 0   ? norm.weight
-         : i == 1 ? norm.bias
-         : i == 2 ? norm.running_mean
-                  : norm.running_variance;
-}
 
 // Memory that goes from map to map, so that it need not be asked for again and again.
 class Buffers {
@@ -89,56 +35,29 @@ class LanePasses : public Passes {
       : network_(network), parameters_(parameters(network)) {
     const std::string why = lanes_refusal(network);
     check(why.empty(), "lane_passes: network {}: {}", network.name, why);
-    for (Stage& stage : stages_of(network)) {
-      LaneStage& made = stages_.emplace_back();
-      if (stage.is_product()) made.conv = convolution_of(stage);
-      made.stage = std::move(stage);
-    }
+    for (const Stage& stage : stages_of(network)) stages_.emplace_back(stage);
   }
 
   void load(const Weights& weights) override {
     check(weights.size() == parameters_.size(), "lane_passes: {} tensors, the network has {}",
           weights.size(), parameters_.size());
-    const auto values = [&](size_t i) {
-      return std::vector<float>(weights[i].floats(), weights[i].floats() + weights[i].count());
-    };
-    for (LaneStage& s : stages_) {
-      if (s.stage.is_product()) {
-        const Array& weight = weights[s.stage.op_tensor];
-        s.kernel.resize(weight.count());
-        for_each_weight(
-            s.conv, [&](int64_t there, int64_t here) { s.kernel[here] = weight.floats()[there]; });
-        s.bias.assign(s.conv.out[0], 0.0f);
-        if (s.conv.bias) s.bias = values(s.stage.op_tensor + 1);
-      }
-      for (size_t i = 0; s.stage.norm && i < 4; ++i) {
-        norm_tensor(s.norm, i) = values(s.stage.norm_tensor + i);
-      }
-    }
+    for (LaneStage& stage : stages_) stage.load(weights);
     moved_ = true;
   }
 
   Weights weights() const override {
     Weights found(parameters_.size());
-    for (const LaneStage& s : stages_) {
-      if (s.stage.is_product()) {
-        Array weight(parameters_[s.stage.op_tensor].shape);
-        float* to = weight.floats();
-        for_each_weight(s.conv, [&](int64_t there, int64_t here) { to[there] = s.kernel[here]; });
-        found[s.stage.op_tensor] = weight;
-        if (s.conv.bias) found[s.stage.op_tensor + 1] = Array::of({s.conv.out[0]}, s.bias);
-      }
-      for (size_t i = 0; s.stage.norm && i < 4; ++i) {
-        LaneNorm norm = s.norm;
-        found[s.stage.norm_tensor + i] = Array::of({s.stage.map[0]}, norm_tensor(norm, i));
-      }
-    }
+    for (const LaneStage& stage : stages_) stage.store(parameters_, found);
     return found;
   }
 
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     load_images(images);
-    for (size_t i = 1; i < stages_.size(); ++i) run(stages_[i], training.has_value());
+    for (size_t i = 1; i < stages_.size(); ++i) {
+      LaneStage& s = stages_[i];
+      const float* saved = s.stage.saved ? stages_[*s.stage.saved].y().data() : nullptr;
+      s.run(stages_[s.stage.input].y(), saved, lanes_, training.has_value(), moved_);
+    }
     moved_ = false;
     const std::vector<float>& y = stages_.back().y();
     const int64_t classes = size_of(stages_.back().stage.out);
@@ -207,49 +126,6 @@ class LanePasses : public Passes {
         float* to = input.data() + (p * channels + c) * lanes_.count;
         for (int64_t b = 0; b < lanes_.batch; ++b) to[b] = (from[b * channels * area] - mean) / sd;
       }
-    }
-  }
-
-  void run(LaneStage& s, bool training) {
-    const Stage& stage = s.stage;
-    const std::vector<float>& x = stages_[stage.input].y();
-    s.map.resize(size_of(stage.map) * lanes_.count);
-    std::vector<float>& first = stage.norm ? s.before_norm : s.map;
-    first.resize(s.map.size());
-    if (stage.is_product()) {
-      convolve(s.conv, lanes_, s.kernel.data(), s.bias.data(), x.data(), first.data(), moved_,
-               s.scratch);
-    } else if (stage.op) {
-      subsample(*stage.op, stage.in, stage.map, lanes_, x.data(), first.data());
-    } else {
-      first = x;
-    }
-    finish(s, training);
-    if (!stage.pool) return;
-    s.pooled.resize(size_of(stage.out) * lanes_.count);
-    if (stage.is_pool(Kind::kMaxPool)) {
-      pool(*stage.pool, stage.map, stage.out, lanes_, s.map.data(), s.pooled.data());
-    } else {
-      average_pool(stage.map, lanes_, s.map.data(), s.pooled.data());
-    }
-  }
-
-  // Norm, sum and ReLU, as far as the product has not done them.
-  void finish(LaneStage& s, bool training) {
-    const float* saved = s.stage.saved ? stages_[*s.stage.saved].y().data() : nullptr;
-    if (s.stage.norm) {
-      if (training) {
-        use_batch_statistics(s.pixels(), lanes_, s.before_norm.data(), s.norm);
-      } else {
-        use_running_statistics(s.norm);
-      }
-      apply_norm(s.norm, s.pixels(), lanes_, s.before_norm.data(), saved, s.stage.relu,
-                 s.map.data());
-      return;
-    }
-    if (saved != nullptr) add_map(saved, std::ssize(s.map), s.map.data());
-    if (s.stage.relu && !(s.stage.is_product() && s.conv.relu)) {
-      relu(s.map.data(), std::ssize(s.map));
     }
   }
 
