@@ -30,7 +30,7 @@ void for_each_chunk(int64_t pixels, int64_t channels, Lanes lanes, const Use& us
   for (int64_t p = 0; p < pixels; p += most) use(p, std::min(most, pixels - p));
 }
 
-// sums [C, 16] += x - mean, over the lanes that hold images.
+// sums [C, 16] += x, over the lanes that hold images.
 FEDSMOOTH_VECTOR_CLONES
 void add_values(const float* x, int64_t pixels, int64_t channels, Lanes lanes, float* sums) {
   const int64_t whole = lanes.batch / kToeplitzLanes * kToeplitzLanes;

@@ -65,7 +65,7 @@ Map<Number> ReferenceNetwork<Number>::apply(const Stage& stage, Kept<Number>& ke
   if (stage.norm) h = apply_norm(stage, std::move(h), kept);
   if (stage.saved) add(map_of(*stage.saved), h);
   if (stage.relu) h = relu(h);
-  kept.map = h;
+  if (stage.relu || stage.pool) kept.map = h;
   if (stage.is_pool(Kind::kMaxPool)) h = kept.pooled = max_pool(*stage.pool, h, stage.out);
   if (stage.is_pool(Kind::kAvgPool)) h = average_pool(h);
   if (stage.dropout && training_) {

@@ -121,6 +121,8 @@ TEST_P(LaneResidualTest, AgreesWithTheReferenceInDouble) {
       EXPECT_LT(relative_error(found.images, gradients.images.values), 6e-4);
       const std::vector<Parameter> all = parameters(network);
       for (size_t i = 0; i < all.size(); ++i) {
+        // A batch's statistics take out any shift before them.
+        if (trains && (all[i].name == "a.bias" || all[i].name == "s.bias")) continue;
         const auto& expected = all[i].trained ? gradients.weights[i] : exact.weights[i];
         EXPECT_LT(relative_error(found.weights[i], expected), 6e-4) << all[i].name;
       }
