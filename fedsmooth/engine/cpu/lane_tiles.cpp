@@ -1,6 +1,7 @@
 #include "fedsmooth/engine/cpu/lane_tiles.h"
 
 #include <algorithm>
+#include <array>
 
 #include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/base/vector_clones.h"
@@ -10,7 +11,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int64_t kSide = Tile4::kSize.outputs,
+constexpr int64_t kSide = Tile4::kSize.outputs, kWindow = Tile4::kSize.window,
                   kPlanes = Tile4::kSize.products * Tile4::kSize.products;
 constexpr auto kOutputGradients = transposed(Tile4::kOutputs, false);
 
@@ -22,27 +23,36 @@ const SchemeMatrices& tile_scheme() {
   return scheme;
 }
 
+// From plane to plane: one line of the cache more than it has values, or all planes would compete
+// for the same few lines.
+int64_t plane_size(int64_t channels, int64_t width) { return channels * width + kToeplitzLanes; }
+
 // Lanes that are taken through a tile together: all of them where each tile reads the kernel from
 // afar, else as few as keep the tile's sums near.
 int64_t lanes_together(const LaneConvolution& conv, Lanes lanes) {
   return kPlanes * conv.in[0] * conv.out[0] > kCachedKernel ? lanes.count : kToeplitzLanes;
 }
 
-// A map's part that a tile meets: from a pixel on, which may lie outside, and from a lane on.
+// What a tile meets of a map: for each of its side x side pixels the offset of its first channel,
+// or -1 outside the map; lanes [lane, lane + width) of `lanes`.
 struct TilePart {
-  Shape map;
-  int64_t lanes;  // of the map
-  int64_t top, left, lane, width;
+  int64_t channels, lanes, side, lane, width;
+  std::array<int64_t, kWindow * kWindow> offset;
 
-  bool holds(int64_t i, int64_t j) const {
-    return top + i >= 0 && top + i < map[1] && left + j >= 0 && left + j < map[2];
+  TilePart(const Shape& map, Lanes of, int64_t top, int64_t left, int64_t pixels, int64_t first,
+           int64_t some)
+      : channels(map[0]), lanes(of.count), side(pixels), lane(first), width(some) {
+    for (int64_t i = 0; i < side * side; ++i) {
+      const int64_t row = top + i / side, column = left + i % side;
+      const bool inside = row >= 0 && row < map[1] && column >= 0 && column < map[2];
+      offset[i] = inside ? (row * map[2] + column) * channels * lanes + lane : -1;
+    }
   }
-  int64_t at(int64_t i, int64_t j, int64_t channel) const {
-    return (((top + i) * map[2] + left + j) * map[0] + channel) * lanes + lane;
-  }
+
+  int64_t plane() const { return plane_size(channels, width); }
 };
 
-// Calls use(tile, lane, width) for all of them.
+// Calls use(row, column, lane, width) for all tiles, by their first pixel, and lanes.
 template <class Use>
 void for_each_tile(const Shape& out, Lanes lanes, int64_t width, const Use& use) {
   for (int64_t y = 0; y < out[1]; y += kSide) {
@@ -57,16 +67,17 @@ void for_each_tile(const Shape& out, Lanes lanes, int64_t width, const Use& use)
 // out [planes, C, width] = matrix x matrix^T of the tile's pixels, zero outside the map.
 template <const auto& kMatrix>
 FEDSMOOTH_INLINE void gather_tile(const TilePart& part, const float* x, float* out) {
-  const int64_t channels = part.map[0], plane = channels * part.width;
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = 0; c < part.channels; ++c) {
     for (int64_t l = 0; l < part.width; l += kToeplitzLanes) {
       along_both_axes<kMatrix>(
           [&](int64_t i, int64_t j, ToeplitzLanes& to) FEDSMOOTH_INLINE_LAMBDA {
+            const int64_t at = part.offset[i * std::ssize(kMatrix[0]) + j];
             to = ToeplitzLanes{};
-            if (part.holds(i, j)) load_lanes(x + part.at(i, j, c) + l, to);
+            if (at >= 0) load_lanes(x + at + c * part.lanes + l, to);
           },
-          [&](int64_t p, const ToeplitzLanes& sum)
-              FEDSMOOTH_INLINE_LAMBDA { store_lanes(sum, out + p * plane + c * part.width + l); });
+          [&](int64_t p, const ToeplitzLanes& sum) FEDSMOOTH_INLINE_LAMBDA {
+            store_lanes(sum, out + p * part.plane() + c * part.width + l);
+          });
     }
   }
 }
@@ -84,17 +95,16 @@ void tile_output_gradients(const TilePart& part, const float* dy, float* sums) {
 // Products [planes, K, width] to the tile's pixels.
 FEDSMOOTH_VECTOR_CLONES
 void tile_outputs(const TilePart& part, const float* products, float* y) {
-  const int64_t channels = part.map[0], plane = channels * part.width;
-  for (int64_t k = 0; k < channels; ++k) {
+  for (int64_t k = 0; k < part.channels; ++k) {
     for (int64_t l = 0; l < part.width; l += kToeplitzLanes) {
+      const float* from = products + k * part.width + l;
       along_both_axes<Tile4::kOutputs>(
           [&](int64_t p, int64_t q, ToeplitzLanes& to) FEDSMOOTH_INLINE_LAMBDA {
-            load_lanes(products + (p * Tile4::kSize.products + q) * plane + k * part.width + l, to);
+            load_lanes(from + (p * Tile4::kSize.products + q) * part.plane(), to);
           },
           [&](int64_t i, const ToeplitzLanes& sum) FEDSMOOTH_INLINE_LAMBDA {
-            if (part.holds(i / kSide, i % kSide)) {
-              store_lanes(sum, y + part.at(i / kSide, i % kSide, k) + l);
-            }
+            const int64_t at = part.offset[i];
+            if (at >= 0) store_lanes(sum, y + at + k * part.lanes + l);
           });
     }
   }
@@ -138,19 +148,21 @@ void turn(const float* x, int64_t rows, int64_t columns, float* out) {
   }
 }
 
-// x [C, H, W] maps through a transformed kernel [planes, C, K], with `padding` around them.
+// Maps `in` to maps `out` through a transformed kernel [planes, C, K], with zeros around them.
 void convolve_tiles(const Shape& in, const Shape& out, int64_t padding, Lanes lanes, int64_t width,
                     const float* transformed, const float* x, float* y, LaneScratch& s) {
   const int64_t channels = in[0], outputs = out[0];
-  float* sums = reserve(s.sums, kPlanes * channels * width);
-  float* products = reserve(s.products, kPlanes * outputs * width);
+  float* sums = reserve(s.sums, kPlanes * plane_size(channels, width));
+  float* products = reserve(s.products, kPlanes * plane_size(outputs, width));
   for_each_tile(out, lanes, width, [&](int64_t top, int64_t left, int64_t lane, int64_t some) {
-    tile_inputs({in, lanes.count, top - padding, left - padding, lane, some}, x, sums);
+    const TilePart from(in, lanes, top - padding, left - padding, kWindow, lane, some);
+    const TilePart to(out, lanes, top, left, kSide, lane, some);
+    tile_inputs(from, x, sums);
     for (int64_t p = 0; p < kPlanes; ++p) {
       multiply({outputs, channels, some, transformed + p * channels * outputs, 1, outputs,
-                sums + p * channels * some, some, products + p * outputs * some, some});
+                sums + p * from.plane(), some, products + p * to.plane(), some});
     }
-    tile_outputs({out, lanes.count, top, left, lane, some}, products, y);
+    tile_outputs(to, products, y);
   });
 }
 
@@ -189,18 +201,19 @@ std::vector<float> kernel_gradient_by_tiles(const LaneConvolution& conv, Lanes l
                                             const float* x, const float* dy, LaneScratch& scratch) {
   const int64_t channels = conv.in[0], outputs = conv.out[0], size = channels * outputs;
   const int64_t width = lanes_together(conv, lanes);
-  float* sums = reserve(scratch.sums, kPlanes * channels * width);
-  float* gradients = reserve(scratch.products, (kPlanes + 1) * outputs * width);
-  float* turned = gradients + kPlanes * outputs * width;  // of one plane
+  float* sums = reserve(scratch.sums, kPlanes * plane_size(channels, width));
+  float* gradients = reserve(scratch.products, (kPlanes + 1) * plane_size(outputs, width));
+  float* turned = gradients + kPlanes * plane_size(outputs, width);  // of one plane
   std::vector<float> products(kPlanes * size);
   for_each_tile(conv.out, lanes, width, [&](int64_t y, int64_t z, int64_t lane, int64_t some) {
-    const int64_t top = y - conv.padding, left = z - conv.padding;
-    tile_inputs({conv.in, lanes.count, top, left, lane, some}, x, sums);
-    tile_output_gradients({conv.out, lanes.count, y, z, lane, some}, dy, gradients);
+    const TilePart of_x(conv.in, lanes, y - conv.padding, z - conv.padding, kWindow, lane, some);
+    const TilePart of_dy(conv.out, lanes, y, z, kSide, lane, some);
+    tile_inputs(of_x, x, sums);
+    tile_output_gradients(of_dy, dy, gradients);
     const int64_t images = std::min(some, lanes.batch - lane);
     for (int64_t p = 0; p < kPlanes && images > 0; ++p) {
-      turn(gradients + p * outputs * some, outputs, some, turned);
-      multiply({channels, images, outputs, sums + p * channels * some, some, 1, turned, outputs,
+      turn(gradients + p * of_dy.plane(), outputs, some, turned);
+      multiply({channels, images, outputs, sums + p * of_x.plane(), some, 1, turned, outputs,
                 products.data() + p * size, outputs, /*add=*/true});
     }
   });
