@@ -38,7 +38,7 @@ TEST_F(ServerRuleTest, TrainsAndResumes) {
     return jobs::train({e, path("cut"), true, [&](const RoundRow& row) { stop = row.round == 1; }},
                        context_);
   };
-  EXPECT_THROW(train_cut(), jobs::Interrupted);
+  EXPECT_THROW(train_cut(), Interrupted);
   EXPECT_EQ(train_cut().model_sha256, whole.model_sha256);
 }
 

@@ -25,7 +25,7 @@ class ServerTest : public JobTest {
           .model_sha256;
     };
     if (!stops) return model();
-    EXPECT_THROW(model(), jobs::Interrupted);
+    EXPECT_THROW(model(), Interrupted);
     EXPECT_FALSE(fs::exists(path(name) / "DONE"));
     return "";
   }
