@@ -109,6 +109,10 @@ std::vector<Field> fields(Experiment& e) {
                        {{"constant", Schedule::kConstant},
                         {"step", Schedule::kStep},
                         {"cosine", Schedule::kCosine}}),
+      rising_counts("train.milestones", e.train.milestones),
+      number(
+          "train.decay", e.train.decay, [](double v) { return v > 0 && v <= 1; },
+          "must be positive and at most 1"),
       server_momentum(server),
       count("train.evaluate_every", e.train.evaluate_every, 0),
       count("train.checkpoint_every", e.train.checkpoint_every, 1),

@@ -222,6 +222,22 @@ Field radii(std::string key, std::vector<double>& values) {
   return field;
 }
 
+Field rising_counts(std::string key, std::vector<int64_t>& values) {
+  return {std::move(key),
+          [&values](const toml::node& node) {
+            require(node.is_array(), "must be a list of whole numbers");
+            std::vector<int64_t> read;
+            for (const toml::node& item : *node.as_array()) {
+              require(item.is_integer(), "must be whole numbers");
+              const int64_t value = to_integer(item);
+              require(value > (read.empty() ? 0 : read.back()), "must be positive and rise");
+              read.push_back(value);
+            }
+            values = read;
+          },
+          [&values] { return fmt::format("[{}]", fmt::join(values, ", ")); }};
+}
+
 Field seed(std::string key, uint64_t& value, bool& is_random) {
   return {std::move(key),
           [&value, &is_random](const toml::node& node) {

@@ -4,6 +4,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
+#include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #endif
@@ -57,9 +58,7 @@ int64_t gpu_bytes_in_use() {
 std::string missing_for_engine([[maybe_unused]] const Network& network) {
   std::string missing = missing_gpu();
 #ifdef FEDSMOOTH_CUDA
-  if (missing.empty() && !BatchedPlan::supports(network)) {
-    missing = fmt::format("network {} has layers that the GPU engine cannot run", network.name);
-  }
+  if (missing.empty()) missing = training_refusal(network);
 #endif
   return missing;
 }

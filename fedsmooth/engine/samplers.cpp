@@ -3,11 +3,13 @@
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
 #include "fedsmooth/model/fold.h"
 
 #ifdef FEDSMOOTH_CUDA
+#include "fedsmooth/engine/cuda/device_gradients.h"
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
@@ -34,6 +36,28 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   return base_classifier(model);
 }
 
+std::function<DifferentiableClassifier()> choose_gradients(
+    [[maybe_unused]] const std::string& device, const Model& model) {
+#ifdef FEDSMOOTH_CUDA
+  if (device != "cpu") {
+    const Model folded = fold_batch_norm(model);
+    if (missing_for_votes(folded.network).empty()) {
+      select_gpu();
+      return [make = device_gradients(folded)] {
+        select_gpu();
+        return make();
+      };
+    }
+  }
+#endif
+  return [model]() -> DifferentiableClassifier {
+    const std::shared_ptr<Passes> passes = fastest_passes(model.network);
+    passes->load(model.weights);
+    return {[passes](const Array& x) { return passes->forward(x, std::nullopt); },
+            [passes](const Array& gradient) { return passes->backward_to_images(gradient); }};
+  };
+}
+
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input) {
   BaseClassifier on_cpu = torch_script_classifier(script, input);
@@ -53,8 +77,7 @@ DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
   return torch_script_gradients(script);
 }
 
-std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
-                                      Stop stopped) {
+std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads, Stop stopped) {
   if (f.sampler) {
     std::unique_ptr<Sampler> own = f.sampler(std::move(stopped));
     check(own && own->noise_kind() == f.noise_kind, "{} draws another noise", f.description);

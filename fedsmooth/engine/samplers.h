@@ -22,12 +22,15 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input);
 
+/// The model with gradients, where its votes are counted; each call makes one for a thread.
+std::function<DifferentiableClassifier()> choose_gradients(const std::string& device,
+                                                           const Model& model);
+
 /// The module's gradients with respect to images, on the CPU.
 DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
 /// The classifier's own sampler, or one on `threads` cores. `stopped` is asked before each batch;
 /// the sampler throws Interrupted if it says so.
-std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
-                                      Stop stopped = {});
+std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads, Stop stopped = {});
 
 }  // namespace fedsmooth

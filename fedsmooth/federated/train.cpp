@@ -13,13 +13,21 @@
 namespace fedsmooth {
 namespace {
 
-double schedule_factor(Schedule schedule, int64_t t, int64_t rounds) {
-  const double done = static_cast<double>(t) / static_cast<double>(rounds);
-  switch (schedule) {
+double schedule_factor(const TrainOptions& o, int64_t t) {
+  const double done = static_cast<double>(t) / static_cast<double>(o.rounds);
+  switch (o.schedule) {
     case Schedule::kConstant:
       return 1.0;
-    case Schedule::kStep:  // a tenth after half of the rounds, a hundredth after three quarters
-      return done < 0.5 ? 1.0 : done < 0.75 ? 0.1 : 0.01;
+    case Schedule::kStep: {
+      int64_t passed = (done >= 0.5) + (done >= 0.75);
+      if (!o.milestones.empty()) {
+        passed = std::count_if(o.milestones.begin(), o.milestones.end(),
+                               [&](int64_t milestone) { return milestone <= t; });
+      }
+      double divisor = 1;  // by which a tenth of a tenth is a hundredth, to the bit
+      for (; passed > 0; --passed) divisor *= 1 / o.decay;
+      return 1 / divisor;
+    }
     case Schedule::kCosine:
       return 0.5 * (1 + std::cos(M_PI * done));
   }
@@ -63,7 +71,7 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
   LocalTask now = task;
   now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
-  now.local.learning_rate *= schedule_factor(o.schedule, t, o.rounds);
+  now.local.learning_rate *= schedule_factor(o, t);
   if (t < task.attack.warmup_rounds) {
     now.attack.epsilon *=
         static_cast<double>(t + 1) / static_cast<double>(task.attack.warmup_rounds);
@@ -137,6 +145,9 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
     throw Error(
         "attack.estimator: one-point and two-point need noise, which train.method=\"adversarial\" "
         "does without; use stochastic");
+  }
+  if (!o.milestones.empty() && o.schedule != Schedule::kStep) {
+    throw Error("train.milestones: are of train.schedule=\"step\"; give that too");
   }
   if (o.clients_per_round > partition.clients()) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,

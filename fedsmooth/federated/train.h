@@ -20,8 +20,10 @@ struct TrainOptions {
   int64_t rounds = 150;
   int64_t clients_per_round = 100;
   Schedule schedule = Schedule::kConstant;  // of the learning rate over the rounds
-  int64_t evaluate_every = 0;               // noisy accuracy every so many rounds; 0: never
-  int64_t checkpoint_every = 10;            // rounds
+  std::vector<int64_t> milestones;  // schedule step: rounds after which it is multiplied by decay;
+  double decay = 0.1;               // none: after a half and after three quarters of them
+  int64_t evaluate_every = 0;       // noisy accuracy every so many rounds; 0: never
+  int64_t checkpoint_every = 10;    // rounds
   LocalOptions local;
   AggregateOptions aggregate;
   ServerOptions server;

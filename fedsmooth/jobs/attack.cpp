@@ -132,17 +132,19 @@ void attack_rest(const AttackPlan& plan, const AttackArguments& a, const fs::pat
 
 AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Context& context) {
   const Overrides overrides = with_defaults(given);
-  if (context.device == "cuda") {
-    throw Error("--device=cuda: attacks run on the CPU only; use --device=cpu");
-  }
   check_context(context);
   const std::vector<double> epsilons = settle_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  Subject subject = load_subject(a.path, overrides, &data, image_shape(data), "cpu");
+  Subject subject = load_subject(a.path, overrides, &data, image_shape(data), context.device);
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
-  const AttackPlan plan{subject,  data, choose_images(data.size(), subject.experiment.certify),
-                        epsilons, a.n,  context.stopped};
+  const AttackPlan plan{subject,
+                        data,
+                        choose_images(data.size(), subject.experiment.certify),
+                        epsilons,
+                        a.n,
+                        context.stopped,
+                        subject.load_gradients()};
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
   const nlohmann::json identity = describe(plan);

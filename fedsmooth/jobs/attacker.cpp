@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fedsmooth/attack/attack_smoothed.h"
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth::jobs {
@@ -21,7 +22,7 @@ double distance(const Array& a, const Array& b) {
 }  // namespace
 
 Attacker::Attacker(const AttackPlan& plan)
-    : plan_(plan), sampler_(plan.subject.f), f_(plan.subject.make_differentiable()) {}
+    : plan_(plan), sampler_(make_sampler(plan.subject.f, 1)), f_(plan.make_differentiable()) {}
 
 // [1, m, C, H, W]: the same noises for every epsilon.
 Array Attacker::draw_noise(const Array& x, int64_t image) const {
@@ -47,11 +48,11 @@ Array Attacker::perturb(const Array& x, int64_t label, const Array& noise, doubl
 int64_t Attacker::predict(const Array& x, int64_t image) {
   const Subject& subject = plan_.subject;
   const Votes votes =
-      sampler_.count({x,
-                      subject.sigma,
-                      plan_.n,
-                      {make_key(certified_seed(subject.experiment), Purpose::kPrediction),
-                       static_cast<uint32_t>(image)}});
+      sampler_->count({x,
+                       subject.sigma,
+                       plan_.n,
+                       {make_key(certified_seed(subject.experiment), Purpose::kPrediction),
+                        static_cast<uint32_t>(image)}});
   return majority(votes);
 }
 

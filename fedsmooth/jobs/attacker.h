@@ -17,6 +17,7 @@ struct AttackPlan {
   std::vector<double> epsilons;  // rising, from 0
   int64_t n = 0;                 // votes on each example
   Stop stopped;
+  std::function<DifferentiableClassifier()> make_differentiable;
 };
 
 /// SmoothAdv against the true label, then the majority of n votes, which are PREDICT's. Made for
@@ -34,7 +35,7 @@ class Attacker {
   int64_t predict(const Array& x, int64_t image);
 
   const AttackPlan& plan_;
-  SerialSampler sampler_;
+  std::unique_ptr<Sampler> sampler_;
   DifferentiableClassifier f_;
 };
 

@@ -8,7 +8,6 @@
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
@@ -97,7 +96,9 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
     subject.f = choose_for_noise(device, noise, [&](const std::string& on) {
       return choose_classifier(on, subject.model_path, input);
     });
-    subject.make_differentiable = [path = subject.model_path] { return script_gradients(path); };
+    subject.load_gradients = [path = subject.model_path] {
+      return [path] { return script_gradients(path); };
+    };
     if (data != nullptr && subject.f.classes != data->classes()) {
       throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
                   subject.f.classes, data->classes());
@@ -113,13 +114,7 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
     const bool bank = e.certify.noise_bank && noise == NoiseKind::kFloat;
     subject.f = choose_for_noise(
         device, noise, [&](const std::string& on) { return choose_classifier(on, model, bank); });
-    subject.make_differentiable = [model] {
-      const std::shared_ptr<Passes> passes = fastest_passes(model.network);
-      passes->load(model.weights);
-      return DifferentiableClassifier{
-          [passes](const Array& x) { return passes->forward(x, std::nullopt); },
-          [passes](const Array& gradient) { return passes->backward_to_images(gradient); }};
-    };
+    subject.load_gradients = [device, model] { return choose_gradients(device, model); };
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
   }

@@ -19,8 +19,9 @@ struct Subject {
   std::filesystem::path model_path;
   Experiment experiment;  // the run's, or the defaults, with the overrides applied
   BaseClassifier f;
-  /// The same network with gradients, for one thread each; for `attack`.
-  std::function<DifferentiableClassifier()> make_differentiable;
+  /// The same network with gradients, for `attack`: loads it; each call of the result makes one for
+  /// a thread.
+  std::function<std::function<DifferentiableClassifier()>()> load_gradients;
   double sigma = 0.0;
   std::vector<std::string> class_names;
   std::string sha256;       // of the model file

@@ -91,6 +91,8 @@ method = "gaussian"
 rounds = 3
 clients_per_round = 2
 schedule = "cosine"
+milestones = [2, 5]
+decay = 0.5
 evaluate_every = 7
 checkpoint_every = 6
 [train.local]

@@ -122,8 +122,16 @@ TEST(TrainTest, SchedulesAndWarmUpMoveWithTheRound) {
   EXPECT_DOUBLE_EQ(task_in_round(task, o, 49).local.learning_rate, 0.05);
   EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.005);
   EXPECT_DOUBLE_EQ(task_in_round(task, o, 75).local.learning_rate, 0.0005);
+  EXPECT_EQ(task_in_round(task, o, 75).local.learning_rate, 0.05 * 0.01);  // to the bit
+  o.milestones = {20, 40, 41};
+  o.decay = 0.5;
+  EXPECT_EQ(task_in_round(task, o, 19).local.learning_rate, 0.05);
+  EXPECT_EQ(task_in_round(task, o, 20).local.learning_rate, 0.05 / 2);
+  EXPECT_EQ(task_in_round(task, o, 40).local.learning_rate, 0.05 / 4);
+  EXPECT_EQ(task_in_round(task, o, 99).local.learning_rate, 0.05 / 8);
   o.schedule = Schedule::kCosine;
   EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.025);
+  EXPECT_THROW(check_train_options(o, {}, partition(PartitionKind::kIid)), Error);  // milestones
 }
 
 TEST(TrainTest, ACohortLargerThanTheClientsIsRefused) {

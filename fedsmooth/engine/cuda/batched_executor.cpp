@@ -31,7 +31,7 @@ struct BatchedExecutor::State {
   Precision precision;
   int64_t most_clients;
   const Network* network = nullptr;
-  std::unique_ptr<DevicePlan> plan;
+  std::unique_ptr<DeviceNetwork> plan;
   std::unique_ptr<DeviceData> data;
   std::unique_ptr<Wave> wave;
 
@@ -40,7 +40,7 @@ struct BatchedExecutor::State {
   int64_t wave_size(const LocalTask& task, int64_t cohort) const {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    const int64_t each = Wave::bytes_per_client(task, plan->plan, precision);
+    const int64_t each = Wave::bytes_per_client(task, *plan, precision);
     int64_t most = static_cast<int64_t>(free / 2) / each;
     if (most_clients > 0) most = std::min(most, most_clients);
     most = std::clamp<int64_t>(most, 1, cohort);
@@ -51,7 +51,7 @@ struct BatchedExecutor::State {
   void prepare(const LocalTask& task, int64_t cohort) {
     check(objective_of(task.method).on_gpu.has_value(), "BatchedExecutor: an unsupported task");
     if (!plan) {
-      plan = std::make_unique<DevicePlan>(task.network);
+      plan = device_network(task.network);
       network = &task.network;
     }
     check(network == &task.network, "BatchedExecutor: made for another network");
@@ -105,9 +105,8 @@ BatchedExecutor::~BatchedExecutor() = default;
 
 std::optional<std::string> BatchedExecutor::unsupported(const Round& round) const {
   const Network& network = round.task.network;
-  if (!BatchedPlan::supports(network)) {
-    return fmt::format("network {} has layers that the GPU engine cannot train; use --device=cpu",
-                       network.name);
+  if (const std::string reason = training_refusal(network); !reason.empty()) {
+    return fmt::format("{}; use --device=cpu", reason);
   }
   const Objective& objective = objective_of(round.task.method);
   if (objective.on_gpu) return {};

@@ -1,12 +1,15 @@
 #include "fedsmooth/engine/cuda/device_plan.h"
 
 #include <numeric>
-#include "fedsmooth/base/check.h"
 
+#include "fedsmooth/base/check.h"
+#include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/engine/cuda/pair_groups.h"
 
 namespace fedsmooth {
 namespace {
+
+constexpr int kRowTile = 64;  // rows that a product takes at least
 
 std::vector<int2> to_int2(const std::vector<Pair>& pairs) {
   std::vector<int2> out;
@@ -54,6 +57,14 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
 }
 
 DevicePlan::DevicePlan(const Network& network) : plan(network) {
+  input = plan.input;
+  classes = plan.classes;
+  padded_classes = plan.stages.back().out.channels;
+  row_multiple = kRowTile;
+  pixels = plan.stages.front().in.pixels();
+  map_channels = plan.stages.front().in.channels;
+  size = plan.size;
+  working_weights = true;
   const auto table = [](Side side, const PairLists& lists, const std::vector<int>& order) {
     const auto results = static_cast<int>(lists.size());
     return PairTable(lists, order, choose_tiling(side, results, count_pairs(lists)));
@@ -80,6 +91,16 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
   mean = DeviceArray<float>(plan.mean);
   scale = DeviceArray<float>(plan.scale);
   real = DeviceArray<uint8_t>(plan.real);
+}
+
+int64_t DevicePlan::bytes_per_client(int rows, Precision precision) const {
+  const int64_t working = precision == Precision::kBfloat16 ? 2 * size : 0;
+  return rows * LayerPasses::bytes_per_row(plan, precision) + working;
+}
+
+std::unique_ptr<WavePasses> DevicePlan::make_passes(Precision precision, int clients,
+                                                    int rows) const {
+  return std::make_unique<LayerPasses>(*this, precision, clients, rows, /*gradients=*/true);
 }
 
 DeviceData::DeviceData(const Dataset& data)

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/batched_plan.h"
-#include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/federated/client.h"
 
 namespace fedsmooth {
@@ -24,15 +23,16 @@ class PairTable {
   DevicePairs view_;
 };
 
-/// What a network needs on the device whatever the clients.
-struct DevicePlan {
+/// The tables of a BatchedPlan.
+struct DevicePlan : DeviceNetwork {
   explicit DevicePlan(const Network& network);
+
+  int64_t bytes_per_client(int rows, Precision precision) const override;
+  std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
+                                          int rows) const override;
 
   BatchedPlan plan;
   std::vector<PairTable> by_output, by_input, by_tap;
-  DeviceArray<int16_t> source;  // as in InputMap
-  DeviceArray<int> positions;
-  DeviceArray<float> mean, scale;
   DeviceArray<uint8_t> real;
 };
 

@@ -11,25 +11,29 @@
 
 namespace fedsmooth {
 
-/// Vectors of BatchedPlan::size, one for each client.
-struct StackedWeights {
-  float* weights = nullptr;
-  void* working = nullptr;  // in bfloat16; null: the weights themselves are multiplied
-  float* velocity = nullptr;
-  const float* global = nullptr;  // those that the round began with, for FedProx; null: without
-};
-
-class LayerPasses {
+class LayerPasses : public WavePasses {
  public:
   /// Rows are a multiple of 64. Without `gradients` there is only forward().
   LayerPasses(const DevicePlan& device, Precision precision, int clients, int rows, bool gradients);
 
   static int64_t bytes_per_row(const BatchedPlan& plan, Precision precision);
 
-  void* input() const { return input_.data(); }  // the first map, to be filled
-  float* logits() const { return logits_.data(); }
-  void* output_gradient() const { return gradients_.back().data(); }  // zero, to be filled
-  const void* input_gradient() const { return input_gradient_.data(); }
+  void* input() const override { return input_.data(); }
+  float* logits() const override { return logits_.data(); }
+  void* output_gradient() const override { return gradients_.back().data(); }
+  Precision output_precision() const override { return precision_; }
+  const void* input_gradient() const override { return input_gradient_.data(); }
+
+  void run(const StackedWeights& weights, PassMode, Launches& launches) override {
+    forward(weights, launches);
+  }
+  void differentiate_images(const StackedWeights& weights, Launches& launches) override {
+    differentiate_input(weights, launches);
+  }
+  void step(const StackedWeights& weights, const ClientSettings* settings,
+            Launches& launches) override {
+    update(weights, settings, launches);
+  }
 
   /// From input() to logits().
   void forward(const StackedWeights& weights, Launches& launches) const;

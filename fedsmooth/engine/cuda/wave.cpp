@@ -4,13 +4,13 @@
 #include <cmath>
 #include <tuple>
 
+#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
 #include "fedsmooth/federated/calibrate.h"
 #include "fedsmooth/federated/smoothmix.h"
 
 namespace fedsmooth {
 namespace {
 
-constexpr int kRowTile = 64;     // rows that a product takes at least
 constexpr int kFewClients = 32;  // do not fill a GPU
 
 // What a captured step depends on, beyond the numbers that lie on the device.
@@ -18,8 +18,7 @@ auto steps_of(const LocalTask& task) {
   return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
                          task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
                          task.objective.steps, task.smoothing.m, task.local.steps, task.local.batch,
-                         task.local.passes, task.local.calibrate, task.augment,
-                         task.local.mu > 0);
+                         task.local.passes, task.local.calibrate, task.augment, task.local.mu > 0);
 }
 
 ClientSettings settings_of(const Round& round, int64_t k) {
@@ -37,40 +36,40 @@ ClientSettings settings_of(const Round& round, int64_t k) {
           static_cast<float>(task.local.mu)};
 }
 
-WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients, int64_t copies) {
+WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clients,
+                   int64_t copies) {
   const auto batch = static_cast<int>(task.local.batch);
   const auto noises = static_cast<int>(copies);
-  const auto [channels, height, width] = plan.input;
+  const auto [channels, height, width] = device.input;
   return {clients,
           batch,
           noises,
-          (batch * noises + kRowTile - 1) / kRowTile * kRowTile,
+          device.rows_for(batch * noises),
           static_cast<int>(channels),
           static_cast<int>(height),
           static_cast<int>(width),
           static_cast<int>(channels * height * width),
-          plan.classes,
-          plan.stages.back().out.channels};
+          device.classes,
+          device.padded_classes};
 }
 
 }  // namespace
 
 bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
 
-Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data,
+Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
            Precision precision, int clients)
     : task_(task),
       device_(device),
       data_(data),
       precision_(precision),
-      shape_(shape_of(task, device.plan, clients, noises_of(task))),
-      scored_(shape_of(task, device.plan, clients, gpu_copies_of(task))),
+      shape_(shape_of(task, device, clients, noises_of(task))),
+      scored_(shape_of(task, device, clients, gpu_copies_of(task))),
       launches_(/*urgent=*/clients <= kFewClients),
-      passes_(device, precision, clients, scored_.rows, /*gradients=*/true) {
-  const BatchedPlan& plan = device.plan;
+      passes_(device.make_passes(precision, clients, scored_.rows)) {
   const int64_t batch = shape_.batch, noises = shape_.noises;
-  if (examples() == GpuExamples::kMixed && shape_.rows != scored_.rows) {
-    ascent_.emplace(device, precision, clients, shape_.rows, /*gradients=*/true);
+  if ((examples() == GpuExamples::kMixed || attacked()) && shape_.rows != scored_.rows) {
+    ascent_ = device.make_passes(precision, clients, shape_.rows);
   }
   const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
   settings_ = DeviceArray<ClientSettings>(n);
@@ -96,43 +95,50 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   terms_ = DeviceArray<Terms>(n);
   if (task.local.calibrate) offsets_ = DeviceArray<float>(n * shape_.padded_classes);
   shares_ = DeviceArray<double>(n);
-  global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
-  vector_ = DeviceArray<float>(plan.size);
-  weights_ = DeviceArray<float>(n * plan.size);
-  velocity_ = DeviceArray<float>(n * plan.size);
-  if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
-  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * plan.size);
-  sums_ = DeviceArray<long long>(plan.size);
+  global_ = DeviceArray<float>(device.positions.size());
+  vector_ = DeviceArray<float>(device.size);
+  weights_ = DeviceArray<float>(n * device.size);
+  velocity_ = DeviceArray<float>(n * device.size);
+  if (device.working_weights && precision == Precision::kBfloat16) {
+    working_ = DeviceArray<uint8_t>(n * device.size * 2);
+  }
+  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * device.size);
+  sums_ = DeviceArray<long long>(device.size);
   sum_ = DeviceArray<long long>(global_.size());
   values_ = HostArray<float>(global_.size());
   host_sum_ = HostArray<long long>(global_.size());
-  capture();
+  graph_ = capture(/*first=*/false);
+  if (records_apart()) first_graph_ = capture(/*first=*/true);
 }
 
 Wave::~Wave() {
-  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  for (cudaGraphExec_t graph : {first_graph_, graph_}) {
+    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  }
 }
 
-int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+int64_t Wave::bytes_per_client(const LocalTask& task, const DeviceNetwork& device,
                                Precision precision) {
-  const WaveShape shape = shape_of(task, plan, 1, noises_of(task));
-  const WaveShape scored = shape_of(task, plan, 1, gpu_copies_of(task));
-  const int64_t rows = scored.rows + (shape.rows == scored.rows ? 0 : shape.rows);
-  const int64_t per_weight =
-      (precision == Precision::kBfloat16 ? 10 : 8) + (task.local.mu > 0 ? 4 : 0);
+  const WaveShape shape = shape_of(task, device, 1, noises_of(task));
+  const WaveShape scored = shape_of(task, device, 1, gpu_copies_of(task));
+  int64_t passes = device.bytes_per_client(scored.rows, precision);
+  if (shape.rows != scored.rows) passes += device.bytes_per_client(shape.rows, precision);
+  const int64_t per_weight = 8 + (task.local.mu > 0 ? 4 : 0);
   const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
-  return plan.size * per_weight + rows * LayerPasses::bytes_per_row(plan, precision) + images * 4 +
-         shape.batch * score_room(scored) * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
+  return device.size * per_weight + passes + images * 4 + shape.batch * score_room(scored) * 4 +
+         task.local.steps * task.local.batch * 4 + (1 << 20);
 }
 
-void Wave::capture() {
+cudaGraphExec_t Wave::capture(bool first) {
   cudaGraph_t graph = nullptr;
+  cudaGraphExec_t captured = nullptr;
   check_cuda(cudaStreamBeginCapture(launches_.stream(), cudaStreamCaptureModeThreadLocal),
              "capture");
-  enqueue_step();
+  enqueue_step(first);
   check_cuda(cudaStreamEndCapture(launches_.stream(), &graph), "capture");
-  check_cuda(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
+  check_cuda(cudaGraphInstantiate(&captured, graph, 0), "cudaGraphInstantiate");
   cudaGraphDestroy(graph);
+  return captured;
 }
 
 void Wave::load_clients(const std::vector<WavePart>& parts) {
@@ -189,13 +195,13 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
 
 // The same weights for clients [place, place + clients).
 void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
-  const int64_t begin = place * device_.plan.size;
+  const int64_t begin = place * device_.size;
   float* value = values_.data();
   for (const Array& w : global) value = std::copy_n(w.floats(), w.count(), value);
   global_.upload(values_.data(), global_.size(), launches_.stream());
   WeightSpread spread;
   spread.clients = static_cast<int>(clients);
-  spread.size = device_.plan.size;
+  spread.size = device_.size;
   spread.count = global_.size();
   spread.values = global_.data();
   spread.positions = device_.positions.data();
@@ -240,7 +246,7 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
 std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
   WeightCheck check;
   check.clients = static_cast<int>(part.count);
-  check.size = device_.plan.size;
+  check.size = device_.size;
   check.weights = weights_.data() + place * check.size;
   check.largest = FixedPointSum::kLargest;
   check.usable = usable_.data() + place;
@@ -252,7 +258,7 @@ std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
 void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable) {
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
-  sum.size = device_.plan.size;
+  sum.size = device_.size;
   sum.count = sum_.size();
   sum.weights = weights_.data() + place * sum.size;
   sum.positions = device_.positions.data();
@@ -279,7 +285,7 @@ void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>&
       part.result.sum.drop();
       continue;
     }
-    const float* stacked = weights_.data() + (place + static_cast<int64_t>(i)) * device_.plan.size;
+    const float* stacked = weights_.data() + (place + static_cast<int64_t>(i)) * device_.size;
     check_cuda(take_weights(stacked, device_.positions.data(), global_.size(), global_.data(),
                             launches_.stream()),
                "take_weights");
@@ -298,14 +304,16 @@ void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>&
 
 std::map<std::string, PhaseCost> Wave::measure_step(const std::vector<WavePart>& parts) {
   load_clients(parts);
-  enqueue_step();  // warms up
-  return launches_.measure([&] { enqueue_step(); });
+  enqueue_step(/*first=*/false);  // warms up
+  return launches_.measure([&] { enqueue_step(/*first=*/false); });
 }
 
 void Wave::run(const std::vector<WavePart>& parts) {
   load_clients(parts);
   for (int64_t i = 0; i < task_.local.steps; ++i) {
-    check_cuda(cudaGraphLaunch(graph_, launches_.stream()), "cudaGraphLaunch");
+    const bool first = i == 0 && first_graph_ != nullptr;
+    check_cuda(cudaGraphLaunch(first ? first_graph_ : graph_, launches_.stream()),
+               "cudaGraphLaunch");
   }
   add_results(parts);
 }

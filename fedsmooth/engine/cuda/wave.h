@@ -1,11 +1,11 @@
 // Clients that train side by side on the GPU.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
+#include "fedsmooth/engine/cuda/device_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_scores.h"
-#include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
@@ -23,8 +23,8 @@ struct WavePart {
 /// One wave's clients: all that they hold on the device, and the graph of their local step.
 class Wave {
  public:
-  Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& data, Precision precision,
-       int clients);
+  Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
+       Precision precision, int clients);
   ~Wave();
   Wave(const Wave&) = delete;
   Wave& operator=(const Wave&) = delete;
@@ -38,7 +38,7 @@ class Wave {
   /// One local step of these clients, by what it is spent on.
   std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
 
-  static int64_t bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
+  static int64_t bytes_per_client(const LocalTask& task, const DeviceNetwork& device,
                                   Precision precision);
 
  private:
@@ -46,14 +46,17 @@ class Wave {
   GpuExamples examples() const { return objective_of(task_.method).on_gpu->examples; }
   const float* noise() const { return noise_.data(); }  // null: none is added
   /// The passes of an ascent: fewer rows than a step's examples may have.
-  const LayerPasses& ascent() const { return ascent_ ? *ascent_ : passes_; }
+  WavePasses& ascent() const { return ascent_ ? *ascent_ : *passes_; }
+  /// Whether the network as it answers has to be asked once more for what the attack achieved.
+  bool records_apart() const { return attacked() && device_.trains_otherwise; }
 
-  void capture();
-  void enqueue_step();
+  cudaGraphExec_t capture(bool first);
+  void enqueue_step(bool first);
   void enqueue_attack(int64_t steps);
   void enqueue_mixing();
-  InputMap input_of(const LayerPasses& passes) const;
-  void enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input);
+  InputMap input_of(const WavePasses& passes) const;
+  void enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
+                    const InputMap& input);
   void enqueue_ascent_forward(const float* noise);
   void enqueue_examples_forward();
   void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
@@ -70,15 +73,15 @@ class Wave {
   }
 
   LocalTask task_;
-  const DevicePlan& device_;
+  const DeviceNetwork& device_;
   const DeviceData& data_;
   Precision precision_;
   WaveShape shape_;   // of the noises
   WaveShape scored_;  // of a step's examples
   Launches launches_;
-  LayerPasses passes_;
-  std::optional<LayerPasses> ascent_;  // if its rows are not those of the examples
-  cudaGraphExec_t graph_ = nullptr;
+  std::unique_ptr<WavePasses> passes_;
+  std::unique_ptr<WavePasses> ascent_;  // if its rows are not those of the examples
+  cudaGraphExec_t first_graph_ = nullptr, graph_ = nullptr;  // of the first step, of the others
 
   DeviceArray<ClientSettings> settings_;
   DeviceArray<uint64_t> augment_keys_;

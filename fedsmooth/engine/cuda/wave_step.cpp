@@ -6,7 +6,7 @@
 namespace fedsmooth {
 
 // SmoothAdv(theta, b) and the SGD steps over its list, for all clients.
-void Wave::enqueue_step() {
+void Wave::enqueue_step(bool first) {
   ImageLoad load;
   load.images = data_.images.data();
   load.labels = data_.labels.data();
@@ -29,10 +29,14 @@ void Wave::enqueue_step() {
   } else if (attacked()) {
     enqueue_attack(task_.attack.steps);
   }
+  if (first && records_apart()) {
+    enqueue_ascent_forward(noise());
+    enqueue_attack_loss(/*gradient=*/false, shape_.noises, probability_.data(), after_.data());
+  }
   for (int64_t pass = 0; pass < task_.local.passes; ++pass) {
     enqueue_examples_forward();
-    enqueue_score(pass == 0 ? after_.data() : nullptr);
-    passes_.update(stacked(), settings_.data(), launches_);
+    enqueue_score(pass == 0 && !records_apart() ? after_.data() : nullptr);
+    passes_->step(stacked(), settings_.data(), launches_);
   }
   launches_.add("rest", next_step(step_.data(), launches_.stream()));
 }
@@ -56,14 +60,14 @@ void Wave::enqueue_attack(int64_t steps) {
   const bool mixes = examples() == GpuExamples::kMixed;
   const bool stochastic = mixes || task_.attack.estimator == Estimator::kStochastic;
   const bool two_point = !mixes && task_.attack.estimator == Estimator::kTwoPoint;
-  const BatchedMap& map = device_.plan.stages.front().in;
   AttackStep attack;
   attack.x = x_.data();
   attack.x_adv = x_adv_.data();
   attack.map_gradient = stochastic ? ascent().input_gradient() : nullptr;
   attack.source = device_.source.data();
-  attack.pixels = map.pixels();
-  attack.map_channels = map.channels;
+  attack.rows_first = device_.rows_first;
+  attack.pixels = device_.pixels;
+  attack.map_channels = device_.map_channels;
   attack.scale = device_.scale.data();
   attack.noise = noise_.data();
   attack.probability = probability_.data();
@@ -80,27 +84,28 @@ void Wave::enqueue_attack(int64_t steps) {
     enqueue_ascent_forward(noise());
     enqueue_attack_loss(/*gradient=*/stochastic, shape_.noises, probability_.data(),
                         step == 0 ? before_.data() : nullptr);
-    if (stochastic) ascent().differentiate_input(stacked(), launches_);
+    if (stochastic) ascent().differentiate_images(stacked(), launches_);
     launches_.add("attack", step_attack(precision_, shape_, attack, launches_.stream()));
   }
 }
 
-InputMap Wave::input_of(const LayerPasses& passes) const {
-  const BatchedMap& map = device_.plan.stages.front().in;
+InputMap Wave::input_of(const WavePasses& passes) const {
   InputMap input;
   input.source = device_.source.data();
   input.mean = device_.mean.data();
   input.scale = device_.scale.data();
-  input.pixels = map.pixels();
-  input.map_channels = map.channels;
+  input.rows_first = device_.rows_first;
+  input.pixels = device_.pixels;
+  input.map_channels = device_.map_channels;
   input.out = passes.input();
   return input;
 }
 
 // From images to logits.
-void Wave::enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input) {
+void Wave::enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
+                        const InputMap& input) {
   launches_.add("images", make_input(precision_, shape, input, launches_.stream()));
-  passes.forward(stacked(), launches_);
+  passes.run(stacked(), mode, launches_);
   if (!task_.local.calibrate) return;
   launches_.add("rest", shift_logits(shape, offsets_.data(), passes.logits(), launches_.stream()));
 }
@@ -108,11 +113,11 @@ void Wave::enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const
 void Wave::enqueue_ascent_forward(const float* noise) {
   InputMap input = input_of(ascent());
   input.first = {x_adv_.data(), noise, noise == nullptr ? 1 : shape_.noises};
-  enqueue_pass(ascent(), shape_, input);
+  enqueue_pass(ascent(), PassMode::kAnswers, shape_, input);
 }
 
 void Wave::enqueue_examples_forward() {
-  InputMap input = input_of(passes_);
+  InputMap input = input_of(*passes_);
   const ExampleCopies noisy = {x_adv_.data(), noise(), shape_.noises};
   switch (examples()) {
     case GpuExamples::kNoisy:
@@ -127,7 +132,7 @@ void Wave::enqueue_examples_forward() {
       input.second = noisy;
       break;
   }
-  enqueue_pass(passes_, scored_, input);
+  enqueue_pass(*passes_, PassMode::kTraining, scored_, input);
 }
 
 void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen) {
@@ -141,22 +146,24 @@ void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, fl
   loss.out = ascent().output_gradient();
   loss.step = step_.data();
   loss.seen = seen;
-  launches_.add("rest", take_attack_loss(precision_, shape, loss, launches_.stream()));
+  launches_.add("rest",
+                take_attack_loss(ascent().output_precision(), shape, loss, launches_.stream()));
 }
 
 void Wave::enqueue_score(float* seen) {
   ScoreStep score;
   score.kind = objective_of(task_.method).on_gpu->score;
-  score.logits = passes_.logits();
+  score.logits = passes_->logits();
   score.y = y_.data();
   score.weights = score_weights_.data();
   score.mix = mix_.data();
   score.room = score_room_.data();
-  score.out = passes_.output_gradient();
+  score.out = passes_->output_gradient();
   score.terms = terms_.data();
   score.step = step_.data();
   score.seen = seen;
-  launches_.add("rest", take_score(precision_, scored_, score, launches_.stream()));
+  launches_.add("rest",
+                take_score(passes_->output_precision(), scored_, score, launches_.stream()));
 }
 
 }  // namespace fedsmooth

@@ -58,6 +58,13 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   }
 }
 
+// Where a row's pixel lies in the first map.
+__device__ int64_t place_in_map(const WaveShape& s, int pixels, bool rows_first, int client,
+                                int row, int pixel) {
+  if (rows_first) return (static_cast<int64_t>(client) * s.rows + row) * pixels + pixel;
+  return (static_cast<int64_t>(client) * pixels + pixel) * s.rows + row;
+}
+
 // A block makes one row: the noisy image goes into shared memory in order, and from there to the
 // map's pixels.
 template <typename T>
@@ -88,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
     for (int j = 0; j < 8; ++j) {
       store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
     }
-    const int64_t place = (static_cast<int64_t>(client) * m.pixels + pixel) * s.rows + row;
+    const int64_t place = place_in_map(s, m.pixels, m.rows_first, client, row, pixel);
     store_eight(m.out, place * eights + eight, out);
   }
 }
@@ -148,11 +155,11 @@ __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float s
     const int eights = a.map_channels / 8;
     for (int i = threadIdx.x; i < a.pixels * eights; i += kThreads) {
       const int pixel = i / eights, eight = i % eights;
-      const int64_t row =
-          (static_cast<int64_t>(client) * a.pixels + pixel) * s.rows + image * s.noises;
       float sums[8] = {};
       for (int n = 0; n < s.noises; ++n) {
-        const Eight<T> part = load_eight<T>(a.map_gradient, (row + n) * eights + eight);
+        const int64_t place =
+            place_in_map(s, a.pixels, a.rows_first, client, image * s.noises + n, pixel);
+        const Eight<T> part = load_eight<T>(a.map_gradient, place * eights + eight);
 #pragma unroll
         for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
       }

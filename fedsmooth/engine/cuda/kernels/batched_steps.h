@@ -45,10 +45,12 @@ struct ExampleCopies {
   int copies = 0;
 };
 
-/// The network's input map [client, pixel, row, channel], normalised. An image's rows are its
-/// copies of the first kind, then those of the second.
+/// The network's input map [client, pixel, row, channel] or, if `rows_first`, [client, row, pixel,
+/// channel], normalised. An image's rows are its copies of the first kind, then those of the
+/// second.
 struct InputMap {
   ExampleCopies first, second;
+  bool rows_first = false;
   const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
   const float *mean = nullptr, *scale = nullptr;
   int pixels = 0, map_channels = 0;
@@ -81,7 +83,8 @@ struct AttackStep {
   const float* x = nullptr;
   float* x_adv = nullptr;
   const void* map_gradient = nullptr;  // null: by one point
-  const int16_t* source = nullptr;     // as in InputMap
+  bool rows_first = false;             // and this, as in InputMap
+  const int16_t* source = nullptr;
   int pixels = 0, map_channels = 0;
   const float* scale = nullptr;
   const float *noise = nullptr, *probability = nullptr;

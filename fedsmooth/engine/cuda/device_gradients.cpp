@@ -1,0 +1,178 @@
+#include "fedsmooth/engine/cuda/device_gradients.h"
+
+#include <cuda_bf16.h>
+
+#include "fedsmooth/base/check.h"
+#include "fedsmooth/engine/cuda/device_network.h"
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+
+namespace fedsmooth {
+namespace {
+
+// A network and one set of weights.
+struct LoadedModel {
+  LoadedModel(const Model& model, Precision precision)
+      : precision(precision), network(device_network(model.network)) {
+    std::vector<float> values;
+    for (const Array& w : model.weights) {
+      values.insert(values.end(), w.floats(), w.floats() + w.count());
+    }
+    const int64_t size = network->size;
+    const DeviceArray<float> uploaded(values), vector(size), velocity(size);
+    weights = DeviceArray<float>(size);
+    if (network->working_weights && precision == Precision::kBfloat16) {
+      working = DeviceArray<uint8_t>(2 * size);
+    }
+    WeightSpread spread;
+    spread.clients = 1;
+    spread.size = size;
+    spread.count = uploaded.size();
+    spread.values = uploaded.data();
+    spread.positions = network->positions.data();
+    spread.vector = vector.data();
+    spread.weights = weights.data();
+    spread.velocity = velocity.data();
+    spread.working = working.data();
+    check_cuda(spread_weights(spread, nullptr), "spread_weights");
+    source = network->source.download(nullptr);
+    scale = network->scale.download(nullptr);
+  }
+
+  StackedWeights stacked() const { return {weights.data(), working.data(), nullptr}; }
+
+  Precision precision;
+  std::unique_ptr<DeviceNetwork> network;
+  DeviceArray<float> weights;
+  DeviceArray<uint8_t> working;
+  std::vector<int16_t> source;  // as on the device
+  std::vector<float> scale;
+};
+
+// Values in either precision, on the host.
+std::vector<uint8_t> pack(const std::vector<float>& values, Precision precision) {
+  std::vector<uint8_t> bytes(values.size() * (precision == Precision::kBfloat16 ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (precision == Precision::kBfloat16) {
+      reinterpret_cast<__nv_bfloat16*>(bytes.data())[i] = __float2bfloat16(values[i]);
+    } else {
+      reinterpret_cast<float*>(bytes.data())[i] = values[i];
+    }
+  }
+  return bytes;
+}
+
+float unpack(const std::vector<uint8_t>& bytes, int64_t i, Precision precision) {
+  if (precision == Precision::kFloat32) return reinterpret_cast<const float*>(bytes.data())[i];
+  return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(bytes.data())[i]);
+}
+
+// One thread's passes over it.
+class DeviceGradients {
+ public:
+  explicit DeviceGradients(std::shared_ptr<const LoadedModel> model) : model_(std::move(model)) {}
+
+  Array logits(const Array& x) {
+    const DeviceNetwork& network = *model_->network;
+    images_ = static_cast<int>(x.size(0));
+    make_room();
+    x_.upload(x.floats(), x.count(), launches_.stream());
+    InputMap input;
+    input.first = {x_.data(), nullptr, 1};
+    input.rows_first = network.rows_first;
+    input.source = network.source.data();
+    input.mean = network.mean.data();
+    input.scale = network.scale.data();
+    input.pixels = network.pixels;
+    input.map_channels = network.map_channels;
+    input.out = passes_->input();
+    const auto [channels, height, width] = network.input;
+    WaveShape shape{1, images_, 1, rows_};
+    shape.channels = static_cast<int>(channels);
+    shape.height = static_cast<int>(height);
+    shape.width = static_cast<int>(width);
+    shape.image_size = static_cast<int>(channels * height * width);
+    launches_.add("images", make_input(model_->precision, shape, input, launches_.stream()));
+    passes_->run(model_->stacked(), PassMode::kAnswers, launches_);
+    std::vector<float> found(int64_t{rows_} * network.padded_classes);
+    copy(found.data(), passes_->logits(), found.size() * sizeof(float));
+    Array logits({images_, network.classes});
+    for (int64_t i = 0; i < logits.count(); ++i) {
+      const int64_t row = i / network.classes, k = i % network.classes;
+      logits.floats()[i] = found[row * network.padded_classes + k];
+    }
+    return logits;
+  }
+
+  Array backward(const Array& gradient) {
+    const DeviceNetwork& network = *model_->network;
+    check(passes_ != nullptr && gradient.size(0) == images_, "device gradients: of another pass");
+    std::vector<float> padded(int64_t{rows_} * network.padded_classes);
+    for (int64_t i = 0; i < gradient.count(); ++i) {
+      const int64_t row = i / network.classes, k = i % network.classes;
+      padded[row * network.padded_classes + k] = gradient.floats()[i];
+    }
+    const std::vector<uint8_t> bytes = pack(padded, passes_->output_precision());
+    check_cuda(cudaMemcpyAsync(passes_->output_gradient(), bytes.data(), bytes.size(),
+                               cudaMemcpyHostToDevice, launches_.stream()),
+               "gradient");
+    passes_->differentiate_images(model_->stacked(), launches_);
+    const int64_t cells = int64_t{network.pixels} * network.map_channels;
+    std::vector<uint8_t> map(rows_ * cells * (model_->precision == Precision::kBfloat16 ? 2 : 4));
+    copy(map.data(), passes_->input_gradient(), map.size());
+    const auto [channels, height, width] = network.input;
+    Array found({images_, channels, height, width});
+    for (int64_t row = 0; row < images_; ++row) {
+      for (int64_t cell = 0; cell < cells; ++cell) {
+        const int value = model_->source[cell];
+        if (value < 0) continue;
+        const int64_t pixel = cell / network.map_channels, c = cell % network.map_channels;
+        const int64_t place =
+            network.rows_first ? row * network.pixels + pixel : pixel * rows_ + row;
+        found.floats()[row * channels * height * width + value] =
+            unpack(map, place * network.map_channels + c, model_->precision) *
+            model_->scale[value / (height * width)];
+      }
+    }
+    return found;
+  }
+
+ private:
+  // Rows that are left over are zeros.
+  void make_room() {
+    const DeviceNetwork& network = *model_->network;
+    if (passes_ != nullptr && images_ <= rows_) return;
+    passes_.reset();
+    rows_ = network.rows_for(images_);
+    passes_ = network.make_passes(model_->precision, 1, rows_);
+    const auto [channels, height, width] = network.input;
+    x_ = DeviceArray<float>(rows_ * channels * height * width);
+  }
+
+  // Waits for the passes.
+  void copy(void* to, const void* from, size_t bytes) {
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, launches_.stream()),
+               "copy from the GPU");
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "copy from the GPU");
+  }
+
+  std::shared_ptr<const LoadedModel> model_;
+  Launches launches_;
+  std::unique_ptr<WavePasses> passes_;
+  DeviceArray<float> x_;
+  int images_ = 0, rows_ = 0;  // of the last pass; of the maps
+};
+
+}  // namespace
+
+std::function<DifferentiableClassifier()> device_gradients(const Model& folded,
+                                                           Precision precision) {
+  const auto model = std::make_shared<const LoadedModel>(folded, precision);
+  return [model]() -> DifferentiableClassifier {
+    const auto passes = std::make_shared<DeviceGradients>(model);
+    return {[passes](const Array& x) { return passes->logits(x); },
+            [passes](const Array& gradient) { return passes->backward(gradient); }};
+  };
+}
+
+}  // namespace fedsmooth

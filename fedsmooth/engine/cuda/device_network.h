@@ -1,0 +1,72 @@
+// What a wave of clients needs of a network on the GPU, whatever its kernels: where weights and
+// images go, and passes for many clients at once, each with weights of its own.
+#pragma once
+
+#include <memory>
+
+#include "fedsmooth/engine/cuda/device_memory.h"
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/launches.h"
+#include "fedsmooth/model/network.h"
+
+namespace fedsmooth {
+
+/// Vectors of DeviceNetwork::size, one for each client.
+struct StackedWeights {
+  float* weights = nullptr;
+  void* working = nullptr;  // in bfloat16, where passes multiply these; null: not wanted
+  float* velocity = nullptr;
+  const float* global = nullptr;  // those that the round began with, for FedProx; null: without
+};
+
+enum class PassMode { kAnswers, kTraining };  // see Passes::forward()
+
+/// Maps, and the launches that fill them.
+class WavePasses {
+ public:
+  virtual ~WavePasses() = default;
+
+  virtual void* input() const = 0;  // the first map, to be filled
+  virtual float* logits() const = 0;
+  virtual void* output_gradient() const = 0;  // to be filled, in this precision
+  virtual Precision output_precision() const = 0;
+  virtual const void* input_gradient() const = 0;
+
+  /// From input() to logits().
+  virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
+  /// From output_gradient() to input_gradient(), after a pass as the network answers.
+  virtual void differentiate_images(const StackedWeights& weights, Launches& launches) = 0;
+  /// From output_gradient() to a step of SGD, after a pass as the network trains.
+  virtual void step(const StackedWeights& weights, const ClientSettings* settings,
+                    Launches& launches) = 0;
+};
+
+struct DeviceNetwork {
+  virtual ~DeviceNetwork() = default;
+
+  Shape input = {};
+  int classes = 0, padded_classes = 0;  // as logits are stored
+  int row_multiple = 1;                 // rows of a client's maps are filled up to
+  // The first map: [client, row, pixel, channel] or, if not, [client, pixel, row, channel].
+  bool rows_first = false;
+  int pixels = 0, map_channels = 0;
+  DeviceArray<int16_t> source;     // of each pixel and channel: a value of the image, -1: none
+  DeviceArray<float> mean, scale;  // per channel of an image: (x - mean) scale
+  int64_t size = 0;                // of a client's vector
+  DeviceArray<int> positions;      // of each weight in it
+  bool working_weights = false;    // whether passes want StackedWeights::working
+  bool trains_otherwise = false;   // whether it answers otherwise than it trains
+
+  int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
+  virtual int64_t bytes_per_client(int rows, Precision precision) const = 0;
+  virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
+                                                  int rows) const = 0;
+};
+
+/// Why the GPU engine cannot train a network, with the layer's name; empty if it can.
+std::string training_refusal(const Network& network);
+
+/// For a network that is not refused.
+std::unique_ptr<DeviceNetwork> device_network(const Network& network);
+
+}  // namespace fedsmooth

@@ -1,0 +1,64 @@
+// The passes of a residual network on the GPU, for many clients at once: all maps, and the launches
+// that fill them. Batch norm takes the statistics of each client's own rows.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "fedsmooth/engine/cuda/kernels/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/row_head.h"
+#include "fedsmooth/engine/cuda/kernels/row_norm.h"
+#include "fedsmooth/engine/cuda/residual_device.h"
+
+namespace fedsmooth {
+
+class ResidualPasses : public WavePasses {
+ public:
+  ResidualPasses(const ResidualDevice& device, Precision precision, int clients, int rows);
+
+  void* input() const override { return maps_[0].data(); }
+  float* logits() const override { return logits_.data(); }
+  void* output_gradient() const override { return dlogits_.data(); }
+  Precision output_precision() const override { return Precision::kFloat32; }
+  const void* input_gradient() const override { return gradients_[0].data(); }
+
+  void run(const StackedWeights& weights, PassMode mode, Launches& launches) override;
+  void differentiate_images(const StackedWeights& weights, Launches& launches) override;
+  void step(const StackedWeights& weights, const ClientSettings* settings,
+            Launches& launches) override;
+
+ private:
+  void prepare(const StackedWeights& weights, PassMode mode, Launches& launches);
+  void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches) const;
+  void take_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches) const;
+  void end_back(const StackedWeights& weights, Launches& launches) const;
+  const void* norm_back(const StackedWeights& weights, size_t i, Launches& launches);
+  void kernel_back(size_t i, const void* dy, Launches& launches) const;
+  void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
+  RowConvolution convolution_of(const GraphNode& node) const;
+  RowConvolution back_of(const GraphNode& node) const;
+  RowHead head_of(const StackedWeights& weights) const;
+  NormWeights norm_of(const StackedWeights& weights, const GraphNode& node) const;
+  double bytes_of(const RowMap& map) const;
+  double operations_of(const GraphNode& node) const;
+  /// Where the gradient of what a node gives lies.
+  void* gradient_of(int map) const { return gradients_[gradient_at_[map]].data(); }
+
+  const ResidualDevice& device_;
+  const ResidualGraph& graph_;
+  Precision precision_;
+  int clients_, rows_;
+  std::vector<int> gradient_at_;  // of each map: the map whose gradient is its own too
+  std::vector<int> made_by_;      // of each map: its node, -1: the image
+  std::optional<PassMode> prepared_;
+  std::vector<int> parts_;  // of each node's sums: how many the last convolution took, 0: none
+  std::vector<DeviceArray<uint8_t>> maps_, gradients_;  // in the working precision
+  std::vector<DeviceArray<uint8_t>> raw_;               // of each node with a norm: before it
+  DeviceArray<uint8_t> dx_;                             // of a norm
+  DeviceArray<uint8_t> kernels_, turned_;
+  DeviceArray<float> shift_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
+  std::vector<DeviceArray<float>> sums_;  // of each node
+  DeviceArray<NormValues> values_;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,91 @@
+#ifdef FEDSMOOTH_CUDA
+
+#include "fedsmooth/engine/cuda/residual_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/engine/networks.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+TEST(ResidualGraphTest, EveryWeightHasAPlaceOfItsOwn) {
+  for (const char* name : {"resnet8", "resnet8-a", "resnet20"}) {
+    const Network network = named_network(name);
+    const ResidualGraph graph = plan_graph(network);
+    int64_t values = 0;
+    for (const Parameter& p : parameters(network)) {
+      int64_t count = 1;
+      for (const int64_t size : p.shape) count *= size;
+      values += count;
+    }
+    const std::set<int> places(graph.positions.begin(), graph.positions.end());
+    EXPECT_EQ(std::ssize(graph.positions), values) << name;
+    EXPECT_EQ(std::ssize(places), values) << name;
+    EXPECT_LT(*places.rbegin(), graph.size);
+  }
+}
+
+TEST(ResidualGraphTest, PutsAShortcutBeforeTheSumThatNeedsIt) {
+  const ResidualGraph graph = plan_graph(named_network("resnet8"));
+  ASSERT_EQ(graph.nodes.size(), 9u);  // the first, three blocks of two, two projections
+  const GraphNode &first = graph.nodes[3], &shortcut = graph.nodes[4], &second = graph.nodes[5];
+  EXPECT_EQ(first.name, "layer2.0.conv1");
+  EXPECT_EQ(shortcut.name, "layer2.0.downsample.0");
+  EXPECT_EQ(second.name, "layer2.0.conv2");
+  EXPECT_EQ(shortcut.input, first.input);
+  EXPECT_EQ(second.shortcut, shortcut.output);
+  EXPECT_TRUE(second.relu);
+  EXPECT_FALSE(shortcut.relu);
+  EXPECT_EQ(graph.nodes[2].shortcut, graph.nodes[0].output);  // the block's input itself
+}
+
+TEST(ResidualGraphTest, AShortcutWithoutWeightsIsAFixedKernel) {
+  const ResidualGraph graph = plan_graph(named_network("resnet8-a"));
+  const GraphNode& shortcut = graph.nodes[4];
+  EXPECT_TRUE(shortcut.fixed);
+  EXPECT_GE(shortcut.weight, graph.kernels);
+  EXPECT_LE(shortcut.weight + shortcut.kernel_size(), graph.working);
+}
+
+Network list_of(std::vector<Layer> middle) {
+  std::vector<Layer> layers = {normalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})};
+  layers.insert(layers.end(), middle.begin(), middle.end());
+  layers.push_back({Kind::kAvgPool});
+  layers.push_back({Kind::kLinear, "end", 10});
+  return {"list", {3, 32, 32}, layers};
+}
+
+TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
+  const Layer conv{Kind::kConv, "a", 16, 3, 1, 1}, relu{Kind::kRelu};
+  Layer with_dropout{Kind::kDropout, "drop"};
+  const Layer wide{Kind::kConv, "wide", 128, 3, 1, 1}, large{Kind::kConv, "large", 16, 5, 1, 2};
+  const Layer norm{Kind::kBatchNorm, "norm"};
+  Layer plain = conv;
+  plain.bias = false;
+  EXPECT_EQ(graph_refusal(list_of({plain, norm, relu})), "");
+  EXPECT_EQ(graph_refusal(list_of({conv, with_dropout})), "layer drop (dropout): is not supported");
+  EXPECT_EQ(graph_refusal(list_of({wide})), "layer wide (conv): has 128 channels, more than 64");
+  EXPECT_EQ(graph_refusal(list_of({large})),
+            "layer large (conv): has a kernel of 5x5, not 1x1 or 3x3");
+  EXPECT_EQ(graph_refusal(list_of({conv, norm})),
+            "layer norm (batch-norm): follows a convolution with a bias");
+  EXPECT_EQ(graph_refusal(list_of({plain, relu, norm})),
+            "layer norm (batch-norm): does not follow a convolution");
+  EXPECT_EQ(graph_refusal(list_of({relu, conv})),
+            "layer 0 (relu): does not follow a convolution or a sum");
+  EXPECT_NE(graph_refusal(named_network("alexnet")), "");
+}
+
+}  // namespace
+}  // namespace fedsmooth
+
+#else
+#include <gtest/gtest.h>
+
+TEST(ResidualGraphTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+#endif
