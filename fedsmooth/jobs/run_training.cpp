@@ -16,6 +16,7 @@
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/teacher.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -54,10 +55,14 @@ Network network_for(const Experiment& e, const Dataset& train) {
   return build_network(model, image_shape(train), train.classes());
 }
 
-std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
-                                        const Partition& partition) {
+std::unique_ptr<FolderLock> take_folder(const TrainSetting& setting, const TrainArguments& a,
+                                        const TrainOptions& options, const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   check_objective(options.method, a.experiment.objective);
+  const Weights none;
+  const auto why =
+      setting.chosen.executor->unsupported({local_task(setting, a.experiment), none, {}, 0});
+  if (why) throw Error("{}", *why);
   fs::create_directories(a.folder);
   return std::make_unique<FolderLock>(a.folder);
 }
@@ -129,12 +134,12 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
                             ? sha256(read_file(a.experiment.partition.file))
                             : ""),
-      lock_(take_folder(a, options_, partition_)),
+      lock_(take_folder(setting, a, options_, partition_)),
       run_(start_run(a.folder, a.experiment, a.resume)),
       checkpoints_(
           run_, setting.network, [this] { return origin(); }, setting.stopped, setting.ranks > 1) {
   remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
-                               "provenance.json", "DONE"});
+                               "provenance.json", "teacher.safetensors", "DONE"});
   remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
   write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
   if (has_checkpoint(run_)) {
@@ -144,6 +149,9 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
         initial_weights(setting.network, make_key(a.experiment.seed, Purpose::kWeights));
   }
   rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
+  if (reads(objective_of(options_.method), "teacher")) {
+    teacher_ = teacher_votes(setting, experiment_, partition_, run_.folder);
+  }
 }
 
 Origin RunTraining::origin() const {
@@ -160,7 +168,9 @@ Model RunTraining::model() const {
 
 Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
-  return {local_task(setting_, experiment_),
+  LocalTask task = local_task(setting_, experiment_);
+  task.teacher = teacher_;
+  return {task,
           options_,
           partition_,
           state_,
