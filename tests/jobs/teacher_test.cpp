@@ -39,7 +39,7 @@ TEST_F(TeacherTest, IsTrainedFirstAndKept) {
     EXPECT_NEAR(sum, 1, 1e-6) << i;
   }
 
-  int left = 2;  // rounds of the run itself
+  int left = 1;  // rounds of the run itself
   context_.stopped = [&] { return left == 0; };
   const auto count = [&](const RoundRow&) { --left; };
   EXPECT_THROW(jobs::train({experiment_, path("cut"), false, count}, context_), jobs::Interrupted);
