@@ -26,7 +26,7 @@ MAY_SEE = {
     "report": "base smoothing records",
     "report/figures": "base records report",
     "report/page": "base report report/figures",
-    "jobs": "base data model smoothing attack config records report report/figures report/page engine engine/cpu distributed",
+    "jobs": "base data model smoothing attack federated config records report report/figures report/page engine engine/cpu distributed",
     "fedsmooth.h": "base data model smoothing config engine jobs",
     "cli": "base config jobs report report/figures report/page",
 }

@@ -59,6 +59,11 @@ struct Stream {
 /// the arguments on every machine. The largest is 6.66, as a 31-bit uniform reaches no further.
 void fill_normal(Stream stream, uint32_t sample, float* out, int64_t count);
 
+/// Noise for votes: the same but that tails are drawn from 64 bits where the first 16 are zero,
+/// once in 65,536 pairs, and reach 9.4. A certificate rests on the law of its noise up to the last
+/// vote; training keeps fill_normal(), by which its models repeat bit for bit.
+void fill_noise(Stream stream, uint32_t sample, float* out, int64_t count);
+
 /// The same stream as raw 32-bit words: uniform integers for everything that is not noise. A stream
 /// must not be read both ways.
 void fill_words(Stream stream, uint32_t sample, uint32_t* out, int64_t count);

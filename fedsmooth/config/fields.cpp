@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "fedsmooth/config/experiment.h"
 #include "fedsmooth/model/network_json.h"
 
 namespace fedsmooth {
@@ -198,6 +199,29 @@ Field numbers(std::string key, std::vector<double>& values, bool positive) {
           }};
 }
 
+Field radii(std::string key, std::vector<double>& values) {
+  Field field = numbers(std::move(key), values, /*positive=*/false);
+  field.set = [&values, set_list = field.set](const toml::node& node) {
+    std::vector<double> before = values;
+    if (node.is_array()) {
+      set_list(node);
+    } else if (node.is_number()) {
+      values = {to_double(node)};
+    } else {
+      const std::string text = "value = [" + to_string(node) + "]";
+      try {
+        set_list(*toml::parse(text).get("value"));
+      } catch (const toml::parse_error&) {
+        throw Error("must be numbers with commas between them");
+      }
+    }
+    const bool fine = std::all_of(values.begin(), values.end(), [](double r) { return r >= 0; });
+    if (!fine) values = std::move(before);
+    require(fine, "must not be negative");
+  };
+  return field;
+}
+
 Field seed(std::string key, uint64_t& value, bool& is_random) {
   return {std::move(key),
           [&value, &is_random](const toml::node& node) {
@@ -231,6 +255,11 @@ Field layers(std::string key, std::vector<Layer>& value) {
   return {std::move(key),
           [&value](const toml::node& node) { value = layers_from_json(to_json(node), "layers"); },
           [&value] { return show_json(to_json(value)); }};
+}
+
+std::string suggest(const std::string& word, const std::vector<std::string>& names) {
+  const std::string near = nearest(word, names);
+  return near.empty() ? "" : fmt::format("; did you mean {:?}?", near);
 }
 
 uint64_t random_seed() {

@@ -8,29 +8,39 @@ namespace fedsmooth {
 namespace {
 
 // SGD with momentum and weight decay as in PyTorch: v <- momentum v + g, theta <- theta - rate v.
+// FedProx adds mu (theta - global) to g; `global` are the weights before the first step.
 class Sgd {
  public:
   explicit Sgd(const LocalOptions& options)
       : rate_(static_cast<float>(options.learning_rate)),
         momentum_(static_cast<float>(options.momentum)),
-        decay_(static_cast<float>(options.weight_decay)) {}
+        decay_(static_cast<float>(options.weight_decay)),
+        mu_(static_cast<float>(options.mu)) {}
 
   void step(const std::vector<WeightGradient>& gradients) {
     velocity_.resize(gradients.size());
+    global_.resize(gradients.size());
     for (size_t i = 0; i < gradients.size(); ++i) {
       const auto& [w, g, count] = gradients[i];
       velocity_[i].resize(count, 0.0f);
       float* v = velocity_[i].data();
-      for (int64_t j = 0; j < count; ++j) {
-        v[j] = momentum_ * v[j] + (g[j] + decay_ * w[j]);
-        w[j] -= rate_ * v[j];
+      if (mu_ == 0) {
+        for (int64_t j = 0; j < count; ++j) v[j] = momentum_ * v[j] + (g[j] + decay_ * w[j]);
+      } else {
+        if (global_[i].empty()) global_[i].assign(w, w + count);
+        const float* from = global_[i].data();
+        for (int64_t j = 0; j < count; ++j) {
+          v[j] = momentum_ * v[j] + (g[j] + decay_ * w[j] + mu_ * (w[j] - from[j]));
+        }
       }
+      for (int64_t j = 0; j < count; ++j) w[j] -= rate_ * v[j];
     }
   }
 
  private:
-  float rate_, momentum_, decay_;
+  float rate_, momentum_, decay_, mu_;
   std::vector<std::vector<float>> velocity_;  // zero before the first step
+  std::vector<std::vector<float>> global_;    // for FedProx alone
 };
 
 // The images of all iterations, in order.

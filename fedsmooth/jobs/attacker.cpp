@@ -61,7 +61,7 @@ std::vector<AttackRow> Attacker::attack(int64_t image) {
   const Array noise = draw_noise(x, image);
   std::vector<AttackRow> rows;
   for (const double epsilon : plan_.epsilons) {
-    if (plan_.stopped()) throw Cancelled{};
+    if (plan_.stopped()) throw Interrupted{};
     // What misled the classifier once lies in every larger ball too.
     if (!rows.empty() && !rows.back().correct()) {
       rows.push_back(rows.back());

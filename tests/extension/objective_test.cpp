@@ -46,11 +46,15 @@ TEST(ObjectiveExtensionTest, IsTrainedByItsName) {
     ServerState state = start();
     ThreadedExecutor executor(2);
     double loss = 0;
-    train(small_task(e.train.method), {.rounds = rounds, .clients_per_round = 4},
-          partition(PartitionKind::kIid), executor, state, [&](const auto&, const RoundReport& r) {
-            loss = r.telemetry.mean_loss();
-            return true;
-          });
+    train({small_task(e.train.method),
+           {.rounds = rounds, .clients_per_round = 4},
+           partition(PartitionKind::kIid),
+           state,
+           [&](const auto&, const RoundReport& r) {
+             loss = r.telemetry.mean_loss();
+             return true;
+           }},
+          executor);
     return loss;
   };
   EXPECT_LT(loss_after(6), loss_after(1));

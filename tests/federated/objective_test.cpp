@@ -138,8 +138,12 @@ TEST(ObjectiveTest, AResumedRunIsTheSameToTheBit) {
     task.local.steps = 1;
     const auto train_on = [&](ServerState state, int64_t most) {
       ThreadedExecutor executor(2);
-      train(task, {.rounds = 3, .clients_per_round = 2}, partition(PartitionKind::kIid), executor,
-            state, [&](const auto&, const auto&) { return --most > 0; });
+      train({task,
+             {.rounds = 3, .clients_per_round = 2},
+             partition(PartitionKind::kIid),
+             state,
+             [&](const auto&, const auto&) { return --most > 0; }},
+            executor);
       return state;
     };
     const ServerState whole = train_on(start(), 3);

@@ -104,9 +104,14 @@ BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
 BatchedExecutor::~BatchedExecutor() = default;
 
 std::optional<std::string> BatchedExecutor::unsupported(const Round& round) const {
+  const Network& network = round.task.network;
+  if (!BatchedPlan::supports(network)) {
+    return fmt::format("network {} has layers that the GPU engine cannot train; use --device=cpu",
+                       network.name);
+  }
   const Objective& objective = objective_of(round.task.method);
   if (objective.on_gpu) return {};
-  return fmt::format("train.method={:?}: the GPU engine does not have it; use --device cpu",
+  return fmt::format("train.method={:?}: the GPU engine does not have it; use --device=cpu",
                      objective.name);
 }
 

@@ -16,6 +16,7 @@ struct StackedWeights {
   float* weights = nullptr;
   void* working = nullptr;  // in bfloat16; null: the weights themselves are multiplied
   float* velocity = nullptr;
+  const float* global = nullptr;  // those that the round began with, for FedProx; null: without
 };
 
 class LayerPasses {

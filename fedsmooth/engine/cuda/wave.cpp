@@ -18,7 +18,8 @@ auto steps_of(const LocalTask& task) {
   return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
                          task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
                          task.objective.steps, task.smoothing.m, task.local.steps, task.local.batch,
-                         task.local.passes, task.local.calibrate, task.augment);
+                         task.local.passes, task.local.calibrate, task.augment,
+                         task.local.mu > 0);
 }
 
 ClientSettings settings_of(const Round& round, int64_t k) {
@@ -32,7 +33,8 @@ ClientSettings settings_of(const Round& round, int64_t k) {
           static_cast<float>(step_size(ascent)),
           static_cast<float>(task.local.learning_rate),
           static_cast<float>(task.local.momentum),
-          static_cast<float>(task.local.weight_decay)};
+          static_cast<float>(task.local.weight_decay),
+          static_cast<float>(task.local.mu)};
 }
 
 WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients, int64_t copies) {
@@ -99,6 +101,7 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   weights_ = DeviceArray<float>(n * plan.size);
   velocity_ = DeviceArray<float>(n * plan.size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
+  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * plan.size);
   sums_ = DeviceArray<long long>(plan.size);
   sum_ = DeviceArray<long long>(global_.size());
   values_ = HostArray<float>(global_.size());
@@ -115,7 +118,8 @@ int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
   const WaveShape shape = shape_of(task, plan, 1, noises_of(task));
   const WaveShape scored = shape_of(task, plan, 1, gpu_copies_of(task));
   const int64_t rows = scored.rows + (shape.rows == scored.rows ? 0 : shape.rows);
-  const int64_t per_weight = precision == Precision::kBfloat16 ? 10 : 8;
+  const int64_t per_weight =
+      (precision == Precision::kBfloat16 ? 10 : 8) + (task.local.mu > 0 ? 4 : 0);
   const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
   return plan.size * per_weight + rows * LayerPasses::bytes_per_row(plan, precision) + images * 4 +
          shape.batch * score_room(scored) * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
@@ -199,6 +203,7 @@ void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
   spread.weights = weights_.data() + begin;
   spread.velocity = velocity_.data() + begin;
   spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
+  spread.global = global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin;
   check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
   // values_ serves the next part too.
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
@@ -211,7 +216,12 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   const auto perturbation = perturbation_.download(launches_.stream());
   int64_t place = 0;
   for (const WavePart& part : parts) {
-    const std::vector<int> usable = add_sum(part, place);
+    const std::vector<int> usable = find_usable(part, place);
+    if (part.round.gather == Gather::kSum) {
+      add_sum(part, place, usable);
+    } else {
+      add_each(part, place, usable);
+    }
     const double epsilon = part.round.task.attack.epsilon;
     for (size_t i = 0; i < part.count; ++i, ++place) {
       if (!usable[i]) continue;
@@ -226,8 +236,20 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   }
 }
 
-// The weights of a part, whose clients begin at `place`. Returns which of them were usable.
-std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
+// Which of a part's clients, who begin at `place`, have usable weights.
+std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
+  WeightCheck check;
+  check.clients = static_cast<int>(part.count);
+  check.size = device_.plan.size;
+  check.weights = weights_.data() + place * check.size;
+  check.largest = FixedPointSum::kLargest;
+  check.usable = usable_.data() + place;
+  check_cuda(check_weights(check, launches_.stream()), "check_weights");
+  const std::vector<int> all = usable_.download(launches_.stream());
+  return {all.begin() + place, all.begin() + place + check.clients};
+}
+
+void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable) {
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
   sum.size = device_.plan.size;
@@ -235,14 +257,11 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
   sum.weights = weights_.data() + place * sum.size;
   sum.positions = device_.positions.data();
   sum.scale = shares_.data() + place;
-  sum.largest = FixedPointSum::kLargest;
   sum.usable = usable_.data() + place;
   sum.sums = sums_.data();
   sum.out = sum_.data();
   check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
   sum_.download(host_sum_.data(), launches_.stream());
-  const std::vector<int> all = usable_.download(launches_.stream());
-  std::vector<int> usable(all.begin() + place, all.begin() + place + sum.clients);
   int64_t share = 0, dropped = 0;
   for (size_t i = 0; i < part.count; ++i) {
     if (usable[i]) {
@@ -252,7 +271,29 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
     }
   }
   part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
-  return usable;
+}
+
+void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>& usable) {
+  for (size_t i = 0; i < part.count; ++i) {
+    if (!usable[i]) {
+      part.result.sum.drop();
+      continue;
+    }
+    const float* stacked = weights_.data() + (place + static_cast<int64_t>(i)) * device_.plan.size;
+    check_cuda(take_weights(stacked, device_.positions.data(), global_.size(), global_.data(),
+                            launches_.stream()),
+               "take_weights");
+    global_.download(values_.data(), launches_.stream());
+    ClientWeights& one = part.result.each.emplace_back();
+    one.client = part.round.cohort.clients[part.first + i];
+    one.share = part.round.cohort.share(part.first + i);
+    const float* value = values_.data();
+    for (const Array& shape : part.round.global) {
+      Array& w = one.weights.emplace_back(shape.sizes());
+      std::copy_n(value, w.count(), w.floats());
+      value += w.count();
+    }
+  }
 }
 
 std::map<std::string, PhaseCost> Wave::measure_step(const std::vector<WavePart>& parts) {

@@ -6,7 +6,7 @@
 
 #include "fedsmooth/engine/cuda/kernels/batched_scores.h"
 #include "fedsmooth/engine/cuda/layer_passes.h"
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 
@@ -61,9 +61,13 @@ class Wave {
   void load_clients(const std::vector<WavePart>& parts);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
   void add_results(const std::vector<WavePart>& parts);
-  std::vector<int> add_sum(const WavePart& part, int64_t place);
+  std::vector<int> find_usable(const WavePart& part, int64_t place) const;
+  void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);
+  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable);
 
-  StackedWeights stacked() const { return {weights_.data(), working_.data(), velocity_.data()}; }
+  StackedWeights stacked() const {
+    return {weights_.data(), working_.data(), velocity_.data(), global_of_each_.data()};
+  }
 
   LocalTask task_;
   const DevicePlan& device_;
@@ -87,7 +91,8 @@ class Wave {
   DeviceArray<Terms> terms_;
   DeviceArray<double> shares_;
   DeviceArray<float> global_, vector_, weights_, velocity_;
-  DeviceArray<uint8_t> working_;  // weights in bfloat16, if products are
+  DeviceArray<uint8_t> working_;       // weights in bfloat16, if products are
+  DeviceArray<float> global_of_each_;  // [client], for FedProx alone
   DeviceArray<long long> sums_, sum_;
   HostArray<float> values_;
   HostArray<long long> host_sum_;

@@ -11,6 +11,7 @@
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
+#include "fedsmooth/federated/reductions.h"
 #include "fedsmooth/model/architectures.h"
 #include "tests/engine/cuda/gpu.h"
 
@@ -99,6 +100,7 @@ struct Case {
   Method method;
   Estimator estimator = Estimator::kStochastic;
   int64_t passes = 1;
+  double mu = 0;
   ExampleSource examples = ExampleSource::kNoise;
 };
 
@@ -113,8 +115,10 @@ const std::vector<Case> kCases = {
     {"AlexnetGaussian", "alexnet", Method::kGaussian},
     {"Odd", "odd", Method::kSmoothAdv},
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
+    {"FedProx", "odd", Method::kGaussian, Estimator::kStochastic, 2, 3.0},
+    {"AlexnetFedProx", "alexnet", Method::kGaussian, Estimator::kStochastic, 1, 3.0},
     {"Consistency", "small", Method::kConsistency},
-    {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1,
+    {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1, 0.0,
      ExampleSource::kSmoothAdv},
     {"AlexnetConsistency", "alexnet", Method::kConsistency},
     {"Stability", "small", Method::kStability},
@@ -126,6 +130,7 @@ const std::vector<Case> kCases = {
 LocalTask task_of(const Case& c) {
   LocalTask task = task_for(c.network, c.method, c.estimator);
   task.local.passes = c.passes;
+  task.local.mu = c.mu;
   task.objective.examples = c.examples;
   return task;
 }
@@ -199,6 +204,7 @@ std::vector<OwnRound> mixed_rounds(LocalTask task) {
     task.local.learning_rate = 0.02 * static_cast<double>(i + 1);
     task.local.momentum = i == 1 ? 0.5 : 0.9;
     task.local.weight_decay = i == 2 ? 1e-2 : 1e-4;
+    task.local.mu *= i == 3 ? 0.5 : 1;
     rounds.push_back({task, initial_weights(task.network, Key{5 + static_cast<uint64_t>(i)}),
                       std::vector<int64_t>{1, 9, 1, 4}[i], 3 * i});
   }
@@ -236,6 +242,68 @@ TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, BatchedExecutorCaseTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// Two steps, without momentum: they part at the second one, by rate mu (w_1 - w_0), which the
+// weights' own rounding, 2^-25, hides only where it is small.
+TEST_F(BatchedExecutorTest, FedProxPullsToTheWeightsOfTheRound) {
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    LocalTask task = task_for("alexnet", Method::kGaussian, Estimator::kStochastic);
+    task.local.momentum = 0;
+    const auto train = [&](int64_t steps, double mu) {
+      task.local.steps = steps;
+      task.local.mu = mu;
+      BatchedExecutor executor(precision);
+      return round_of(executor, task, 1);
+    };
+    const double mu = 3, rate = task.local.learning_rate;
+    const Weights w0 = start(task.network), w1 = train(1, mu);
+    EXPECT_EQ(difference(w1, train(1, 0), w0), 0);
+    const Weights plain = train(2, 0), pulled = train(2, mu);
+    for (size_t i = 0; i < w0.size(); ++i) {
+      for (int64_t j = 0; j < w0[i].count(); ++j) {
+        const double pull = rate * mu * (double{w1[i].floats()[j]} - w0[i].floats()[j]);
+        ASSERT_NEAR(pulled[i].floats()[j], plain[i].floats()[j] - pull, 2e-7) << i << " " << j;
+      }
+    }
+  }
+}
+
+// Each client's weights, in whatever waves: their sum is the sum, and a median has one value.
+TEST_F(BatchedExecutorTest, TheWeightsOfEachClientAddUpToTheSum) {
+  LocalTask task = task_for("odd", Method::kSmoothAdv, Estimator::kStochastic);
+  const Weights global = start(task.network);
+  const Cohort cohort = cohort_of(9);
+  BatchedExecutor whole;
+  const RoundResult summed = run_round(whole, {task, global, cohort, 4});
+  const RoundResult all = run_round(whole, {task, global, cohort, 4, 0, Gather::kEach});
+  for (const int64_t wave : {0, 1, 2, 7}) {
+    BatchedExecutor executor(Precision::kBfloat16, wave);
+    const RoundResult found = run_round(executor, {task, global, cohort, 4, 0, Gather::kEach});
+    ASSERT_EQ(found.each.size(), 9U);
+    EXPECT_EQ(found.telemetry.loss, summed.telemetry.loss);
+    FixedPointSum sum;
+    for (const ClientWeights& one : found.each) {
+      const auto at = std::find(cohort.clients.begin(), cohort.clients.end(), one.client);
+      ASSERT_TRUE(sum.add(one.weights, cohort.share(at - cohort.clients.begin())));
+    }
+    EXPECT_EQ(difference(sum.average(global), summed.sum.average(global), global), 0);
+    for (const std::string kind : {"median", "trimmed-mean", "krum", "geometric-median"}) {
+      EXPECT_EQ(difference(reduce({kind}, task.network, found, global),
+                           reduce({kind}, task.network, all, global), global),
+                0);
+    }
+  }
+}
+
+TEST_F(BatchedExecutorTest, ABrokenClientIsNotAmongThoseThatAreKept) {
+  LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
+  task.local.learning_rate = 1e6;
+  const Weights global = start(task.network);
+  BatchedExecutor executor;
+  const RoundResult result = run_round(executor, {task, global, cohort_of(3), 0, 0, Gather::kEach});
+  EXPECT_EQ(result.sum.dropped(), 3);
+  EXPECT_TRUE(result.nothing_kept());
+}
 
 TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) {
   LocalTask task = task_for("alexnet", Method::kConsistency, Estimator::kStochastic);
