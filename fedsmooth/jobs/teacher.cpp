@@ -26,10 +26,8 @@ Model train_teacher(const TrainSetting& setting, Experiment e, const Partition& 
   ServerState state;
   state.global = initial_weights(setting.network, make_key(e.seed, Purpose::kWeights));
   const auto on_round = [&](const ServerState&, const RoundReport&) { return !setting.stopped(); };
-  const auto thrown =
-      train_side_by_side({{local_task(setting, e), train_options(e), partition, state, on_round}},
-                         *setting.chosen.executor);
-  if (thrown.front()) std::rethrow_exception(thrown.front());
+  fedsmooth::train({local_task(setting, e), train_options(e), partition, state, on_round},
+                   *setting.chosen.executor);
   if (state.round < e.train.rounds) {
     throw Interrupted{"interrupted while the teacher was trained; --resume begins it again"};
   }
@@ -81,14 +79,14 @@ Array teacher_votes(const TrainSetting& setting, const Experiment& e, const Part
   const fs::path path = folder / "teacher.safetensors";
   const auto expected = identity(setting, e);
   if (fs::exists(path)) return read_votes(path, expected);
+  const Model teacher = e.objective.teacher == "auto"
+                            ? train_teacher(setting, e, partition)
+                            : load_teacher(e.objective.teacher, setting.train);
   try {
-    const Model teacher = e.objective.teacher == "auto"
-                              ? train_teacher(setting, e, partition)
-                              : load_teacher(e.objective.teacher, setting.train);
     const Array votes = count_votes(setting, e, teacher);
     write_file(path, format_safetensors({{{kVotes, votes}}, expected}));
     return votes;
-  } catch (const Cancelled&) {
+  } catch (const Interrupted&) {
     throw Interrupted{"interrupted while the teacher voted; --resume begins it again"};
   }
 }

@@ -42,7 +42,7 @@ TEST_F(TeacherTest, IsTrainedFirstAndKept) {
   int left = 1;  // rounds of the run itself
   context_.stopped = [&] { return left == 0; };
   const auto count = [&](const RoundRow&) { --left; };
-  EXPECT_THROW(jobs::train({experiment_, path("cut"), false, count}, context_), jobs::Interrupted);
+  EXPECT_THROW(jobs::train({experiment_, path("cut"), false, count}, context_), Interrupted);
   context_.stopped = [] { return false; };
   EXPECT_EQ(train("cut"), whole);
   EXPECT_EQ(read_file(votes_of("cut")), read_file(votes_of("whole")));
