@@ -58,13 +58,16 @@ Array count_votes(const TrainSetting& setting, const Experiment& e, const Model&
   return shares;
 }
 
-Array read_votes(const fs::path& path, const std::map<std::string, std::string>& expected) {
+Array read_votes(const fs::path& path, const std::map<std::string, std::string>& expected,
+                 const Sizes& sizes) {
   const Safetensors content = parse_safetensors(read_file(path), path.string());
-  if (content.metadata != expected || !content.tensors.contains(kVotes)) {
+  const auto votes = content.tensors.find(kVotes);
+  if (content.metadata != expected || votes == content.tensors.end() ||
+      votes->second.sizes() != sizes) {
     throw Error("{}: is of another teacher or of other data; remove it to make it again",
                 path.string());
   }
-  return content.tensors.at(kVotes);
+  return votes->second;
 }
 
 }  // namespace
@@ -78,7 +81,9 @@ Array teacher_votes(const TrainSetting& setting, const Experiment& e, const Part
   }
   const fs::path path = folder / "teacher.safetensors";
   const auto expected = identity(setting, e);
-  if (fs::exists(path)) return read_votes(path, expected);
+  if (fs::exists(path)) {
+    return read_votes(path, expected, {setting.train.size(), setting.train.classes()});
+  }
   const Model teacher = e.objective.teacher == "auto"
                             ? train_teacher(setting, e, partition)
                             : load_teacher(e.objective.teacher, setting.train);
