@@ -1,6 +1,7 @@
 #include "fedsmooth/federated/objective.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
@@ -12,10 +13,10 @@ namespace fedsmooth {
 namespace {
 
 // In the order of Method.
-std::vector<Objective>& table() {
+std::deque<Objective>& table() {
   constexpr auto cross_entropy = CrossEntropy::add<double>;
   constexpr GpuForm on_gpu = {ScoreKind::kCrossEntropy};
-  static std::vector<Objective> rows = {
+  static std::deque<Objective> rows = {
       {"standard", /*adds_noise=*/false, /*attacks=*/false, cross_entropy, on_gpu},
       {"adversarial", /*adds_noise=*/false, /*attacks=*/true, cross_entropy, on_gpu},
       {"gaussian", /*adds_noise=*/true, /*attacks=*/false, cross_entropy, on_gpu},

@@ -44,40 +44,48 @@ double image_weight(int64_t right) {
   return boost::math::quantile(boost::math::normal(), lower);
 }
 
-// Each noise is moved up its own cross entropy, at its own length, until its copy is answered
-// wrongly.
-Examples list_hard_noises(LocalStep& step, const Batch& b, const Array& delta) {
-  const int64_t m = delta.size(1), rows = b.x.size(0) * m, size = b.x.count() / b.x.size(0);
-  Array moved = delta;
-  if (is_late(step.task)) {
-    const DifferentiableClassifier F = answers_of(step.passes);
-    const ObjectiveOptions& o = step.task.objective;
-    const int64_t steps = o.steps.value_or(by_sigma<int64_t>(step.task, 3, 6, 4));
-    const double step_size = o.step_size.value_or(by_sigma(step.task, 0.25, 0.25, 0.5));
-    moved = delta.clone();
-    const std::vector<double> lengths = l2_norms(delta.with_sizes({rows, size}));
-    std::vector<bool> wrong(rows, false);
-    for (int64_t t = 0; t < steps; ++t) {
-      const Array logits = F.logits(noisy_copies(b.x, moved));
-      Array gradient(logits.sizes());
-      for (int64_t row = 0; row < rows; ++row) {
-        std::vector<float> label(logits.size(1));
-        label[b.y[row / m]] = 1;
-        subtract_target(gradient, logits, row, label.data());
-        if (answer(logits, row) != b.y[row / m]) wrong[row] = true;
-      }
-      const Array g = F.backward(gradient);
-      for (int64_t row = 0; row < rows; ++row) {
-        if (wrong[row]) continue;
-        float* values = moved.floats() + row * size;
-        step_by_unit(values, g.floats() + row * size, size, step_size);
-        const double length = l2_norms(moved.with_sizes({rows, size}).part(row, 1)).front();
-        const auto scale = static_cast<float>(lengths[row] / std::max(length, 1e-30));
-        for (int64_t j = 0; j < size; ++j) values[j] *= scale;
-      }
-    }
+// One step of each noise that is not `wrong` yet, at its own length.
+void step_noises(const Array& g, double step_size, const std::vector<double>& lengths,
+                 const std::vector<bool>& wrong, Array& moved) {
+  const auto rows = std::ssize(lengths);
+  const int64_t size = moved.count() / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (wrong[row]) continue;
+    float* values = moved.floats() + row * size;
+    step_by_unit(values, g.floats() + row * size, size, step_size);
+    const double length = l2_norms(moved.with_sizes({rows, size}).part(row, 1)).front();
+    const auto scale = static_cast<float>(lengths[row] / std::max(length, 1e-30));
+    for (int64_t j = 0; j < size; ++j) values[j] *= scale;
   }
-  return {noisy_copies(b.x, moved), b.y, m};
+}
+
+// Each noise is moved up its own cross entropy until its copy is answered wrongly.
+Array move_noises(LocalStep& step, const Batch& b, const Array& delta) {
+  const ObjectiveOptions& o = step.task.objective;
+  const int64_t steps = o.steps.value_or(by_sigma<int64_t>(step.task, 3, 6, 4));
+  const double step_size = o.step_size.value_or(by_sigma(step.task, 0.25, 0.25, 0.5));
+  const int64_t m = delta.size(1), rows = b.x.size(0) * m;
+  const DifferentiableClassifier F = answers_of(step.passes);
+  const std::vector<double> lengths = l2_norms(delta.with_sizes({rows, delta.count() / rows}));
+  std::vector<bool> wrong(rows, false);
+  Array moved = delta.clone();
+  for (int64_t t = 0; t < steps; ++t) {
+    const Array logits = F.logits(noisy_copies(b.x, moved));
+    Array gradient(logits.sizes());
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<float> label(logits.size(1));
+      label[b.y[row / m]] = 1;
+      subtract_target(gradient, logits, row, label.data());
+      if (answer(logits, row) != b.y[row / m]) wrong[row] = true;
+    }
+    step_noises(F.backward(gradient), step_size, lengths, wrong, moved);
+  }
+  return moved;
+}
+
+Examples list_hard_noises(LocalStep& step, const Batch& b, const Array& delta) {
+  const Array moved = is_late(step.task) ? move_noises(step, b, delta) : delta;
+  return {noisy_copies(b.x, moved), b.y, delta.size(1)};
 }
 
 // Images that few votes of the client's first weights get right are dropped; of the others those

@@ -18,6 +18,7 @@
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/teacher.h"
 #include "fedsmooth/jobs/tensorboard.h"
 
 namespace fedsmooth::jobs {
@@ -92,10 +93,14 @@ ChosenExecutor hand_out_rounds(const Federation& federation) {
   return {std::make_unique<RemoteExecutor>(ask), federation.device};
 }
 
-std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
-                                        const Partition& partition) {
+std::unique_ptr<FolderLock> take_folder(const TrainSetting& setting, const TrainArguments& a,
+                                        const TrainOptions& options, const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   check_objective(options.method, a.experiment.objective);
+  const Weights none;
+  const auto why =
+      setting.chosen.executor->unsupported({local_task(setting, a.experiment), none, {}, 0});
+  if (why) throw Error("{}", *why);
   fs::create_directories(a.folder);
   return std::make_unique<FolderLock>(a.folder);
 }
@@ -184,12 +189,12 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
       partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
                             ? sha256(read_file(a.experiment.partition.file))
                             : ""),
-      lock_(take_folder(a, options_, partition_)),
+      lock_(take_folder(setting, a, options_, partition_)),
       run_(start_run(a.folder, a.experiment, a.resume)),
       checkpoints_(
           run_, setting.network, [this] { return origin(); }, setting.stopped, setting.ranks > 1) {
   remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
-                               "provenance.json", "DONE"});
+                               "provenance.json", "teacher.safetensors", "DONE"});
   remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
   if (setting.images_elsewhere.empty()) {  // labels that are elsewhere are not known
     write_file(run_.folder / "clients.tsv",
@@ -203,6 +208,13 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
   }
   const std::vector<RoundRow> kept = keep_rounds(run_.folder / "rounds.tsv", state_.round);
   if (a.experiment.log.tensorboard) begin_round_events(run_.folder, kept);
+  if (reads(objective_of(options_.method), "teacher")) {
+    if (a.federation) {
+      throw Error("train.method={:?}: nodes elsewhere do not have its teacher's votes",
+                  objective_of(options_.method).name);
+    }
+    teacher_ = teacher_votes(setting, experiment_, partition_, run_.folder);
+  }
 }
 
 Origin RunTraining::origin() const {
@@ -219,7 +231,9 @@ Model RunTraining::model() const {
 
 Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
-  return {local_task(setting_, experiment_),
+  LocalTask task = local_task(setting_, experiment_);
+  task.teacher = teacher_;
+  return {task,
           options_,
           partition_,
           state_,

@@ -82,6 +82,7 @@ class RunTraining {
   std::unique_ptr<FolderLock> lock_;
   Run run_;
   ServerState state_;
+  Array teacher_;  // of cat-rs, see teacher.h
   Checkpoints checkpoints_;
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };

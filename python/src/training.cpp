@@ -39,6 +39,8 @@ void bind_training(nb::module_& m) {
   nb::class_<RoundRow>(m, "Round", "One round of a training, a row of rounds.tsv.")
       .def_ro("round", &RoundRow::round)
       .def_ro("loss", &RoundRow::loss)
+      .def_ro("loss_robust", &RoundRow::loss_robust)
+      .def_ro("loss_entropy", &RoundRow::loss_entropy)
       .def_ro("noisy_accuracy", &RoundRow::noisy_accuracy)
       .def_ro("perturbation_mean", &RoundRow::perturbation_mean)
       .def_ro("perturbation_p95", &RoundRow::perturbation_p95)

@@ -49,19 +49,39 @@ TEST(RoundsTest, ARoundThatDivergedReadsBack) {
 
 TEST(RoundsTest, RefusesImpossibleValues) {
   const std::vector<std::string> impossible = {
-      "0\t1\t\t0\t0\t0\t\t0\t1\n",     // rounds count from 1
-      "1.5\t1\t\t0\t0\t0\t\t0\t1\n",   // a round in between
-      "1\t1\t1.1\t0\t0\t0\t\t0\t1\n",  // accuracy above 1
-      "1\t1\t\t-1\t0\t0\t\t0\t1\n",    // negative distance
-      "1\t1\t\t0\t0\t2\t\t0\t1\n",     // a probability falls by 2
-      "1\t1\t\t0\t0\t0\t-2\t0\t1\n",   // cosine
-      "1\t1\t\t0\t0\t0\t\t-1\t1\n",    // clients
-      "1\t1\t\t0\t0\t0\t\t0\t-1\n",    // seconds
-      "1\t1\t\t0\t0\t0\t\t0\n"};
+      "0\t1\t\t0\t0\t0\t\t0\t1\t\t\n",     // rounds count from 1
+      "1.5\t1\t\t0\t0\t0\t\t0\t1\t\t\n",   // a round in between
+      "1\t1\t1.1\t0\t0\t0\t\t0\t1\t\t\n",  // accuracy above 1
+      "1\t1\t\t-1\t0\t0\t\t0\t1\t\t\n",    // negative distance
+      "1\t1\t\t0\t0\t2\t\t0\t1\t\t\n",     // a probability falls by 2
+      "1\t1\t\t0\t0\t0\t-2\t0\t1\t\t\n",   // cosine
+      "1\t1\t\t0\t0\t0\t\t-1\t1\t\t\n",    // clients
+      "1\t1\t\t0\t0\t0\t\t0\t-1\t\t\n",    // seconds
+      "1\t1\t\t0\t0\t0\t\t0\n",            // too short
+      "1\t1\t\t0\t0\t0\t\t0\t1\tx\t\n"};   // not a number
   for (const std::string& line : impossible) {
     EXPECT_THROW(parse_rounds(round_header() + line, "r"), Error) << line;
   }
-  EXPECT_EQ(parse_rounds(round_header() + "1\t1\t\t0\t0\t0\t\t0\t1\n", "r").size(), 1);
+  EXPECT_EQ(parse_rounds(round_header() + "1\t1\t\t0\t0\t0\t\t0\t1\t\t\n", "r").size(), 1);
+}
+
+TEST(RoundsTest, TermsOfTheLossComeBack) {
+  RoundRow row;
+  row.round = 3;
+  row.loss_robust = 0.25;
+  const auto rows = parse_rounds(round_header() + format_round(row), "r");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].loss_robust, 0.25);
+  EXPECT_EQ(rows[0].loss_entropy, std::nullopt);
+}
+
+TEST(RoundsTest, TablesOfVersion01HaveNoTerms) {
+  std::string header = round_header();
+  header.resize(header.find("\tloss_robust"));
+  const auto rows = parse_rounds(header + "\n1\t2.5\t\t0\t0\t0\t\t0\t1\n", "r");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].loss, 2.5);
+  EXPECT_EQ(rows[0].loss_robust, std::nullopt);
 }
 
 TEST(RoundsTest, AnAttackMovesImages) {

@@ -19,7 +19,7 @@ struct SmoothMix {
     const int m = image.copies / 2, classes = image.classes, stride = image.stride;
     Real *t = image.scratch, *c = image.scratch + stride;
     const bool right = add_fit(image, t);
-    const Real lambda = right ? 2 * image.weights.lambda : Real(0);  // of 2 m rows
+    const Real lambda = right ? 2 * image.weights.lambda : Real(0);  // times 2 m copies, over m
     const Real even = image.mix / Real(classes);
     for (int k = 0; k < classes; ++k) {
       t[k] = (1 - image.mix) * t[k] + even;

@@ -16,7 +16,7 @@ struct Stability {
   template <class Real>
   FEDSMOOTH_HOST_DEVICE static void add(ScoredImage<Real>& image) {
     const int classes = image.classes;
-    // Of all rows, times their number.
+    // The loss is of the image, and a score writes it `copies` times.
     const auto copies = static_cast<Real>(image.copies), m = static_cast<Real>(image.copies - 1);
     const Real lambda = image.weights.lambda * copies;
     const Real* p = image.p;

@@ -1,0 +1,99 @@
+#include "fedsmooth/jobs/teacher.h"
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/model/safetensors.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kSigma = 0.25;  // the teacher's, whatever sigma is trained
+constexpr const char* kVotes = "votes";
+
+// What the votes depend on, beside the weights of the teacher.
+std::map<std::string, std::string> identity(const TrainSetting& setting, const Experiment& e) {
+  return {{"teacher", e.objective.teacher},
+          {"votes", std::to_string(e.objective.teacher_votes)},
+          {"data_sha256", setting.train_digest.get()}};
+}
+
+Model train_teacher(const TrainSetting& setting, Experiment e, const Partition& partition) {
+  e.train.method = Method::kGaussian;
+  e.smoothing.sigma = kSigma;
+  e.objective = {};
+  ServerState state;
+  state.global = initial_weights(setting.network, make_key(e.seed, Purpose::kWeights));
+  const auto on_round = [&](const ServerState&, const RoundReport&) { return !setting.stopped(); };
+  fedsmooth::train({local_task(setting, e), train_options(e), partition, state, on_round},
+                   *setting.chosen.executor);
+  if (state.round < e.train.rounds) {
+    throw Interrupted{"interrupted while the teacher was trained; --resume begins it again"};
+  }
+  return {setting.network, state.global, kSigma, setting.train.class_names};
+}
+
+Model load_teacher(const fs::path& path, const Dataset& data) {
+  const Model model = load_model(fs::is_directory(path) ? path / "model.safetensors" : path);
+  if (std::ssize(model.class_names) != data.classes()) {
+    throw Error("objective.teacher={}: has {} classes, the data has {}", path.string(),
+                model.class_names.size(), data.classes());
+  }
+  return model;
+}
+
+Array count_votes(const TrainSetting& setting, const Experiment& e, const Model& teacher) {
+  const BaseClassifier f = choose_classifier(setting.device, teacher);
+  const auto sampler = make_sampler(f, setting.threads, setting.stopped);
+  Array shares({setting.train.size(), f.classes});
+  const int64_t n = e.objective.teacher_votes;
+  for (int64_t i = 0; i < setting.train.size(); ++i) {
+    const Stream stream{make_key(e.seed, Purpose::kScreening), static_cast<uint32_t>(i)};
+    const Votes votes = sampler->count({setting.train.image(i), kSigma, n, stream});
+    for (int64_t c = 0; c < f.classes; ++c) {
+      shares[i].floats()[c] = static_cast<float>(votes[c]) / static_cast<float>(n);
+    }
+  }
+  return shares;
+}
+
+Array read_votes(const fs::path& path, const std::map<std::string, std::string>& expected,
+                 const Sizes& sizes) {
+  const Safetensors content = parse_safetensors(read_file(path), path.string());
+  const auto votes = content.tensors.find(kVotes);
+  if (content.metadata != expected || votes == content.tensors.end() ||
+      votes->second.sizes() != sizes) {
+    throw Error("{}: is of another teacher or of other data; remove it to make it again",
+                path.string());
+  }
+  return votes->second;
+}
+
+}  // namespace
+
+Array teacher_votes(const TrainSetting& setting, const Experiment& e, const Partition& partition,
+                    const fs::path& folder) {
+  if (setting.ranks > 1) {
+    throw Error(
+        "train.method=\"cat-rs\": its teacher's votes are not shared among ranks; use one "
+        "process");
+  }
+  const fs::path path = folder / "teacher.safetensors";
+  const auto expected = identity(setting, e);
+  if (fs::exists(path)) {
+    return read_votes(path, expected, {setting.train.size(), setting.train.classes()});
+  }
+  const Model teacher = e.objective.teacher == "auto"
+                            ? train_teacher(setting, e, partition)
+                            : load_teacher(e.objective.teacher, setting.train);
+  try {
+    const Array votes = count_votes(setting, e, teacher);
+    write_file(path, format_safetensors({{{kVotes, votes}}, expected}));
+    return votes;
+  } catch (const Interrupted&) {
+    throw Interrupted{"interrupted while the teacher voted; --resume begins it again"};
+  }
+}
+
+}  // namespace fedsmooth::jobs
