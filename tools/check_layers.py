@@ -12,10 +12,11 @@ MAY_SEE = {
     "model": "base",
     "smoothing": "base",
     "attack": "base",
-    "federated": "base data model attack",
+    "federated/objectives": "base",
+    "federated": "base data model attack federated/objectives",
     "engine/reference": "base model federated",
     "engine/cpu": "base model smoothing federated engine/reference",
-    "engine/cuda/kernels": "base",
+    "engine/cuda/kernels": "base federated/objectives",
     "engine/cuda": "base model smoothing federated engine/reference engine/cuda/kernels",
     "engine/torch": "base model smoothing engine/cuda engine/cuda/kernels",
     "engine": "base model smoothing federated engine/reference engine/cpu engine/cuda engine/cuda/kernels engine/torch",
@@ -31,7 +32,7 @@ MAY_SEE = {
 }
 PICTURE = pathlib.Path("docs/rooms.svg")
 COLUMN = {  # in the picture, in percent of its width
-    "base": 50, "attack": 10, "data": 26, "model": 42, "engine/cuda/kernels": 62, "smoothing": 84, "federated": 24,
+    "base": 50, "federated/objectives": 62, "attack": 10, "data": 26, "model": 42, "engine/cuda/kernels": 62, "smoothing": 84, "federated": 24,
     "distributed": 7, "engine/reference": 24, "config": 84, "engine/cpu": 36, "engine/cuda": 58, "records": 84,
     "engine/torch": 58, "report": 84, "engine": 46, "report/figures": 84, "report/page": 84, "jobs": 50,
     "fedsmooth.h": 40, "cli": 60,

@@ -8,6 +8,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/config/sweep.h"
+#include "fedsmooth/data/data_source.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth {
@@ -34,6 +35,7 @@ Field model_name(std::string& value) {
       set_listed(node);
     }
   };
+  field.show = [&value] { return show_string(value); };  // the list does not have every ResNet
   return field;
 }
 
@@ -66,7 +68,7 @@ std::vector<Field> fields(Experiment& e) {
   ByzantineOptions& byzantine = e.train.byzantine;
   return {
       seed("seed", e.seed, e.seed_is_random),
-      name_choice("data.name", e.data.name, {"cifar10", "image-folder", "shapes"}),
+      name_choice("data.name", e.data.name, data_source_names()),
       text("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
       count("data.held_out", e.data.held_out, 0),
@@ -100,11 +102,7 @@ std::vector<Field> fields(Experiment& e) {
       boolean("attack.measure_cosine", e.attack.measure_cosine),
       choice<Mode>("train.mode", e.train.mode,
                    {{"federated", Mode::kFederated}, {"centralized", Mode::kCentralized}}),
-      choice<Method>("train.method", e.train.method,
-                     {{"standard", Method::kStandard},
-                      {"adversarial", Method::kAdversarial},
-                      {"gaussian", Method::kGaussian},
-                      {"smoothadv", Method::kSmoothAdv}}),
+      choice<Method>("train.method", e.train.method, method_names()),
       count("train.rounds", e.train.rounds, 1),
       count("train.clients_per_round", e.train.clients_per_round, 1),
       choice<Schedule>("train.schedule", e.train.schedule,
@@ -121,6 +119,7 @@ std::vector<Field> fields(Experiment& e) {
       number("train.local.momentum", local.momentum, momentum, "must be in [0, 1)"),
       number("train.local.weight_decay", local.weight_decay, not_negative, "must not be negative"),
       number("train.local.mu", local.mu, not_negative, "must not be negative"),
+      boolean("train.local.calibrate", local.calibrate),
       name_choice("aggregate.kind", aggregate.kind, reductions().names()),
       number("aggregate.clip", aggregate.clip, not_negative, "must not be negative"),
       number("aggregate.trim", aggregate.trim, below_half, "must be in [0, 0.5)"),
@@ -138,6 +137,16 @@ std::vector<Field> fields(Experiment& e) {
           "byzantine.kind", byzantine.kind,
           {{"sign-flip", ByzantineKind::kSignFlip}, {"noise", ByzantineKind::kNoise}}),
       number("byzantine.scale", byzantine.scale, not_negative, "must not be negative"),
+      automatic_number("objective.lambda", e.objective.lambda, not_negative,
+                       "must not be negative"),
+      automatic_number("objective.eta", e.objective.eta, not_negative, "must not be negative"),
+      choice<ExampleSource>(
+          "objective.examples", e.objective.examples,
+          {{"noise", ExampleSource::kNoise}, {"smoothadv", ExampleSource::kSmoothAdv}}),
+      automatic_count("objective.steps", e.objective.steps),
+      automatic_number("objective.step_size", e.objective.step_size, positive, "must be positive"),
+      text("objective.teacher", e.objective.teacher),
+      count("objective.teacher_votes", e.objective.teacher_votes, 1),
       count("certify.n0", e.certify.n0, 1),
       count("certify.n", e.certify.n, 1),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),
@@ -148,10 +157,14 @@ std::vector<Field> fields(Experiment& e) {
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
       choice<NoiseKind>("certify.noise", e.certify.noise,
                         {{"float", NoiseKind::kFloat}, {"exact", NoiseKind::kExact}}),
+      radii("certify.radii", e.certify.radii),
+      number("certify.beta", e.certify.beta, probability, "must be between 0 and 1"),
+      number("certify.plan", e.certify.plan, not_negative, "must not be negative"),
       boolean("certify.only_correct", e.certify.only_correct),
       boolean("certify.noise_bank", e.certify.noise_bank),
       count("certify.every", e.certify.every, 1),
       count("certify.limit", e.certify.limit, 0),
+      boolean("log.tensorboard", e.log.tensorboard),
   };
 }
 

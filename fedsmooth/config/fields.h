@@ -35,7 +35,11 @@ Field automatic(std::string key, double& value);
 /// A number, or "auto" for none.
 Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
                        const char* range);
+/// A whole number >= 1, or "auto" for none.
+Field automatic_count(std::string key, std::optional<int64_t>& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
+/// Numbers >= 0 as a list, or as text with commas, as command lines have it.
+Field radii(std::string key, std::vector<double>& values);
 /// A whole number >= 0, or "random", which is drawn.
 Field seed(std::string key, uint64_t& value, bool& is_random);
 /// A whole number >= 0, or "auto" for none.

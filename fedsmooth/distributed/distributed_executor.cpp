@@ -3,47 +3,18 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <type_traits>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/distributed/round_plan.h"
+#include "fedsmooth/distributed/round_words.h"
 
 namespace fedsmooth {
 namespace {
 
-// A Telemetry adds up word by word, as it holds integers only.
-static_assert(std::is_trivially_copyable_v<Telemetry> &&
-              sizeof(Telemetry) % sizeof(long long) == 0);
-constexpr size_t kTelemetryWords = sizeof(Telemetry) / sizeof(long long);
-
-int64_t count_values(const Weights& weights) {
-  int64_t count = 0;
-  for (const Array& w : weights) count += w.count();
-  return count;
-}
-
 // In the sum of a round.
 int64_t values_in_sum(const Round& round) {
   return round.gather == Gather::kSum ? count_values(round.global) : 0;
-}
-
-// The sums, zeros if there are none, then the share, how many were dropped, and the telemetry.
-void append_words(const RoundResult& result, int64_t values, std::vector<long long>& words) {
-  const std::vector<long long>& sums = result.sum.sums();
-  words.insert(words.end(), sums.begin(), sums.end());
-  words.insert(words.end(), values - static_cast<int64_t>(sums.size()), 0);
-  words.push_back(result.sum.share());
-  words.push_back(result.sum.dropped());
-  words.resize(words.size() + kTelemetryWords);
-  std::memcpy(&words[words.size() - kTelemetryWords], &result.telemetry, sizeof(Telemetry));
-}
-
-RoundResult take_words(int64_t values, const long long*& words) {
-  RoundResult result;
-  result.sum.add(words, values, words[values], words[values + 1]);
-  std::memcpy(static_cast<void*>(&result.telemetry), words + values + 2, sizeof(Telemetry));
-  words += values + 2 + kTelemetryWords;
-  return result;
 }
 
 // Executors are not asked about rounds in which this rank has no clients.
@@ -122,12 +93,6 @@ Cohort keep(const Cohort& cohort, const std::vector<int64_t>& clients) {
   return kept;
 }
 
-Cohort draw(const Partition& partition, const std::vector<int64_t>& clients, int64_t total) {
-  Cohort cohort{clients, {}, total};
-  for (const int64_t client : clients) cohort.images.push_back(partition.images(client));
-  return cohort;
-}
-
 }  // namespace
 
 std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& rounds) {
@@ -147,7 +112,9 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
     std::vector<RoundResult> results;
     const long long* next = words.data();
     for (size_t r = 0; r < rounds.size(); ++r) {
-      RoundResult& result = results.emplace_back(take_words(values_in_sum(rounds[r]), next));
+      const int64_t values = values_in_sum(rounds[r]);
+      RoundResult& result = results.emplace_back(take_words(next, values));
+      next += word_count(values);
       result.each = std::move(local[r].each);
       if (rounds[r].gather == Gather::kSum) continue;
       int64_t most = 0;
@@ -183,8 +150,8 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
       if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
       const SharedRun& run = runs.at(round.run);
       own.push_back({task_in_round(run.task, run.options, round.t), round.global,
-                     draw(run.partition, round.clients[ranks.rank()], round.total), round.t,
-                     round.run, gathered_for(run.options)});
+                     gather_cohort(run.partition, round.clients[ranks.rank()], round.total),
+                     round.t, round.run, gathered_for(run.options)});
     }
     const std::vector<RoundResult> results = run_those_with_clients(local, own);
     add_up_sums(ranks, own, results);

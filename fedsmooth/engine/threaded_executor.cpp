@@ -10,7 +10,7 @@
 namespace fedsmooth {
 
 std::unique_ptr<Passes> fastest_passes(const Network& network) {
-  return lanes_support(network) ? lane_passes(network) : reference_passes(network);
+  return lanes_refusal(network).empty() ? lane_passes(network) : reference_passes(network);
 }
 
 ThreadedExecutor::ThreadedExecutor(int threads, MakePasses make)

@@ -62,6 +62,7 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
 
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
   LocalTask now = task;
+  now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o.schedule, t, o.rounds);
   if (t < task.attack.warmup_rounds) {
     now.attack.epsilon *=

@@ -103,7 +103,7 @@ TEST_F(TrainRanksTest, MoreRanksThanClients) {
   expect_same_run("four", "one");
 }
 
-TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
+TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberContinues) {
   const std::string longer = "--train.rounds=40 --resume";
   ASSERT_EQ(run(train("whole", longer)).status, 0);
   for (const int victim : {1, 0}) {  // in the middle of some round

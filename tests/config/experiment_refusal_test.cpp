@@ -66,7 +66,8 @@ TEST(ExperimentRefusalTest, RefusesValuesOfTheWrongType) {
 TEST(ExperimentRefusalTest, RefusesValuesOutOfRange) {
   const Refused cases[] = {
       {"seed = -1", "e.toml:1: seed: must be a whole number >= 0 or \"random\""},
-      {"data.name = \"mnist\"", "e.toml:1: data.name: must be cifar10, image-folder, shapes"},
+      {"data.name = \"mnist\"",
+       "e.toml:1: data.name: must be cifar10, cifar100, idx, arrays, image-folder, shapes"},
       {"model.name = \"vgg\"",
        "e.toml:1: model.name: must be alexnet, alexnet-fc, resnet20, resnet110, small, layers"},
       {"model.sd = [0.5, 0]", "e.toml:1: model.sd: must be positive"},

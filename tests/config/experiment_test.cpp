@@ -131,6 +131,8 @@ limit = 500
 only_correct = true
 noise = "exact"
 noise_bank = true
+[log]
+tensorboard = true
 )";
 
 TEST(ExperimentTest, ReadsEveryKey) {
@@ -179,6 +181,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.certify.radius, RadiusKind::kMulticlass);
   EXPECT_EQ(e.certify.every, 3);
   EXPECT_EQ(e.certify.limit, 500);
+  EXPECT_TRUE(e.log.tensorboard);
   EXPECT_TRUE(e.certify.only_correct);
   EXPECT_EQ(e.certify.noise, NoiseKind::kExact);
   EXPECT_TRUE(e.certify.noise_bank);
@@ -278,6 +281,13 @@ TEST(ExperimentTest, ARandomSeedIsAnotherEachTimeAndFitsToml) {
   Experiment e;
   e.seed = once;
   EXPECT_EQ(parse(format_experiment(e)).seed, once);
+}
+
+TEST(ExperimentTest, AResNetOfAnyDepthReadsBack) {
+  for (const std::string name : {"resnet8", "resnet56-a", "resnet110"}) {
+    const Experiment experiment = parse_experiment("model.name = '" + name + "'\n", "e.toml");
+    EXPECT_EQ(parse_experiment(format_experiment(experiment), "e.toml").model.name, name);
+  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST_F(ServerTest, AStoppedTrainingResumesToTheSameBits) {
         {e, path("cut"), /*resume=*/true, [&](const RoundRow& row) { stop = row.round == 1; }},
         context_);
   };
-  EXPECT_THROW(train_cut(), jobs::Interrupted);  // after the second round
+  EXPECT_THROW(train_cut(), Interrupted);  // after the second round
   EXPECT_FALSE(fs::exists(path("cut") / "DONE"));
   EXPECT_EQ(train_cut().model_sha256, whole);
 }

@@ -18,7 +18,8 @@ class BatchedExecutor : public Executor {
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 
-  /// Networks that BatchedPlan does not support. Needs no GPU.
+  /// Networks that BatchedPlan does not support, and objectives without a form for the GPU. Needs no
+  /// GPU.
   std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
   /// Of the first wave.

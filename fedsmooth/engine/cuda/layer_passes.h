@@ -27,7 +27,7 @@ class LayerPasses {
   static int64_t bytes_per_row(const BatchedPlan& plan, Precision precision);
 
   void* input() const { return input_.data(); }  // the first map, to be filled
-  const float* logits() const { return logits_.data(); }
+  float* logits() const { return logits_.data(); }
   void* output_gradient() const { return gradients_.back().data(); }  // zero, to be filled
   const void* input_gradient() const { return input_gradient_.data(); }
 

@@ -101,12 +101,7 @@ struct Case {
   Estimator estimator = Estimator::kStochastic;
   int64_t passes = 1;
   double mu = 0;
-
-  LocalTask task() const {
-    LocalTask task = task_for(network, method, estimator);
-    task.local.mu = mu;
-    return task;
-  }
+  ExampleSource examples = ExampleSource::kNoise;
 };
 
 const std::vector<Case> kCases = {
@@ -122,7 +117,23 @@ const std::vector<Case> kCases = {
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
     {"FedProx", "odd", Method::kGaussian, Estimator::kStochastic, 2, 3.0},
     {"AlexnetFedProx", "alexnet", Method::kGaussian, Estimator::kStochastic, 1, 3.0},
+    {"Consistency", "small", Method::kConsistency},
+    {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1, 0.0,
+     ExampleSource::kSmoothAdv},
+    {"AlexnetConsistency", "alexnet", Method::kConsistency},
+    {"Stability", "small", Method::kStability},
+    {"Macer", "small", Method::kMacer},
+    {"SmoothMix", "small", Method::kSmoothMix},
+    {"AlexnetSmoothMix", "alexnet", Method::kSmoothMix},
 };
+
+LocalTask task_of(const Case& c) {
+  LocalTask task = task_for(c.network, c.method, c.estimator);
+  task.local.passes = c.passes;
+  task.local.mu = c.mu;
+  task.objective.examples = c.examples;
+  return task;
+}
 
 class BatchedExecutorCaseTest : public BatchedExecutorTest,
                                 public testing::WithParamInterface<Case> {};
@@ -131,8 +142,7 @@ class BatchedExecutorCaseTest : public BatchedExecutorTest,
 // a near-tie of a maximum or a sign that is decided otherwise moves single weights further: by up
 // to 2% of the largest movement in AlexNet.
 TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
-  LocalTask task = GetParam().task();
-  task.local.passes = GetParam().passes;
+  const LocalTask task = task_of(GetParam());
   SerialExecutor serial(reference_passes);
   BatchedExecutor batched(Precision::kFloat32);
   const Weights global = start(task.network);
@@ -143,6 +153,8 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
   EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
   EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
   EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_robust(), expected.telemetry.mean_robust(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_entropy(), expected.telemetry.mean_entropy(), 1e-5);
   EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
   EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(), 1e-4);
   EXPECT_NEAR(found.telemetry.mean_drop(), expected.telemetry.mean_drop(), 1e-5);
@@ -152,7 +164,7 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
 // a maximum that goes to another of them sends its gradient elsewhere: up to a fifth of a movement
 // was measured.
 TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
-  const LocalTask task = GetParam().task();
+  const LocalTask task = task_of(GetParam());
   BatchedExecutor half(Precision::kBfloat16), full(Precision::kFloat32);
   const Weights global = start(task.network);
   const RoundResult a = run_round(half, {task, global, cohort_of(5), 4});
@@ -162,7 +174,7 @@ TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
 }
 
 TEST_P(BatchedExecutorCaseTest, WavesChangeNothing) {
-  const LocalTask task = GetParam().task();
+  const LocalTask task = task_of(GetParam());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
     BatchedExecutor whole(precision);
     const Weights expected = round_of(whole, task, 9);
@@ -210,7 +222,7 @@ void expect_same_round(const RoundResult& a, const RoundResult& b, const Weights
 
 // Waves of 7 begin and end within rounds, those of 1 never hold two.
 TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
-  const std::vector<OwnRound> mixed = mixed_rounds(GetParam().task());
+  const std::vector<OwnRound> mixed = mixed_rounds(task_of(GetParam()));
   std::vector<Round> rounds;
   for (const OwnRound& one : mixed) rounds.push_back(one.round());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
@@ -291,6 +303,25 @@ TEST_F(BatchedExecutorTest, ABrokenClientIsNotAmongThoseThatAreKept) {
   const RoundResult result = run_round(executor, {task, global, cohort_of(3), 0, 0, Gather::kEach});
   EXPECT_EQ(result.sum.dropped(), 3);
   EXPECT_TRUE(result.nothing_kept());
+}
+
+TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) {
+  LocalTask task = task_for("alexnet", Method::kConsistency, Estimator::kStochastic);
+  task.objective.lambda = task.objective.eta = 0.0;
+  const LocalTask plain = task_for("alexnet", Method::kGaussian, Estimator::kStochastic);
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    BatchedExecutor a(precision), b(precision);
+    EXPECT_EQ(difference(round_of(a, task, 3), round_of(b, plain, 3), start(plain.network)), 0);
+  }
+}
+
+TEST_F(BatchedExecutorTest, CalibratesLikeTheSerialExecutor) {
+  LocalTask task = task_for("small", Method::kSmoothAdv, Estimator::kStochastic);
+  task.local.calibrate = true;
+  SerialExecutor serial(reference_passes);
+  BatchedExecutor batched(Precision::kFloat32);
+  const Weights global = start(task.network);
+  EXPECT_LT(difference(round_of(batched, task, 3), round_of(serial, task, 3), global), 1e-4);
 }
 
 TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
