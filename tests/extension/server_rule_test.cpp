@@ -1,13 +1,14 @@
-// A server rule of one's own, from an experiment file to a resumed run, in this file alone.
+// A server rule of one's own, chosen in an experiment, in this file alone. That its state goes into
+// checkpoints and it resumes is tested for every row of the table, and so for this one.
 #include <gtest/gtest.h>
 
-#include "fedsmooth/fedsmooth.h"
-#include "tests/jobs/job_folder.h"
+#include "fedsmooth/config/experiment.h"
+#include "tests/federated/small_training.h"
 
 namespace fedsmooth {
 namespace {
 
-// The average of all rounds so far, each as it came: w <- ((t - 1) w + average) / t.
+// The mean of all rounds' averages: w <- w + Delta / t.
 ServerOptimizer mean_of_rounds() {
   return {"mean-of-rounds",
           1.0,
@@ -23,23 +24,22 @@ ServerOptimizer mean_of_rounds() {
 
 const bool kAdded = (server_optimizers().add(mean_of_rounds()), true);
 
-class ServerRuleTest : public JobTest {};
-
-TEST_F(ServerRuleTest, TrainsAndResumes) {
+TEST(ServerRuleTest, IsChosenByItsNameAndTrains) {
   ASSERT_TRUE(kAdded);
-  Experiment e = small_experiment();
-  const jobs::TrainedRun plain = jobs::train({e, path("plain")}, context_);
-  set_key(e, "server.optimizer", "mean-of-rounds");
-  const jobs::TrainedRun whole = jobs::train({e, path("whole")}, context_);
-  EXPECT_NE(whole.model_sha256, plain.model_sha256);
-  bool stop = false;
-  context_.stopped = [&] { return stop; };
-  const auto train_cut = [&] {
-    return jobs::train({e, path("cut"), true, [&](const RoundRow& row) { stop = row.round == 1; }},
-                       context_);
+  Experiment e = parse_experiment("server.optimizer = 'mean-of-rounds'", "e.toml");
+  e.train.rounds = 3;
+  e.train.clients_per_round = 2;
+  const LocalTask task = linear_task();
+  const Partition p = partition(PartitionKind::kIid);
+  SerialExecutor executor(reference_passes);
+  ServerState state = start(task);
+  const OnRound on_round = [](const ServerState& now, const auto&) {
+    EXPECT_EQ(now.kept.at("rounds")[0].floats()[0], now.round);
+    return true;
   };
-  EXPECT_THROW(train_cut(), Interrupted);
-  EXPECT_EQ(train_cut().model_sha256, whole.model_sha256);
+  train({task, e.train, p, state, on_round}, executor);
+  EXPECT_EQ(state.round, 3);
+  EXPECT_FALSE(same_bits(state.global[0], start(task).global[0]));
 }
 
 }  // namespace

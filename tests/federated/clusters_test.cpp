@@ -37,12 +37,12 @@ TEST(ClustersTest, OneClusterIsEverybody) {
 
 // Two clusters by hand: what the first gives is where the second begins.
 TEST(ClustersTest, ARoundIsAStepForEachClusterInTurn) {
-  const LocalTask task = small_task(Method::kGaussian);
+  const LocalTask task = linear_task();
   const Partition p = partition(PartitionKind::kIid);
   SerialExecutor executor(reference_passes);
   TrainOptions options{.rounds = 2, .clients_per_round = 6};
   options.server = {.optimizer = "momentum", .momentum = 0.5, .clusters = 2};
-  Weights global = start().global;
+  Weights global = start(task).global;
   NamedWeights kept;
   std::vector<double> losses(2);
   for (int64_t t = 0; t < 2; ++t) {
@@ -57,7 +57,7 @@ TEST(ClustersTest, ARoundIsAStepForEachClusterInTurn) {
     }
     losses[t] = telemetry.mean_loss();
   }
-  ServerState state = start();
+  ServerState state = start(task);
   std::vector<int64_t> rounds;
   const OnRound on_round = [&](const ServerState& now, const RoundReport& report) {
     rounds.push_back(report.round);
@@ -72,7 +72,7 @@ TEST(ClustersTest, ARoundIsAStepForEachClusterInTurn) {
   expect_same(state.kept.at("velocity"), kept.at("velocity"));
 
   // Side by side with another run too.
-  ServerState beside = start(), other = start();
+  ServerState beside = start(task), other = start(task);
   const OnRound any = [](const auto&, const auto&) { return true; };
   for (const auto& thrown :
        train_side_by_side({{task, options, p, beside, any},

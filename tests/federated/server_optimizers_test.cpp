@@ -125,7 +125,7 @@ TEST(ServerOptimizersTest, WhatWasHandedOutStaysAsItWas) {
 }
 
 TEST(ServerOptimizersTest, EveryRuleContinuesFromItsStateToTheSameBits) {
-  const LocalTask task = small_task(Method::kGaussian);
+  const LocalTask task = linear_task();
   const Partition p = partition(PartitionKind::kIid);
   SerialExecutor executor(reference_passes);
   const auto train_to = [&](ServerState& state, const std::string& name, int64_t rounds) {
@@ -136,7 +136,7 @@ TEST(ServerOptimizersTest, EveryRuleContinuesFromItsStateToTheSameBits) {
   };
   for (const std::string& name : server_optimizers().names()) {
     SCOPED_TRACE(name);
-    ServerState whole = start(), cut = start();
+    ServerState whole = start(task), cut = start(task);
     train_to(whole, name, 4);
     train_to(cut, name, 2);
     ServerState resumed{cut.round, cut.global, cut.kept};

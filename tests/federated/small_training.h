@@ -30,6 +30,18 @@ inline LocalTask small_task(Method method) {
   return task;
 }
 
+/// The same on a network of one layer, for what has nothing to do with networks.
+inline LocalTask linear_task() {
+  static const Network network{"linear", {3, 32, 32}, {{Layer::Kind::kLinear, "linear", 10}}};
+  LocalTask task{network, shapes(), /*augment=*/false, Method::kStandard};
+  task.local = {.steps = 2, .batch = 4, .learning_rate = 0.01};
+  return task;
+}
+
+inline ServerState start(const LocalTask& task) {
+  return {0, initial_weights(task.network, Key{1}), {}};
+}
+
 inline Partition partition(PartitionKind kind, int64_t clients = 12) {
   PartitionOptions o;
   o.kind = kind;
