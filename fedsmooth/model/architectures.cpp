@@ -1,6 +1,7 @@
 #include "fedsmooth/model/architectures.h"
 
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -162,6 +163,15 @@ Layers named_layers(const std::string& name, int64_t classes) {
               fmt::join(architecture_names(), ", "));
 }
 
+Shape named_output_shape(const Network& network) {
+  try {
+    return output_shape(network);
+  } catch (const Error& error) {
+    throw Error("network {} does not take images [{}]: {}", network.name,
+                fmt::join(network.input, ", "), error.what());
+  }
+}
+
 }  // namespace
 
 bool is_resnet(const std::string& name) { return parse_resnet(name).has_value(); }
@@ -177,7 +187,7 @@ Network build_network(const ModelOptions& options, const Shape& input, int64_t c
   const Layers layers =
       options.name == "layers" ? options.layers : named_layers(options.name, classes);
   network.layers.insert(network.layers.end(), layers.begin(), layers.end());
-  const Shape output = output_shape(network);
+  const Shape output = named_output_shape(network);
   if (output != Shape{classes, 1, 1}) {
     throw Error("network {}: gives [{}] for images [{}], expected {} classes", options.name,
                 fmt::join(output, ", "), fmt::join(input, ", "), classes);
@@ -187,15 +197,16 @@ Network build_network(const ModelOptions& options, const Shape& input, int64_t c
 
 void set_default_normalization(ModelOptions& options, const std::string& data_name,
                                int64_t channels) {
-  const bool cifar10 = data_name == "cifar10";
-  if (options.mean.empty()) {
-    options.mean =
-        cifar10 ? std::vector<double>{0.4914, 0.4822, 0.4465} : std::vector<double>(channels, 0.5);
-  }
-  if (options.sd.empty()) {
-    options.sd =
-        cifar10 ? std::vector<double>{0.2023, 0.1994, 0.2010} : std::vector<double>(channels, 0.25);
-  }
+  // Means and standard deviations of the training images' channels.
+  static const std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> kKnown = {
+      {"cifar10", {{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}}},
+      {"cifar100", {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}}}};
+  const auto known = kKnown.find(data_name);
+  const auto& [mean, sd] = known != kKnown.end() ? known->second
+                                                 : std::pair(std::vector<double>(channels, 0.5),
+                                                             std::vector<double>(channels, 0.25));
+  if (options.mean.empty()) options.mean = mean;
+  if (options.sd.empty()) options.sd = sd;
 }
 
 }  // namespace fedsmooth
