@@ -118,6 +118,8 @@ TEST(NetworkJsonTest, SaysWhereALayerIsWrong) {
        "layers[0].stride=0: must be from 1 to 1024"},
       {R"([{"kind": "conv", "outputs": 2, "kernel": 1, "padding": -1}])",
        "layers[0].padding=-1: must be from 0 to 1024"},
+      {R"([{"kind": "group-norm"}])", "layers[0]: has no \"groups\""},
+      {R"([{"kind": "group-norm", "groups": 0}])", "layers[0].groups=0: must be from 1 to 1048576"},
       {R"([{"kind": "dropout", "drop_rate": 1}])", "layers[0].drop_rate=1: must be in [0, 1)"},
       {R"([{"kind": "dropout", "drop_rate": "a"}])", "layers[0].drop_rate: not a finite number"},
       {R"([{"kind": "normalize", "mean": 0.5, "sd": [1]}])", "layers[0].mean: not a list"},

@@ -45,7 +45,8 @@ TEST(BaseClassifierTest, FoldsBatchNorms) {
 TEST(BaseClassifierTest, DescribesWhatRounds) {
   const std::string description = named("small").description;
   EXPECT_EQ(description, "cpu/fp32/fastx192/" + cpu_arithmetic());
-  EXPECT_NE(description, named("resnet20").description);
+  EXPECT_EQ(named("resnet8").description, description);
+  EXPECT_EQ(named("resnet8-gn").description, "cpu/fp32/referencex192/" + cpu_arithmetic());
 }
 
 }  // namespace

@@ -28,12 +28,16 @@ Array noisy_images(const Shape& shape) {
   return each(images, [](float v) { return 0.5f * v + 0.5f; });
 }
 
-// Relative error of the logits against the same network in double.
-void expect_same(const Network& network, const Weights& weights, double tolerance) {
+// Relative error of the last `rows` images' logits against the same network in double.
+void expect_same(const Network& network, const Weights& weights, double tolerance,
+                 int64_t rows = kBatch) {
   ASSERT_TRUE(FastNetwork::refusal(network).empty());
   const Array images = noisy_images(network.input);
   FastNetwork fast(network, weights, kBatch);
-  EXPECT_LT(relative_error(fast(images), exact_logits(network, weights, images)), tolerance);
+  const Array some = images.part(kBatch - rows, rows);
+  EXPECT_LT(
+      relative_error(fast(images).part(kBatch - rows, rows), exact_logits(network, weights, some)),
+      tolerance);
 }
 
 // Each of about ten layers sums up to 4,608 products of fp32 numbers; with errors that add like a
@@ -55,9 +59,9 @@ TEST(FastNetworkTest, GivesTheLogitsOfResidualNetworks) {
     SCOPED_TRACE(name);
     const Network network = named(name);
     const Weights weights = reference::lively_weights(network, std::sqrt(6.0f));
-    expect_same(network, weights, 10 * kTolerance);
+    expect_same(network, weights, 10 * kTolerance, 2);
     const Model folded = fold_batch_norm({network, weights});
-    expect_same(folded.network, folded.weights, 10 * kTolerance);
+    expect_same(folded.network, folded.weights, 10 * kTolerance, 2);
   }
 }
 
