@@ -41,10 +41,10 @@ nlohmann::json try_training(Experiment e, const Context& context) {
   constexpr int64_t kFewSteps = 2;
   const int64_t steps = e.train.local.steps;
   e.train.local.steps = std::min(steps, kFewSteps);
-  const nlohmann::json found = bench_train(e, context, /*repeats=*/1);
+  const nlohmann::json found = time_rounds(e, context, /*repeats=*/1);
   if (found["device"] == "cpu" || steps <= kFewSteps) return found;
   e.train.local.steps = steps;
-  return bench_train(e, context, /*repeats=*/1);
+  return time_rounds(e, context, /*repeats=*/1);
 }
 
 }  // namespace
