@@ -190,7 +190,7 @@ TEST(CertificatesTest, RowsOfGivenRadiiClaimNoMoreThanTheirLatches) {
             }),
             no_support);
   EXPECT_EQ(why([](CertificateRow& r) { r.alpha = 1e-9; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.2; }), no_support);
+  EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.15; }), no_support);
   EXPECT_NE(why([](CertificateRow& r) { r.certificate.p_lower += 0.01; }), "");
 }
 
