@@ -32,6 +32,8 @@ enum class Purpose : uint64_t {
   kDropout = 12,
   kEvaluation = 13,  // votes on the test set during training
   kAttack = 14,      // noises of the attack on a trained model
+  kObjective = 15,   // what an objective draws beside noise: how far SmoothMix mixes, for one
+  kScreening = 16,   // votes by which a client chooses among its images
 };
 
 /// The `index`-th child of `key` (splitmix64, so neighbouring indices are unrelated).

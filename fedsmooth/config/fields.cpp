@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "fedsmooth/config/experiment.h"
 #include "fedsmooth/model/network_json.h"
 
 namespace fedsmooth {
@@ -145,6 +146,37 @@ Field automatic(std::string key, double& value) {
           [&value] { return value == 0.0 ? show_string("auto") : show_double(value); }};
 }
 
+Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
+                       const char* range) {
+  return {std::move(key),
+          [&value, valid, range](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a number or \"auto\"");
+            const double read = to_double(node);
+            require(valid(read), range);
+            value = read;
+          },
+          [&value] { return value ? show_double(*value) : show_string("auto"); }};
+}
+
+Field automatic_count(std::string key, std::optional<int64_t>& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a whole number or \"auto\"");
+            int64_t read = 0;
+            count("", read, 1).set(node);
+            value = read;
+          },
+          [&value] { return value ? fmt::format("{}", *value) : show_string("auto"); }};
+}
+
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& name : names) options.emplace_back(name, name);
@@ -223,6 +255,11 @@ Field layers(std::string key, std::vector<Layer>& value) {
   return {std::move(key),
           [&value](const toml::node& node) { value = layers_from_json(to_json(node), "layers"); },
           [&value] { return show_json(to_json(value)); }};
+}
+
+std::string suggest(const std::string& word, const std::vector<std::string>& names) {
+  const std::string near = nearest(word, names);
+  return near.empty() ? "" : fmt::format("; did you mean {:?}?", near);
 }
 
 uint64_t random_seed() {

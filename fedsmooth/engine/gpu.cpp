@@ -2,9 +2,6 @@
 
 #include "fedsmooth/base/error.h"
 
-#ifdef FEDSMOOTH_TORCH
-#include <ATen/Context.h>
-#endif
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
@@ -91,16 +88,6 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
   }
   if (what.empty()) select_gpu();
   return what.empty();
-}
-
-std::string missing_for_torch_gpu() {
-  std::string missing = missing_gpu();
-#ifdef FEDSMOOTH_TORCH
-  if (missing.empty() && !at::hasCUDA()) missing = "this needs a LibTorch built for CUDA";
-#else
-  if (missing.empty()) missing = "this needs a build with LibTorch";
-#endif
-  return missing;
 }
 
 }  // namespace fedsmooth

@@ -17,9 +17,6 @@ std::string missing_gpu();
 /// Error if it is cuda and something is.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
-/// The same for LibTorch.
-std::string missing_for_torch_gpu();
-
 /// What is missing for the GPU engine to train the network.
 std::string missing_for_engine(const Network& network);
 

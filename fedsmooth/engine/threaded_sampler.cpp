@@ -7,11 +7,11 @@
 namespace fedsmooth {
 
 ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
-                                 std::function<bool()> cancelled)
+                                 Stop stopped)
     : Sampler(f),
       noisy_(threads),
       noise_(f.noise),
-      cancelled_(std::move(cancelled)),
+      stopped_(std::move(stopped)),
       workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
 }
@@ -27,7 +27,7 @@ std::vector<Votes> ThreadedSampler::count_all(const std::vector<VoteRequest>& re
     std::vector<Votes> votes = none;
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch)) < copies.total();) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
+      if (stopped_ && stopped_()) throw Interrupted{};
       Array& noisy = noisy_[worker];
       const Array& x = requests.front().x;
       if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});

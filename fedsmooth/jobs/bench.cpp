@@ -109,8 +109,8 @@ nlohmann::json time_rounds(const Experiment& e, const Context& context, int repe
   const Network network = build_network(options, shape, classes);
   const Dataset data = random_images(samples, shape, classes);
   const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
-  LocalTask task{network,     data,     e.data.augment, e.train.method,
-                 e.smoothing, e.attack, e.train.local,  e.seed};
+  LocalTask task{network,  data,          e.data.augment, e.train.method, e.smoothing,
+                 e.attack, e.train.local, e.seed,         e.objective};
 
   const ChosenExecutor chosen = choose_executor(context.device, threads, network);
   const bool on_cpu = chosen.device == "cpu";

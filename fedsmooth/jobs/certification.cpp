@@ -12,6 +12,8 @@
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {
@@ -104,8 +106,6 @@ Work make_rows(const CertificationPlan& plan) {
       std::string text;
       for (const CertificateRow& row : certify_item(plan, item)) text += format_row(row);
       return text;
-    } catch (const Cancelled&) {
-      throw Stopped{};
     } catch (const ClassifierChanged& changed) {
       return format_void(changed.what());
     }
@@ -136,7 +136,7 @@ void certify_rest(const CertificationPlan& plan, const Context& context, Certifi
   try {
     const int64_t first = done == items.images ? items.count() : done / items.at_once;
     hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
-  } catch (const Stopped&) {
+  } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }
 }
@@ -184,6 +184,10 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
   do_together(ranks, [&] { certify_rest(plan, context, *file); });
+  const Experiment& e = plan.subject.experiment;
+  if (ranks.leads() && e.log.tensorboard && fs::is_directory(a.path) && a.out.empty()) {
+    write_certificate_events(a.path, e.train.rounds, file->rows());
+  }
   return table;
 }
 

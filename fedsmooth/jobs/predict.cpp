@@ -123,7 +123,7 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const std::vector<std::string> names = name_classes(subject);
   std::vector<Answer> answers;
   for (const Input& input : inputs) {
-    if (context.stopped()) throw Interrupted{"interrupted"};
+    if (context.stopped()) throw Interrupted{};
     const Prediction found = fedsmooth::predict(*sampler, input.image, subject.sigma, a.n,
                                                 e.certify.alpha, seed, input.index);
     const std::string answer = found.predict == kAbstain ? "abstain" : names[found.predict];

@@ -198,13 +198,9 @@ Verification verify(const VerifyArguments& a, const Overrides& overrides, const 
   found.seed = choose_seed(overrides, rows);
   const Rows chosen = choose_rows(rows, a.images, found.seed);
   if (chosen.empty()) return found;
-  try {
-    Redraw redraw = load_redraw(a, found.table, overrides, context);
-    check_rows(rows, redraw, found.table);
-    found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
-  } catch (const Cancelled&) {
-    throw Interrupted{"interrupted"};
-  }
+  Redraw redraw = load_redraw(a, found.table, overrides, context);
+  check_rows(rows, redraw, found.table);
+  found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
   std::vector<double> p;
   for (const RedrawnImage& image : found.images) p.push_back(image.p_value);
   const CertificateRow& row = chosen.front();

@@ -163,8 +163,8 @@ BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
   const auto noise = std::make_shared<const ExactNoise>(sigma);
   f.noise_kind = NoiseKind::kExact;
   if (f.sampler) {
-    f.sampler = [make = f.exact_sampler, noise](std::function<bool()> cancelled) {
-      return make(noise, std::move(cancelled));
+    f.sampler = [make = f.exact_sampler, noise](Stop stopped) {
+      return make(noise, std::move(stopped));
     };
   }
   f.noise = [noise, sigma](const Array& x, double asked, Stream stream, int64_t first,

@@ -11,6 +11,7 @@
 
 #include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/stop.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
@@ -35,20 +36,15 @@ struct BaseClassifier {
   /// Device, precision, batch, vector instructions and library: certificates that differ in it are
   /// about different classifiers.
   std::string description;
-  /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
-  /// batch.
-  std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+  /// Makes a sampler of the classifier's own, if it has one. `stopped` is asked before each batch.
+  std::function<std::unique_ptr<Sampler>(Stop stopped)> sampler;
   /// The same for one that draws exact noise. See with_exact_noise().
-  std::function<std::unique_ptr<Sampler>(std::shared_ptr<const ExactNoise> noise,
-                                         std::function<bool()> cancelled)>
+  std::function<std::unique_ptr<Sampler>(std::shared_ptr<const ExactNoise> noise, Stop stopped)>
       exact_sampler = {};
   /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
   NoiseSource noise;
   NoiseKind noise_kind = NoiseKind::kFloat;
 };
-
-/// Thrown by a sampler that was told to stop.
-struct Cancelled {};
 
 /// Votes of n samples of `stream`, from number `first` on: f(x + sigma e), x [C, H, W].
 struct VoteRequest {

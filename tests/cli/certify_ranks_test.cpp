@@ -60,7 +60,7 @@ TEST_F(CertifyRanksTest, AnyNumberLatchesTheSameRadii) {
   EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
 }
 
-TEST_F(SlowCertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
+TEST_F(SlowCertifyRanksTest, ContinuesAfterAKilledRankOnAnyNumber) {
   const std::string longer = "--n 40000 --resume";
   ASSERT_EQ(run(certify("whole.tsv", longer)).status, 0);
   for (const int victim : {1, 0}) {

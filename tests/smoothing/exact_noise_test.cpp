@@ -223,7 +223,7 @@ TEST(ExactNoiseTest, AnUndecidedCopyVotesForNobody) {
 // A sampler of the classifier's own would keep drawing its own noise.
 TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
   BaseClassifier f = fixed_batch(above(99), 2);
-  f.sampler = [](std::function<bool()>) -> std::unique_ptr<Sampler> { return nullptr; };
+  f.sampler = [](Stop) -> std::unique_ptr<Sampler> { return nullptr; };
   EXPECT_THROW(with_exact_noise(f, 0.25), Error);
   // Also by hand.
   BaseClassifier exact = with_exact_noise(fixed_batch(above(99), 2), 0.25);

@@ -53,7 +53,7 @@ class DevicePass : public VotePass {
   virtual void enqueue_images(const float* x) {
     const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
     InputMap map = model().input_map(passes_.input());
-    map.x = x;
+    map.first = {x, nullptr, 1};
     launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
     passes_.forward(model().weights(), launches_);
   }

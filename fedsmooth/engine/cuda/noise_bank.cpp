@@ -29,7 +29,7 @@ DeviceArray<float> FirstLayer::of_images(const float* images, int count, Launche
   const DeviceArray<float> map(rows * stage().in.row_size());
   DeviceArray<float> out(rows * row_size());
   InputMap input = model_.input_map(map.data());
-  input.x = images;
+  input.first = {images, nullptr, 1};
   launches.add(
       "bank", make_input(Precision::kFloat32, model_.shape(count, rows), input, launches.stream()));
   multiply(map.data(), rows, /*bias=*/true, out.data(), launches);

@@ -43,10 +43,10 @@ class DeviceSampler : public Sampler {
  public:
   // With exact noise, unless it is null.
   DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass,
-                std::function<bool()> cancelled, std::shared_ptr<const ExactNoise> exact = nullptr)
+                Stop stopped, std::shared_ptr<const ExactNoise> exact = nullptr)
       : Sampler(f),
         pass_(std::move(pass)),
-        cancelled_(std::move(cancelled)),
+        stopped_(std::move(stopped)),
         exact_(std::move(exact)) {
     if (exact_) cells_.emplace(*exact_);
   }
@@ -78,7 +78,7 @@ class DeviceSampler : public Sampler {
     rows.rows = pass_->batch();
     pass_->prepare(requests);
     for (; rows.begin < rows.total; rows.begin += rows.rows) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
+      if (stopped_ && stopped_()) throw Interrupted{};
       pass_->vote(rows, counts_.data());
     }
     const std::vector<VoteCounter> found = counts_.download(pass_->launches().stream());
@@ -149,7 +149,7 @@ class DeviceSampler : public Sampler {
   }
 
   std::unique_ptr<VotePass> pass_;
-  std::function<bool()> cancelled_;
+  Stop stopped_;
   std::shared_ptr<const ExactNoise> exact_;
   std::optional<DeviceCells> cells_;
   DeviceArray<NoisyCopies> copies_;
@@ -180,14 +180,14 @@ BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& m
   f.classes = classes;
   f.batch = batch;
   f.description = description;
-  f.sampler = [make, f](std::function<bool()> cancelled) {
-    return std::make_unique<DeviceSampler>(f, make(), std::move(cancelled));
+  f.sampler = [make, f](Stop stopped) {
+    return std::make_unique<DeviceSampler>(f, make(), std::move(stopped));
   };
   f.exact_sampler = [make, f](std::shared_ptr<const ExactNoise> noise,
-                              std::function<bool()> cancelled) {
+                              Stop stopped) {
     BaseClassifier exact = f;
     exact.noise_kind = NoiseKind::kExact;
-    return std::make_unique<DeviceSampler>(exact, make(), std::move(cancelled), std::move(noise));
+    return std::make_unique<DeviceSampler>(exact, make(), std::move(stopped), std::move(noise));
   };
   return f;
 }

@@ -226,7 +226,7 @@ TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
 
 TEST_F(DeviceSamplerTest, StopsWhenAsked) {
   const auto sampler = gpu_classifier(model_called("small")).sampler([] { return true; });
-  EXPECT_THROW(sampler->count(request_for(1, 100)), Cancelled);
+  EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
 // f(x) = [x . w > 0] for a unit vector w: the distance to the half-space's border is known.
