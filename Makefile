@@ -11,6 +11,7 @@
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
 #   make wheel PYTHON=python3.12 VENV=.venv-python3.12    for another interpreter
+#   make test-python EXTRAS=torch    with torch, pandas, ... installed beside it
 
 BUILD ?= build
 TORCH ?=
@@ -22,7 +23,10 @@ CMAKE_FLAGS ?=
 TESTS ?=
 VENV ?= .venv-python
 SANITIZED ?=
+FLOWER_VENV ?= .venv-flower
 WHEELS ?= build-python/wheels
+EXTRAS ?=
+FLOWER_TESTS ?=
 
 ifneq ($(TORCH),)
   FLAGS = -DFEDSMOOTH_TORCH=ON
@@ -47,7 +51,7 @@ define configure
 endef
 
 .PHONY: all build program setup run paper test slow check bench format fuzz sanitize install package \
-  image image-cuda clean wheel sdist test-python
+  image image-cuda clean library wheel sdist test-python test-flower
 all: build
 
 setup:
@@ -62,6 +66,12 @@ program:
 	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh program
 	@grep -qs "^TORCH=$(TORCH) " $(BUILD)/configured || $(MAKE) --no-print-directory configure-program
 	@cmake --build $(BUILD) --target fedsmooth-cli
+
+# The library alone, for what links it.
+library:
+	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh program
+	@grep -qs "^TORCH=$(TORCH) " $(BUILD)/configured || $(MAKE) --no-print-directory configure-program
+	@cmake --build $(BUILD) --target fedsmooth
 
 .PHONY: configure-program
 configure-program:
@@ -82,15 +92,15 @@ paper: program
 test: build
 	@tools/test.py $(BUILD) -j2 -LE slow $(TESTS)
 
-# The tests that train for minutes, and those of a build with LibTorch that it touches (all of them, of
-# which each start of the program takes half a second: make TORCH=debian test). That build has the kernels
-# of one kind of GPU only: they do not depend on LibTorch and take long to compile.
+# The tests that train for minutes, and with LibTorch built in those that it touches (all of them, of
+# which each start of the program takes half a second: make TORCH=debian test). Only the files that see
+# LibTorch are compiled for that. The last line takes it out again.
 slow: build
 	@tools/test.py $(BUILD) -j2 -L slow
 ifeq ($(TORCH),)
-	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch \
-	  CMAKE_FLAGS="-DFEDSMOOTH_CUDA_ARCHITECTURES=80 -DFEDSMOOTH_TEST_FILES=tests/engine/" \
+	@$(MAKE) --no-print-directory TORCH=debian \
 	  TESTS="-R 'Torch|Steady|Fused|Reference|BaseClassifier|openblas|install'" test
+	@$(MAKE) --no-print-directory build
 endif
 
 check: build
@@ -120,7 +130,8 @@ sanitize: setup
 	@cmake --build --preset sanitize
 	@ASAN_OPTIONS=detect_leaks=0 tools/test.py build-sanitize -j2 -LE slow -E "install_package|fuzz_readers" $(TESTS)
 
-# The Python wheel. What builds and tests it comes from the package index, into an environment of its own.
+# The Python wheel, over the compiled library. What builds and tests it comes from the package index, into
+# an environment of its own.
 $(VENV)/ready: python/requirements.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --upgrade pip
@@ -128,11 +139,13 @@ $(VENV)/ready: python/requirements.txt
 	@touch $@
 
 wheel: $(VENV)/ready
-	@SETUP="$(SETUP)" tools/setup.sh program
+	@[ -z "$(TORCH)" ] || { echo "make wheel: a wheel holds no LibTorch; leave TORCH out" >&2; exit 2; }
+	@$(MAKE) --no-print-directory library
 	@rm -rf $(WHEELS)
 	@$(VENV)/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELS) \
-	  --config-settings=build-dir=build-python/{wheel_tag} .
-	@ls $(WHEELS)/*.whl
+	  --config-settings=build-dir=build-python/{wheel_tag} \
+	  --config-settings=cmake.define.FEDSMOOTH_LIBRARY=$(abspath $(BUILD))/libfedsmooth.a .
+	@ls -l $(WHEELS)/*.whl
 
 # The source distribution: this tree without results and tests, from which pip builds a wheel.
 sdist: $(VENV)/ready
@@ -140,8 +153,20 @@ sdist: $(VENV)/ready
 	@$(VENV)/bin/python -c "import scikit_build_core.build as b; print(b.build_sdist('build-python/sdist'))"
 
 test-python: wheel
+	@[ -z "$(EXTRAS)" ] || $(VENV)/bin/pip install --quiet $(EXTRAS)
 	@$(VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
-	@$(VENV)/bin/python -m pytest -q python/tests
+	@$(VENV)/bin/python -m pytest -q -rs python/tests
+
+# The Flower app on loopback: a SuperLink and SuperNodes for real. FLOWER_TESTS="-k two" takes some of them.
+$(FLOWER_VENV)/ready: examples/flower/requirements.txt
+	@$(PYTHON) -m venv $(FLOWER_VENV)
+	@$(FLOWER_VENV)/bin/pip install --quiet --upgrade pip
+	@$(FLOWER_VENV)/bin/pip install --quiet -r examples/flower/requirements.txt
+	@touch $@
+
+test-flower: wheel $(FLOWER_VENV)/ready
+	@$(FLOWER_VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	@cd examples/flower && $(abspath $(FLOWER_VENV))/bin/python -m pytest -q -s test_flower.py $(FLOWER_TESTS)
 
 install: build
 	@cmake --install $(BUILD)
@@ -161,4 +186,4 @@ image-cuda:
 	  --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-torch build-fuzz build-sanitize build-python
+	rm -rf $(BUILD) build-fuzz build-sanitize build-python

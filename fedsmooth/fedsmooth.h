@@ -15,6 +15,7 @@
 #include "fedsmooth/jobs/certification.h"
 #include "fedsmooth/jobs/compare.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/federation.h"
 #include "fedsmooth/jobs/fetch_data.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/merge.h"

@@ -25,6 +25,10 @@ struct CertificationOptions : CertifyOptions {
   int64_t limit = 0;   // at most this many images; 0: all
 };
 
+struct LogOptions {
+  bool tensorboard = false;  // event files in the run folder
+};
+
 struct Experiment {
   uint64_t seed = 0;
   bool seed_is_random = false;  // it was drawn: a run that goes on has drawn another one
@@ -34,7 +38,9 @@ struct Experiment {
   SmoothingOptions smoothing;
   AttackOptions attack;
   TrainOptions train;
+  ObjectiveOptions objective;
   CertificationOptions certify;
+  LogOptions log;
 };
 
 /// What a model of this experiment is certified with: certify.sigma, or what it is trained with.

@@ -64,6 +64,13 @@ std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int rank
   return plan;
 }
 
+Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
+                     int64_t total) {
+  Cohort cohort{clients, {}, total};
+  for (const int64_t client : clients) cohort.images.push_back(partition.images(client));
+  return cohort;
+}
+
 std::string format_plan(const std::vector<PlannedRound>& plan) {
   std::string bytes;
   append(bytes, static_cast<int64_t>(plan.size()));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 
@@ -18,6 +18,10 @@ struct PlannedRound {
 
 /// Clients are dealt out by what they cost: the images that they train on in the round.
 std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int ranks);
+
+/// These clients and their images, as a part of a cohort that holds `total` images.
+Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
+                     int64_t total);
 
 /// Eight bytes a client and four a weight.
 std::string format_plan(const std::vector<PlannedRound>& plan);

@@ -97,8 +97,8 @@ Partition::Partition(const PartitionOptions& options, const std::vector<int64_t>
   const int64_t wanted = options_.samples_per_client;
   if (options_.kind == PartitionKind::kFile) {
     if (options_.file.empty()) throw Error("partition.file: is missing, and partition.kind=file");
-    from_file_ = parse_partition(read_file(options_.file), options_.file, held);
-    options_.clients = static_cast<int64_t>(from_file_.size());
+    listed_ = parse_partition(read_file(options_.file), options_.file, held);
+    options_.clients = static_cast<int64_t>(listed_.size());
   } else if (options_.kind == PartitionKind::kShards) {
     const int64_t slices = options_.clients * options_.shards;
     if (slices > held) throw Error("partition: {} shards of {} images", slices, held);
@@ -121,6 +121,11 @@ Partition::Partition(const PartitionOptions& options, const std::vector<int64_t>
   }
 }
 
+Partition::Partition(std::vector<std::vector<int64_t>> images)
+    : options_{.kind = PartitionKind::kFile, .clients = std::ssize(images)},
+      seed_(0),
+      listed_(std::move(images)) {}
+
 std::vector<int64_t> Partition::images(int64_t k) const {
   check(0 <= k && k < clients(), "Partition: client {} of {}", k, clients());
   switch (options_.kind) {
@@ -137,7 +142,7 @@ std::vector<int64_t> Partition::images(int64_t k) const {
     case PartitionKind::kShards:
       return shard_images(k);
     case PartitionKind::kFile:
-      return from_file_[k];
+      return listed_[k];
     case PartitionKind::kWhole:
       return all_;
   }

@@ -36,6 +36,9 @@ class Partition {
   Partition(const PartitionOptions& options, const std::vector<int64_t>& labels, int64_t classes,
             uint64_t seed);
 
+  /// Client k holds images[k].
+  explicit Partition(std::vector<std::vector<int64_t>> images);
+
   int64_t clients() const { return options_.clients; }
   /// Images of client k, in the order in which they were drawn.
   std::vector<int64_t> images(int64_t k) const;
@@ -48,9 +51,9 @@ class Partition {
   PartitionOptions options_;
   uint64_t seed_;
   std::vector<std::vector<int64_t>> by_class_;
-  std::vector<int64_t> all_;                     // sorted by class
-  std::vector<int64_t> shard_order_;             // kShards
-  std::vector<std::vector<int64_t>> from_file_;  // kFile
+  std::vector<int64_t> all_;                  // sorted by class
+  std::vector<int64_t> shard_order_;          // kShards
+  std::vector<std::vector<int64_t>> listed_;  // kFile
 };
 
 /// Reads a TSV of client and image: the images of each client. `name` stands in error messages; a

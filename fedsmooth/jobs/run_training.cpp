@@ -1,6 +1,7 @@
 #include "fedsmooth/jobs/run_training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,10 +13,12 @@
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/ranks.h"
+#include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/tensorboard.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -54,22 +57,58 @@ Network network_for(const Experiment& e, const Dataset& train) {
   return build_network(model, image_shape(train), train.classes());
 }
 
+// Without images where those of the clients are elsewhere.
+Dataset load_train(const TrainArguments& run) {
+  const bool elsewhere = run.federation && !run.federation->images.empty();
+  if (!elsewhere) return load_dataset(run.experiment.data, Split::kTrain);
+  return {{}, {}, load_dataset(run.experiment.data, Split::kTest).class_names};
+}
+
+// Empty where nobody needs it.
+Dataset load_test(const std::vector<TrainArguments>& runs, const Context& context) {
+  const bool needed = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
+    const bool elsewhere = run.federation && !run.federation->images.empty();
+    return run.experiment.train.evaluate_every > 0 || elsewhere;
+  });
+  if (!needed || !ranks_of(context).leads()) return {};
+  return load_dataset(runs.front().experiment.data, Split::kTest);
+}
+
+AskedRound describe(const Round& round) {
+  const LocalTask& task = round.task;
+  AskedRound asked{round.t,
+                   round.cohort.total,
+                   round.cohort.clients,
+                   {},
+                   {task.network, round.global, task.smoothing.sigma, task.data.class_names}};
+  for (size_t i = 0; i < asked.clients.size(); ++i) {
+    asked.shares.push_back(round.cohort.share(i));
+  }
+  return asked;
+}
+
+ChosenExecutor hand_out_rounds(const Federation& federation) {
+  const auto ask = [f = federation.ask](const Round& round) { return f(describe(round)); };
+  return {std::make_unique<RemoteExecutor>(ask), federation.device};
+}
+
 std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
                                         const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
+  check_objective(options.method, a.experiment.objective);
   fs::create_directories(a.folder);
   return std::make_unique<FolderLock>(a.folder);
 }
 
 // Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
-void rewrite_rounds(const fs::path& path, int64_t last) {
+std::vector<RoundRow> keep_rounds(const fs::path& path, int64_t last) {
+  std::vector<RoundRow> rows;
+  if (fs::exists(path)) rows = read_rounds(path);
+  std::erase_if(rows, [&](const RoundRow& row) { return row.round > last; });
   std::string text = round_header();
-  if (fs::exists(path)) {
-    for (const RoundRow& row : read_rounds(path)) {
-      if (row.round <= last) text += format_round(row);
-    }
-  }
+  for (const RoundRow& row : rows) text += format_round(row);
   write_file(path, text);
+  return rows;
 }
 
 void append_line(const fs::path& path, const std::string& line) {
@@ -79,34 +118,55 @@ void append_line(const fs::path& path, const std::string& line) {
     throw Error("{}: cannot be written; continue with --resume when there is room", path.string());
 }
 
-RoundRow describe(const RoundReport& report) {
+RoundRow describe(const RoundReport& report, Method method) {
   const Telemetry& t = report.telemetry;
-  return {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
-          t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+  RoundRow row = {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
+                  t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+  const Objective& objective = objective_of(method);
+  if (reads(objective, "lambda")) row.loss_robust = t.mean_robust();
+  if (reads(objective, "eta")) row.loss_entropy = t.mean_entropy();
+  return row;
 }
 
 }  // namespace
 
 TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Context& context)
+    : TrainSetting(runs.front().experiment, runs.front().federation, load_train(runs.front()),
+                   load_test(runs, context), context) {}
+
+TrainSetting::TrainSetting(const Experiment& experiment, Dataset own, const Context& context)
+    : TrainSetting(experiment, nullptr, std::move(own), {}, context) {}
+
+TrainSetting::TrainSetting(const Experiment& e, const Federation* federation, Dataset given_train,
+                           Dataset given_test, const Context& context)
     : started(utc_now()),
       stopped(context.stopped),
       ranks(ranks_of(context).size()),
       threads(thread_count(context)),
       device(context.device),
-      train(load_dataset(runs.front().experiment.data, Split::kTrain)),
-      train_digest(std::async(std::launch::async, [this] { return digest(train); })),
-      network(network_for(runs.front().experiment, train)),
-      chosen(choose_executor(context.device, threads, network)) {
-  const bool evaluates = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
-    return run.experiment.train.evaluate_every > 0;
-  });
-  if (evaluates && ranks_of(context).leads())
-    test = load_dataset(runs.front().experiment.data, Split::kTest);
+      images_elsewhere(federation ? federation->images : std::vector<int64_t>()),
+      train(std::move(given_train)),
+      test(std::move(given_test)),
+      train_digest(std::async(std::launch::async,
+                              [this] {
+                                if (images_elsewhere.empty()) return digest(train);
+                                return sha256(fmt::format("{}", fmt::join(images_elsewhere, " ")));
+                              })),
+      network(network_for(e, images_elsewhere.empty() ? train : test)),
+      chosen(federation ? hand_out_rounds(*federation)
+                        : choose_executor(context.device, threads, network)),
+      arithmetic(federation ? federation->arithmetic : cpu_arithmetic()) {}
+
+Partition partition_of(const TrainSetting& setting, const Experiment& experiment) {
+  if (setting.images_elsewhere.empty()) return make_partition(experiment, setting.train);
+  std::vector<std::vector<int64_t>> images;
+  for (const int64_t count : setting.images_elsewhere) images.emplace_back(count);
+  return Partition(std::move(images));
 }
 
 LocalTask local_task(const TrainSetting& setting, const Experiment& e) {
-  return {setting.network, setting.train, e.data.augment, e.train.method,
-          e.smoothing,     e.attack,      e.train.local,  e.seed};
+  return {setting.network, setting.train, e.data.augment, e.train.method, e.smoothing,
+          e.attack,        e.train.local, e.seed,         e.objective};
 }
 
 TrainOptions train_options(const Experiment& e) {
@@ -119,7 +179,7 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
     : setting_(setting),
       experiment_(a.experiment),
       number_(number),
-      partition_(make_partition(a.experiment, setting.train)),
+      partition_(partition_of(setting, a.experiment)),
       options_(train_options(a.experiment)),
       partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
                             ? sha256(read_file(a.experiment.partition.file))
@@ -131,20 +191,24 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
   remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
                                "provenance.json", "DONE"});
   remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
-  write_file(run_.folder / "clients.tsv", format_clients(list_clients(partition_, setting.train)));
+  if (setting.images_elsewhere.empty()) {  // labels that are elsewhere are not known
+    write_file(run_.folder / "clients.tsv",
+               format_clients(list_clients(partition_, setting.train)));
+  }
   if (has_checkpoint(run_)) {
     state_ = read_checkpoint(run_, setting.network, origin());
   } else {
     state_.global =
         initial_weights(setting.network, make_key(a.experiment.seed, Purpose::kWeights));
   }
-  rewrite_rounds(run_.folder / "rounds.tsv", state_.round);
+  const std::vector<RoundRow> kept = keep_rounds(run_.folder / "rounds.tsv", state_.round);
+  if (a.experiment.log.tensorboard) begin_round_events(run_.folder, kept);
 }
 
 Origin RunTraining::origin() const {
   Origin origin = {{"device", setting_.chosen.device},
                    {"data_sha256", setting_.train_digest.get()}};
-  if (setting_.chosen.device == "cpu") origin["arithmetic"] = cpu_arithmetic();
+  if (setting_.chosen.device == "cpu") origin["arithmetic"] = setting_.arithmetic;
   if (!partition_sha256_.empty()) origin["partition_sha256"] = partition_sha256_;
   return origin;
 }
@@ -167,7 +231,7 @@ Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
 
 bool RunTraining::write_round(const RoundReport& report,
                               const std::function<void(const RoundRow&)>& on_row) {
-  RoundRow row = describe(report);
+  RoundRow row = describe(report, options_.method);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
     row.noisy_accuracy =
         noisy_accuracy(model(), setting_.device, setting_.test, experiment_.seed, setting_.threads);
@@ -176,6 +240,7 @@ bool RunTraining::write_round(const RoundReport& report,
   row.seconds = std::chrono::duration<double>(time - last_).count();
   last_ = time;
   append_line(run_.folder / "rounds.tsv", format_round(row));
+  if (experiment_.log.tensorboard) append_round_event(run_.folder, row);
   const bool stop = setting_.stopped();
   const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
   checkpoints_.add(state_, stop || due);

@@ -22,19 +22,30 @@ namespace fedsmooth::jobs {
 struct TrainSetting {
   /// Data and network are those of the first run.
   TrainSetting(const std::vector<TrainArguments>& runs, const Context& context);
+  /// For a run of its own images, of which other processes have others.
+  TrainSetting(const Experiment& experiment, Dataset own, const Context& context);
   TrainSetting(const TrainSetting&) = delete;
   TrainSetting& operator=(const TrainSetting&) = delete;
 
   std::string started;
-  std::function<bool()> stopped;
+  Stop stopped;
   int ranks;
   int threads;                                   // of each rank
   std::string device;                            // as asked for
+  std::vector<int64_t> images_elsewhere;         // of each client, if none is here
   Dataset train, test;                           // test is there, at rank 0, if a run evaluates
   std::shared_future<std::string> train_digest;  // made while the first rounds run
   Network network;
   ChosenExecutor chosen;
+  std::string arithmetic;  // of CPUs that train
+
+ private:
+  TrainSetting(const Experiment& experiment, const Federation* federation, Dataset train,
+               Dataset test, const Context& context);
 };
+
+/// Who holds which images.
+Partition partition_of(const TrainSetting& setting, const Experiment& experiment);
 
 /// What the clients of an experiment do, in the setting of its runs.
 LocalTask local_task(const TrainSetting& setting, const Experiment& experiment);

@@ -14,6 +14,7 @@
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/jobs/certification.h"
 #include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/jobs/training.h"
 #include "fedsmooth/records/run.h"
 
@@ -85,7 +86,11 @@ class SweepRuns {
     if (!trained) return false;
     fs::create_directories(folder(i));
     const FolderLock lock(folder(i));
-    copy_training(folder(*trained), start_run(folder(i), all_[i].experiment, /*resume=*/true));
+    const Run run = start_run(folder(i), all_[i].experiment, /*resume=*/true);
+    copy_training(folder(*trained), run);
+    if (run.experiment.log.tensorboard) {
+      begin_round_events(run.folder, read_rounds(run.folder / "rounds.tsv"));
+    }
     return true;
   }
 

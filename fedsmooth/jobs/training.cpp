@@ -10,6 +10,7 @@
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/federated/side_by_side.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/run_training.h"
@@ -38,14 +39,17 @@ Experiment shared_part(Experiment e) {
   e.attack.step_size = 0;
   e.attack.warmup_rounds = 0;
   e.attack.measure_cosine = false;
+  e.objective.lambda = e.objective.eta = e.objective.step_size = std::nullopt;
   LocalOptions local = e.train.local;
   local.learning_rate = local.momentum = local.weight_decay = 0;
+  local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one
   TrainOptions train;
   train.mode = e.train.mode;
   train.method = e.train.method;
   train.local = local;
   e.train = train;
   e.certify = {};
+  e.log = {};
   return e;
 }
 
@@ -88,7 +92,8 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
   check_context(context);
   Experiment experiment = given.experiment;
   keep_drawn_seed(experiment, given.folder);
-  const TrainArguments run{experiment, given.folder, given.resume, given.on_round};
+  const TrainArguments run{experiment, given.folder, given.resume, given.on_round,
+                           given.federation};
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {
     const std::exception_ptr thrown = train_runs({run}, context).front();

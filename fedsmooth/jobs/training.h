@@ -9,9 +9,29 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/model/model.h"
 #include "fedsmooth/records/rounds.h"
 
 namespace fedsmooth::jobs {
+
+/// A round as it is handed out to nodes.
+struct AskedRound {
+  int64_t t = 0;                 // from 0
+  int64_t total = 0;             // images of all clients
+  std::vector<int64_t> clients;  // rising
+  std::vector<double> shares;    // of each in the average
+  Model model;                   // to start from
+};
+
+/// Who runs a run's clients, if not this process; see federation.h.
+struct Federation {
+  /// What the nodes' answers add up to: RoundSum::total().
+  std::function<std::vector<long long>(const AskedRound&)> ask;
+  std::string device, arithmetic;  // of the nodes
+  /// How many images of its own each node has, one client each. Empty: nodes have the experiment's
+  /// data.
+  std::vector<int64_t> images;
+};
 
 struct TrainArguments {
   const Experiment& experiment;
@@ -19,6 +39,7 @@ struct TrainArguments {
   bool resume = false;  // from the folder's checkpoint on
   /// Called after every round, by one thread at a time. What it throws ends the run. May be empty.
   std::function<void(const RoundRow&)> on_round = {};
+  const Federation* federation = nullptr;
 };
 
 struct TrainedRun {

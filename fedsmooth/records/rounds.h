@@ -18,8 +18,9 @@ struct RoundRow {
   double perturbation_p95 = 0.0;
   double probability_drop = 0.0;  // fall of the true class's smoothed probability by the attack
   std::optional<double> gradient_cosine;  // of the one-point to the true gradient, if measured
-  int64_t dropped = 0;                    // clients whose weights were not finite
+  int64_t dropped = 0;  // clients whose weights were not finite, or whose node did not answer
   double seconds = 0.0;
+  std::optional<double> loss_robust, loss_entropy;  // terms of the loss, if the objective has them
 };
 
 std::string round_header();

@@ -8,16 +8,17 @@ No image within l2 distance `radius` of x gets another answer from g, with proba
 """
 
 from . import _core
-from ._core import Error, Round
+from ._core import Comparison, Error, Round
 from ._folder import save_folder
 from ._model import Model, from_torch, load
 from ._smooth import ABSTAIN, Certificate, Smooth
-from ._table import Table, certify, load_data, read_certificates
+from ._table import Table, certify, compare, load_data, read_certificates
 from ._train import Run, train
 
 __all__ = [
     "ABSTAIN",
     "Certificate",
+    "Comparison",
     "Error",
     "Model",
     "Round",
@@ -26,6 +27,7 @@ __all__ = [
     "Table",
     "__version__",
     "certify",
+    "compare",
     "from_torch",
     "load",
     "load_data",

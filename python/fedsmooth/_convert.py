@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._core import Error
 
 Array = Any  # torch, NumPy, JAX: what has __array__ or __dlpack__
@@ -69,18 +71,35 @@ def refuse_training_mode(f: Any) -> None:
             raise Error(f"model: {name or type(f).__name__} is in training mode; call .eval() first")
 
 
-def adapt(f: Any, like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
-    """f as a function of NumPy arrays, and what it runs on. A torch module gets tensors on its own
-    device and of its own type; another function gets what `like` is, tensors on its device or NumPy
-    arrays."""
+@dataclass(frozen=True)
+class Adapted:
+    """A base classifier as a function of NumPy arrays, and what it runs on. One on a GPU also as a function of
+    float32 tensors there, with the GPU's number and the stream on which it runs."""
+
+    call: Callable[[np.ndarray], np.ndarray]
+    runs_on: str
+    on_gpu: Callable[[Any], Any] | None = None
+    gpu: int = 0
+    stream: int = 0
+
+    def votes(self, num_classes: int, batch: int) -> _core.Votes:
+        described = f"{self.runs_on}x{batch}"
+        if self.on_gpu is None:
+            return _core.Votes(self.call, num_classes, batch, described)
+        return _core.Votes(self.call, num_classes, batch, described, self.on_gpu, self.gpu, self.stream)
+
+
+def adapt(f: Any, like: Array) -> Adapted:
+    """A torch module gets tensors on its own device and of its own type; another function gets what `like` is,
+    tensors on its device or NumPy arrays."""
     if not callable(f):
         raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
     if is_module(f) or is_tensor(like):
         return _adapt_torch(f, like)
-    return (lambda batch: to_logits(f(batch))), "cpu/fp32/python"
+    return Adapted(lambda batch: to_logits(f(batch)), "cpu/fp32/python")
 
 
-def _adapt_torch(f: Any, like: Array) -> tuple[Callable[[np.ndarray], np.ndarray], str]:
+def _adapt_torch(f: Any, like: Array) -> Adapted:
     import torch
 
     device = like.device if is_tensor(like) else torch.device("cpu")
@@ -97,7 +116,19 @@ def _adapt_torch(f: Any, like: Array) -> tuple[Callable[[np.ndarray], np.ndarray
 
     precision = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
     name = str(dtype).removeprefix("torch.")
-    return call, f"{device}/{precision.get(name, name)}/torch-{torch.__version__}"
+    runs_on = f"{device}/{precision.get(name, name)}/torch-{torch.__version__}"
+    if getattr(device, "type", "") != "cuda":
+        return Adapted(call, runs_on)
+
+    def on_gpu(images: Any) -> Any:
+        with torch.no_grad():
+            logits = f(images.to(dtype))
+        if not is_tensor(logits) or logits.device != images.device:
+            raise Error("model: its logits are not a tensor on its own GPU")
+        return logits.to(torch.float32).contiguous()
+
+    gpu = torch.cuda.current_device() if device.index is None else device.index
+    return Adapted(call, runs_on, on_gpu, gpu, torch.cuda.current_stream(gpu).cuda_stream)
 
 
 def to_bytes_if_exact(x: np.ndarray) -> np.ndarray:

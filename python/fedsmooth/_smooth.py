@@ -199,10 +199,10 @@ class Smooth:
         return ask(self._votes[key])
 
     def _steady_votes(self, like: Array, shape: tuple[int, ...], batch_size: int) -> _core.Votes:
-        f, runs_on = adapt(self.base_classifier, like)
+        f = adapt(self.base_classifier, like)
         batch = batch_size
         while True:
-            votes = _core.Votes(f, self.num_classes, batch, f"{runs_on}x{batch}")
+            votes = f.votes(self.num_classes, batch)
             try:
                 votes.check(list(shape))
             except DependsOnPosition:

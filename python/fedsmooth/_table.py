@@ -78,6 +78,30 @@ def read_certificates(path: str | os.PathLike[str]) -> Table:
     return Table(_core.read_certificates(path), path)
 
 
+def compare(
+    a: Table | str | os.PathLike[str],
+    b: Table | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    norm: str = "l2",
+    values: int = 0,
+) -> _core.Comparison:
+    """Certified accuracy of two tables (or files, or run folders) on the images that both have: at each
+    radius both shares, their paired difference with a 95% interval, and who certifies what alone.
+
+    out: a page to write, .html. norm: l2, linf or l1; for linf, `values` is the numbers in an image, where
+    a table does not say."""
+    page = "" if out is None else os.fspath(out)
+    return _core.compare(_path_of(a), _path_of(b), page, norm, values)
+
+
+def _path_of(table: Table | str | os.PathLike[str]) -> str:
+    path = table.path if isinstance(table, Table) else table
+    if path is None:
+        raise Error("compare: this table has no file; give fs.certify an `out`")
+    return os.fspath(path)
+
+
 def _read_published(path: pathlib.Path) -> dict[str, Any]:
     """idx, label, predict and radius; `correct` follows from them."""
     rows = []
@@ -99,7 +123,7 @@ def _read_published(path: pathlib.Path) -> dict[str, Any]:
 def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:
     """A data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
     [N, C, H, W] as bytes and labels [N]. `split` is test or train."""
-    images, labels = _core.load_data(name, os.fspath(root), split)
+    images, labels, _ = _core.load_data(name, os.fspath(root), split)
     return images, np.array(labels)
 
 

@@ -40,6 +40,10 @@ def _value(value: Any) -> str:
     return str(value)
 
 
+def overrides_to_pairs(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    return [(key, _value(value)) for key, value in (overrides or {}).items()]
+
+
 def train(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
@@ -59,6 +63,6 @@ def train(
     """
     path = pathlib.Path(path)
     folder = pathlib.Path("runs") / path.stem if out is None else pathlib.Path(out)
-    pairs = [(key, _value(value)) for key, value in (overrides or {}).items()]
+    pairs = overrides_to_pairs(overrides)
     run = _core.train(path, pairs, folder, resume, device, threads, on_round, bar_or_none(), warnings.warn)
     return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)

@@ -19,7 +19,9 @@ NB_MODULE(_core, m) {
   bind_models(m);
   bind_votes(m);
   bind_tables(m);
+  bind_compare(m);
   bind_training(m);
+  bind_federation(m);
 }
 
 }  // namespace fedsmooth::python

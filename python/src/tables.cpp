@@ -56,7 +56,7 @@ nb::tuple load_data(const std::string& name, const std::string& root, const std:
     const nb::gil_scoped_release released;
     data = load_dataset(options, split == "train" ? Split::kTrain : Split::kTest);
   }
-  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels);
+  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels, data.class_names);
 }
 
 Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,

@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/src/context.h"
+#include "python/src/training.h"
 #include "python/src/votes.h"
 
 namespace fedsmooth::python {
@@ -20,17 +20,20 @@ jobs::TrainedRun train(const std::filesystem::path& path, const Overrides& overr
   check_certification(experiment);
   const auto stop = std::make_shared<std::atomic<bool>>(false);
   const jobs::Context context = make_context(device, threads, stop, progress, warn);
-  jobs::TrainArguments arguments{experiment, out, resume};
-  if (!on_round.is_none()) {
-    arguments.on_round = [&](const RoundRow& row) {
-      const nb::gil_scoped_acquire acquired;
-      on_round(row);
-    };
-  }
+  const jobs::TrainArguments arguments{experiment, out, resume, hear_rounds(on_round)};
   return do_in_background(stop, [&] { return jobs::train(arguments, context); });
 }
 
 }  // namespace
+
+std::function<void(const RoundRow&)> hear_rounds(const nb::object& on_round) {
+  if (on_round.is_none()) return {};
+  return [f = on_round.ptr()](const RoundRow& row) {
+    const nb::gil_scoped_acquire acquired;
+    const nb::handle call(f);
+    call(row);
+  };
+}
 
 void bind_training(nb::module_& m) {
   nb::class_<RoundRow>(m, "Round", "One round of a training, a row of rounds.tsv.")
@@ -42,6 +45,9 @@ void bind_training(nb::module_& m) {
       .def_ro("probability_drop", &RoundRow::probability_drop)
       .def_ro("dropped", &RoundRow::dropped)
       .def_ro("seconds", &RoundRow::seconds);
+  m.def(
+      "read_rounds", [](const std::filesystem::path& path) { return read_rounds(path); },
+      nb::arg("path"));
   nb::class_<jobs::TrainedRun>(m, "TrainedRun")
       .def_ro("is_new", &jobs::TrainedRun::is_new)
       .def_ro("rounds", &jobs::TrainedRun::rounds)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "fedsmooth/base/parallel.h"
+#include "fedsmooth/engine/device_function.h"
 #include "fedsmooth/records/certificates.h"
 
 namespace fedsmooth::python {
@@ -37,7 +38,7 @@ NoiseSource threaded_noise() {
                    Array& noisy) {
     if (count * x.count() < kWorthThreads) {
       add_noise(x, sigma, stream, first, count, noisy);
-      return true;
+      return;
     }
     workers->run([&](int worker) {
       const int64_t begin = count * worker / workers->count();
@@ -45,7 +46,6 @@ NoiseSource threaded_noise() {
       Array rows = noisy.part(begin, end - begin);
       add_noise(x, sigma, stream, first + begin, end - begin, rows);
     });
-    return true;
   };
 }
 
@@ -56,6 +56,38 @@ class CallableSampler : public SerialSampler {
 
  protected:
   Array evaluate(const Array& images) override { return SerialSampler::evaluate(images.clone()); }
+};
+
+// Torch's answer to a batch of images in the GPU's memory, kept until the next one.
+class DeviceCall {
+ public:
+  DeviceCall(std::shared_ptr<nb::callable> f, int64_t classes, int gpu)
+      : f_(std::move(f)), classes_(classes), gpu_(gpu) {}
+  ~DeviceCall() {
+    const nb::gil_scoped_acquire acquired;
+    logits_.reset();
+  }
+
+  const float* call(float* images, const Sizes& sizes) {
+    const nb::gil_scoped_acquire acquired;
+    const std::vector<size_t> shape(sizes.begin(), sizes.end());
+    using Images = nb::ndarray<nb::pytorch, float, nb::device::cuda>;
+    logits_ = (*f_)(Images(images, shape.size(), shape.data(), nb::handle(), nullptr,
+                           nb::dtype<float>(), nb::device::cuda::value, gpu_));
+    using Logits = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
+    const auto found = nb::cast<Logits>(logits_, /*convert=*/false);
+    if (found.shape(0) != shape[0] || found.shape(1) != static_cast<size_t>(classes_)) {
+      throw Error("model: gives [{}, {}], expected [{}, {}]", found.shape(0), found.shape(1),
+                  shape[0], classes_);
+    }
+    return found.data();
+  }
+
+ private:
+  std::shared_ptr<nb::callable> f_;
+  nb::object logits_;
+  int64_t classes_;
+  int gpu_;
 };
 
 std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images,
@@ -92,12 +124,24 @@ nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, i
   return nb::make_tuple(found.predict, found.votes);
 }
 
+BaseClassifier base_of(const std::shared_ptr<nb::callable>& f, int64_t classes, int64_t batch,
+                       std::string description) {
+  if (classes < 1 || classes > 1 << 24) throw Error("num_classes={}: must be from 1", classes);
+  if (batch < 1 || batch > 1 << 20) throw Error("batch_size={}: must be from 1 to 2^20", batch);
+  BaseClassifier base{
+      [f]() -> Classifier { return [f](const Array& images) { return call(*f, images); }; },
+      classes, batch, std::move(description)};
+  base.noise = threaded_noise();
+  return base;
+}
+
 // A function often leads back to the Smooth that holds its votes; the collector must see that.
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
   const auto* votes = nb::inst_ptr<Votes>(self);
   if (votes->function()) Py_VISIT(votes->function()->ptr());
+  if (votes->function_on_gpu()) Py_VISIT(votes->function_on_gpu()->ptr());
   return 0;
 }
 
@@ -112,16 +156,25 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
 
 }  // namespace
 
-Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description) {
-  if (classes < 1 || classes > 1 << 24) throw Error("num_classes={}: must be from 1", classes);
-  if (batch < 1 || batch > 1 << 20) throw Error("batch_size={}: must be from 1 to 2^20", batch);
-  function_ = keep(std::move(f));
-  BaseClassifier base{[f = function_]() -> Classifier {
-                        return [f](const Array& images) { return call(*f, images); };
-                      },
-                      classes, batch, std::move(description)};
-  base.noise = threaded_noise();
-  sampler_ = std::make_shared<CallableSampler>(base);
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description)
+    : function_(keep(std::move(f))) {
+  sampler_ =
+      std::make_shared<CallableSampler>(base_of(function_, classes, batch, std::move(description)));
+}
+
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description,
+             nb::callable on_gpu, int gpu, uintptr_t stream)
+    : Votes(std::move(f), classes, batch, std::move(description)) {
+  const auto function = keep(std::move(on_gpu));
+  const auto call = std::make_shared<DeviceCall>(function, classes, gpu);
+  const DeviceFunction device{
+      [call](float* images, const Sizes& sizes) { return call->call(images, sizes); }, gpu,
+      reinterpret_cast<void*>(stream)};  // NOLINT: a handle that Python holds as a number
+  auto counts_there =
+      make_device_sampler(base_of(function_, classes, batch, sampler_->description()), device);
+  if (!counts_there) return;
+  sampler_ = std::move(counts_there);
+  on_gpu_ = function;
 }
 
 Votes::Votes(const Model& model, const std::string& device, int threads)
@@ -135,6 +188,7 @@ Votes::Votes(const Model& model, const std::string& device, int threads)
 void Votes::clear() {
   sampler_.reset();
   function_.reset();
+  on_gpu_.reset();
 }
 
 RadiusKind parse_radius(const std::string& name) {
@@ -148,8 +202,13 @@ void bind_votes(nb::module_& m) {
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
       .def(nb::init<nb::callable, int64_t, int64_t, std::string>(), nb::arg("f"),
            nb::arg("classes"), nb::arg("batch"), nb::arg("description"))
+      .def(nb::init<nb::callable, int64_t, int64_t, std::string, nb::callable, int, uintptr_t>(),
+           nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
+           nb::arg("on_gpu"), nb::arg("gpu"), nb::arg("stream"))
       .def(nb::init<const Model&, const std::string&, int>(), nb::arg("model"), nb::arg("device"),
            nb::arg("threads"))
+      .def_prop_ro("counts_on_gpu", &Votes::counts_on_gpu,
+                   "Whether noise is drawn and votes are counted there.")
       .def_prop_ro("batch", [](const Votes& v) { return v.sampler()->batch(); })
       .def_prop_ro("description", [](const Votes& v) { return v.sampler()->description(); })
       .def(

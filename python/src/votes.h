@@ -30,6 +30,11 @@ class Votes {
   /// Of a Python function from float32 [batch, C, H, W] to float32 [batch, classes], both NumPy's.
   /// It is called in the thread that asks for votes: torch keeps its modes per thread.
   Votes(nb::callable f, int64_t classes, int64_t batch, std::string description);
+  /// The same of a function that also runs on the GPU: `on_gpu` takes and gives torch tensors
+  /// there, float32 and contiguous, on `stream` of GPU number `gpu`. Where that GPU can be used,
+  /// noise is drawn and votes are counted there.
+  Votes(nb::callable f, int64_t classes, int64_t batch, std::string description,
+        nb::callable on_gpu, int gpu, uintptr_t stream);
   /// Of a model, by our engine on `device`.
   Votes(const Model& model, const std::string& device, int threads);
 
@@ -47,6 +52,9 @@ class Votes {
   const std::shared_ptr<Sampler>& sampler() const { return sampler_; }
   /// Python's function, if it is one's votes: it may lead back to who holds this.
   const std::shared_ptr<nb::callable>& function() const { return function_; }
+  const std::shared_ptr<nb::callable>& function_on_gpu() const { return on_gpu_; }
+  /// Whether noise is drawn and votes are counted on the GPU.
+  bool counts_on_gpu() const { return on_gpu_ != nullptr; }
   /// Lets go of it. No votes can be asked for afterwards.
   void clear();
   /// Null: Python's function is called, and with it signals are heard.
@@ -55,7 +63,7 @@ class Votes {
  private:
   Flag busy_;
   StopFlag stop_;
-  std::shared_ptr<nb::callable> function_;
+  std::shared_ptr<nb::callable> function_, on_gpu_;
   std::shared_ptr<Sampler> sampler_;
 };
 
@@ -63,7 +71,9 @@ void bind_votes(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_statistics(nb::module_& m);
 void bind_tables(nb::module_& m);
+void bind_compare(nb::module_& m);
 void bind_training(nb::module_& m);
+void bind_federation(nb::module_& m);
 
 /// one-sided or multiclass.
 RadiusKind parse_radius(const std::string& name);

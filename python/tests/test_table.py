@@ -125,6 +125,26 @@ def test_published_tables_of_six_columns(tmp_path):
         fs.read_certificates(path)
 
 
+def test_two_tables_on_their_common_images(model, test_set, tmp_path):
+    more = fs.certify(model, test_set, out=tmp_path / "a.tsv", n=500)
+    less = fs.certify(model, test_set, every=2, sigma=0.5, out=tmp_path / "b.tsv", n=500)
+    found = fs.compare(more, tmp_path / "b.tsv", out=tmp_path / "page.html")
+    assert (found.images, found.images_a, found.images_b) == (6, 12, 6)
+    common = more["radius"][::2] * more["correct"][::2]
+    assert found.acr_a == pytest.approx(np.mean(common)) and found.acr_b == pytest.approx(less.acr)
+    at = found.radii[0]
+    assert at.radius == 0 and at.b == less.certified_accuracy(0)
+    assert at.difference.value == pytest.approx(at.a - at.b)
+    assert at.difference.low <= at.difference.value <= at.difference.high
+    assert (at.both + at.only_a) / found.images == pytest.approx(at.a)
+    assert "</html>" in (tmp_path / "page.html").read_text()
+    with pytest.raises(fs.Error, match="no file"):
+        fs.compare(fs.certify(model, test_set, n=500), less)
+    with pytest.raises(fs.Error, match="label"):
+        other = (test_set[0], (test_set[1] + 1) % 4)
+        fs.compare(more, fs.certify(model, other, out=tmp_path / "c.tsv", n=500))
+
+
 def test_altered_tables_are_refused(model, test_set, tmp_path):
     out = tmp_path / "t.tsv"
     fs.certify(model, test_set, out=out, n=500)

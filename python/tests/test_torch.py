@@ -1,5 +1,8 @@
 """Beside torch, in one process. Skipped where it is not installed."""
 
+import importlib
+import pathlib
+
 import numpy as np
 import pytest
 from conftest import SHAPE, network
@@ -38,17 +41,6 @@ def net(*, dropout=0.5):
 @pytest.fixture
 def tensor(image):
     return torch.from_dlpack(image)
-
-
-def test_a_script_with_core_py_s_calls(tensor):
-    from fedsmooth import Smooth  # was: from core import Smooth
-
-    base_classifier = net()  # in training mode, as core.py's users leave it
-    smoothed_classifier = Smooth(base_classifier, 4, 0.25)
-    prediction, radius = smoothed_classifier.certify(tensor, 100, 1000, 0.001, 200)
-    assert prediction in range(4) and radius > 0 or (prediction, radius) == (Smooth.ABSTAIN, 0.0)
-    assert smoothed_classifier.predict(tensor, 1000, 0.001, 200) in range(-1, 4)
-    assert not base_classifier.training
 
 
 def test_training_mode_is_refused_by_name(tensor, tmp_path):
@@ -117,31 +109,16 @@ def test_from_torch_certifies_as_the_module_does(tensor):
     assert abs(ours.count_top - theirs.count_top) <= 2  # rounding apart, the same votes
 
 
-class Small(nn.Module):
-    """The network `small`, written as people write it: its tensors are known by their names."""
-
-    def __init__(self):
-        super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(3, 16, 5, 2, 2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(16, 32, 3, 1, 1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 3, 1, 1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-        )
-        self.classifier = nn.Linear(256, 10)
-
-    def forward(self, x):
-        return self.classifier(self.features(x).flatten(1))
+@pytest.fixture
+def example(monkeypatch):
+    """examples/certify_torch.py, whose network is `small`, written as people write it."""
+    monkeypatch.syspath_prepend(pathlib.Path(__file__).parents[2] / "examples")
+    return importlib.import_module("certify_torch")
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: nn.Sequential(NormalizeLayer(), m), nn.DataParallel])
-def test_named_networks_are_known_by_their_tensors(wrap):
-    module = wrap(Small()).eval()
+def test_named_networks_are_known_by_their_tensors(wrap, example):
+    module = wrap(example.Network()).eval()
     images = torch.rand(4, 3, 32, 32)
     with torch.no_grad():
         assert np.allclose(np.from_dlpack(module(images)), fs.from_torch(module, (3, 32, 32)).logits(images), atol=1e-4)

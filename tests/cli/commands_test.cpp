@@ -38,6 +38,8 @@ class CommandsTest : public ProgramTest {
   }
 };
 
+class SlowCommandsTest : public CommandsTest {};
+
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command :
        {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
@@ -273,7 +275,7 @@ TEST_F(CommandsTest, ReportReadsAllTablesOfAFolderButATableAlone) {
   }
 }
 
-TEST_F(CommandsTest, BenchPrintsJson) {
+TEST_F(SlowCommandsTest, BenchPrintsJson) {
   const Outcome bench = run("bench certify --model.name=small --threads 1");
   ASSERT_EQ(bench.status, 0) << bench.err;
   EXPECT_GT(nlohmann::json::parse(bench.out)["samples_per_second"], 0);

@@ -1,0 +1,1 @@
+"""Fed-SmoothAdv on Flower."""

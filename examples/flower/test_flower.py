@@ -1,0 +1,122 @@
+"""SuperLink and SuperNodes for real, on loopback: `make test-flower`."""
+
+import pathlib
+import re
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+from loopback import Loopback, make_certificates, make_node_key
+
+import fedsmooth as fs
+from fedsmooth import _core
+
+EXPERIMENT = pathlib.Path(__file__).parent / "app" / "experiment.toml"
+SMALL = {"train.rounds": 2, "train.local.steps": 2, "certify.every": 400}
+SET = " ".join(f"{key}={value}" for key, value in SMALL.items())
+
+
+@pytest.fixture(autouse=True)
+def clock(request):
+    start = time.monotonic()
+    yield
+    print(f"\n{request.node.name}: {time.monotonic() - start:.1f} s")
+
+
+def trained_here(folder, **more):
+    return fs.train(EXPERIMENT, SMALL | more, out=folder / "here").model_sha256
+
+
+def model_of(printed):
+    found = re.search(r"model ([0-9a-f]{64})", printed)
+    assert found, printed
+    return found[1]
+
+
+def test_two_nodes_give_the_bits_of_train(tmp_path):
+    with Loopback(tmp_path) as flower:
+        flower.add_node(0)
+        flower.add_node(1)
+        start = time.monotonic()
+        printed = flower.run(f'nodes=2 set="{SET}" out="run" certify-every=1')
+        assert time.monotonic() - start < 90
+    assert model_of(printed) == trained_here(tmp_path)
+    assert "'messages': 4" in printed  # one for each node and round
+    assert "certificates-round-1.tsv" in printed
+    assert fs.read_certificates(tmp_path / "run").certified_accuracy(0) >= 0
+    print(*re.findall(r"round \d+: .*|\d+ rounds in .*", printed), sep="\n")
+
+
+def test_three_nodes_under_masks_one_killed_in_a_round(tmp_path):
+    with Loopback(tmp_path) as flower:
+        nodes = [flower.add_node(n) for n in range(3)]
+        run = flower.start_run(f'nodes=3 masked=true timeout=30.0 set="{SET}" out="run" certify-every=-1')
+        flower.wait_for("node1", "Receiving: train message", count=2)
+        flower.kill(nodes[1])
+        assert run.wait(timeout=240) == 0
+        printed = flower.log("run")
+    assert "did not answer" in printed
+    assert model_of(printed) == trained_here(tmp_path)  # its clients went to the others
+
+
+def format_png(image):
+    """Bytes [3, H, W] as a PNG file."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    _, height, width = image.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(image.transpose(1, 2, 0)))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def write_own_images(folder, images, labels, names):
+    """As an image folder, of which a node need not have every class."""
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        path = folder / "train" / names[label] / f"{number:04}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(format_png(image))
+
+
+def test_private_images_over_tls_by_authenticated_nodes(tmp_path):
+    tls = make_certificates(tmp_path / "tls")
+    images, labels, names = _core.load_data("shapes", "", "train")
+    config = 'nodes=2 private=true masked=true out="run" certify-every=-1 ' + f'set="{SET} train.clients_per_round=2"'
+    with Loopback(tmp_path / "flower", tls, authenticate=True) as flower:
+        for n, held in enumerate((range(0, 40), range(40, 100))):
+            write_own_images(tmp_path / f"own{n}", images[held], np.array(labels)[held], names)
+            key = make_node_key(tmp_path / f"node{n}")
+            flower.add_node(n, f'data="image-folder" root="{tmp_path / f"own{n}"}"', key=key)
+        stranger = flower.add_node(2, key=make_node_key(tmp_path / "stranger"), register=False)
+        printed = flower.run(config)
+        assert stranger.wait(timeout=120) != 0 and "SuperNode ID" not in flower.log("node2")
+    assert model_of(printed)
+    assert not (tmp_path / "flower" / "run" / "clients.tsv").exists()
+
+
+HOSTILE = """
+import dataclasses
+try:
+    from fedsmooth import federation
+    honest = federation.Node.run
+    def run(self, task):
+        answer = honest(self, task)
+        return dataclasses.replace(answer, words=answer.words * 2)
+    federation.Node.run = run
+except ImportError:
+    pass
+"""
+
+
+def test_a_hostile_node_is_refused_and_the_others_continue(tmp_path):
+    (tmp_path / "hostile").mkdir()
+    (tmp_path / "hostile" / "sitecustomize.py").write_text(HOSTILE)
+    with Loopback(tmp_path / "flower") as flower:
+        flower.add_node(0)
+        flower.add_node(1, python_path=tmp_path / "hostile")
+        printed = flower.run(f'nodes=2 failures="again" set="{SET}" out="run" certify-every=-1')
+    assert "is refused: a kept share" in printed
+    assert model_of(printed) == trained_here(tmp_path)

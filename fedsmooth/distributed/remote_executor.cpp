@@ -1,0 +1,37 @@
+#include "fedsmooth/distributed/remote_executor.h"
+
+#include "fedsmooth/distributed/round_plan.h"
+#include "fedsmooth/distributed/round_words.h"
+
+namespace fedsmooth {
+
+int64_t count_values(const Weights& weights) {
+  int64_t count = 0;
+  for (const Array& w : weights) count += w.count();
+  return count;
+}
+
+std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const {
+  if (round.gather == Gather::kSum) return {};
+  return "aggregate.kind: nodes send sums, not each client's weights; use mean";
+}
+
+std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
+  std::vector<RoundResult> results;
+  for (const Round& round : rounds) {
+    results.push_back(take_words(ask_(round).data(), count_values(round.global)));
+  }
+  return results;
+}
+
+std::vector<long long> run_node_task(Executor& executor, const LocalTask& task,
+                                     const TrainOptions& options, const Partition& partition,
+                                     const NodeTask& asked) {
+  const Cohort cohort = gather_cohort(partition, asked.clients, asked.total);
+  const Round round{task_in_round(task, options, asked.t), asked.global, cohort, asked.t};
+  std::vector<long long> words;
+  append_words(run_round(executor, round), count_values(asked.global), words);
+  return words;
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,145 @@
+#include "fedsmooth/jobs/federation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/version.h"
+#include "fedsmooth/distributed/remote_executor.h"
+#include "fedsmooth/distributed/round_words.h"
+#include "fedsmooth/jobs/clients.h"
+#include "fedsmooth/jobs/run_training.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+Weights unflatten(const std::vector<float>& values, const Network& network) {
+  Weights weights;
+  size_t next = 0;
+  for (const Parameter& p : parameters(network)) {
+    Array w(p.shape);
+    if (next + w.count() > values.size()) break;
+    std::copy_n(values.begin() + static_cast<int64_t>(next), w.count(), w.floats());
+    next += w.count();
+    weights.push_back(w);
+  }
+  if (next != values.size() || weights.size() != parameters(network).size()) {
+    throw Error("weights: {} values are not those of the network", values.size());
+  }
+  return weights;
+}
+
+std::vector<int64_t> count_up(int64_t count) {
+  std::vector<int64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// Client `k` holds all images; those before it, whose images are elsewhere, none.
+std::unique_ptr<Partition> only_client(int64_t k, int64_t images) {
+  constexpr int64_t kMostNodes = 1'000'000;
+  if (k < 0 || k >= kMostNodes) throw Error("client={}: must be from 0 to {}", k, kMostNodes - 1);
+  std::vector<std::vector<int64_t>> all(k + 1);
+  all.back() = count_up(images);
+  return std::make_unique<Partition>(std::move(all));
+}
+
+void check_own(const Dataset& images) {
+  if (images.size() == 0) throw Error("data: no images");
+  for (const int64_t label : images.labels) {
+    if (label < 0 || label >= images.classes()) {
+      throw Error("data: label {}; there are {} classes", label, images.classes());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> RoundSum::shares_of(const std::vector<int64_t>& clients) const {
+  std::vector<double> shares;
+  for (const int64_t client : clients) {
+    const auto place = std::lower_bound(round_.clients.begin(), round_.clients.end(), client);
+    if (place == round_.clients.end() || *place != client) {
+      throw Error("client {} is not in round {}", client, round_.t + 1);
+    }
+    if (std::find(clients_.begin(), clients_.end(), client) != clients_.end()) {
+      throw Error("client {} was answered for already", client);
+    }
+    shares.push_back(round_.shares[place - round_.clients.begin()]);
+  }
+  return shares;
+}
+
+void RoundSum::take(const std::vector<int64_t>& clients, const std::vector<long long>& words) {
+  add_words(words, words_);
+  clients_.insert(clients_.end(), clients.begin(), clients.end());
+}
+
+void RoundSum::add(const std::vector<int64_t>& clients, const std::vector<long long>& words) {
+  check_words(words, count_values(round_.model.weights), shares_of(clients));
+  take(clients, words);
+}
+
+void RoundSum::add_masked(const std::vector<int64_t>& clients,
+                          const std::vector<long long>& words) {
+  shares_of(clients);
+  const size_t expected = word_count(count_values(round_.model.weights));
+  if (words.size() != expected) throw Error("{} words, expected {}", words.size(), expected);
+  take(clients, words);
+}
+
+std::vector<long long> RoundSum::total() const {
+  const int64_t weights = count_values(round_.model.weights);
+  if (clients_.empty()) throw Error("round {}: no node answered", round_.t + 1);
+  RoundSum all(round_);
+  check_words(words_, weights, all.shares_of(clients_));
+  std::vector<long long> words = words_;
+  add_dropped(std::ssize(round_.clients) - std::ssize(clients_), weights, words);
+  return words;
+}
+
+Node::Node(const Experiment& experiment, const Context& context)
+    : experiment_(experiment),
+      setting_(
+          std::make_unique<TrainSetting>(std::vector{TrainArguments{experiment_, ""}}, context)),
+      partition_(std::make_unique<Partition>(make_partition(experiment_, setting_->train))) {}
+
+Node::Node(const Experiment& experiment, const OwnImages& own, const Context& context)
+    : experiment_(experiment), own_(true) {
+  check_own(own.images);
+  setting_ = std::make_unique<TrainSetting>(experiment_, own.images, context);
+  partition_ = only_client(own.client, own.images.size());
+}
+
+Node::~Node() = default;
+
+NodeFacts Node::facts() const {
+  return {version(),
+          commit(),
+          setting_->chosen.device,
+          setting_->arithmetic,
+          own_ ? "" : setting_->train_digest.get(),
+          setting_->train.size()};
+}
+
+std::vector<long long> Node::run(int64_t t, int64_t total, const std::vector<int64_t>& clients,
+                                 const std::vector<float>& weights) {
+  int64_t held = 0;
+  for (const int64_t client : clients) {
+    if (client < 0 || client >= partition_->clients() || partition_->images(client).empty()) {
+      throw Error("client {}: is not one of this node's", client);
+    }
+    held += std::ssize(partition_->images(client));
+  }
+  if (clients.empty() || held > total) {
+    throw Error("{} clients with {} images, of a cohort with {}", clients.size(), held, total);
+  }
+  if (t < 0 || t >= experiment_.train.rounds) {
+    throw Error("round {}: there are {}", t + 1, experiment_.train.rounds);
+  }
+  const NodeTask asked{t, total, clients, unflatten(weights, setting_->network)};
+  return run_node_task(*setting_->chosen.executor, local_task(*setting_, experiment_),
+                       train_options(experiment_), *partition_, asked);
+}
+
+}  // namespace fedsmooth::jobs

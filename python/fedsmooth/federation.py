@@ -1,0 +1,348 @@
+"""A federation over any platform that carries messages, such as Flower (see examples/flower).
+
+A node gets one message per round, whatever the number of its clients, and answers with integers: the
+fixed-point sums of its clients' weights. Integers add up to the same bits in any order, so the model is
+that of fs.train(), for any number of nodes.
+
+    node = Node(experiment)                                     # on each node
+    server = Server(experiment, {1: node.hello()}, send)        # send: {node: Task} -> {node: Answer}
+    run = server.train("runs/federated")
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import tomllib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _core, masks
+from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
+from ._core import Error
+from ._progress import bar_or_none
+from ._table import load_data
+from ._train import Run, overrides_to_pairs
+
+MAX_IMAGES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a node says of itself before the first round."""
+
+    version: str
+    commit: str
+    device: str
+    arithmetic: str  # how its CPU rounds
+    data_sha256: str  # empty: the images are its own
+    images: int
+    client: int = -1  # its number, if the images are its own
+    public_key: bytes = b""  # if sums are masked
+
+    def identity(self, experiment: str) -> str:
+        """A digest of all that decides a node's answers. Every answer repeats it."""
+        decisive = [self.version, self.commit, self.device, self.arithmetic, self.data_sha256, self.images, self.client]
+        return hashlib.sha256(json.dumps([experiment, *decisive]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One node's part of a round."""
+
+    t: int  # the round, from 0
+    attempt: int  # of the round, if nodes failed in it
+    total: int  # images of the whole cohort
+    clients: list[int]
+    weights: np.ndarray  # float32, one after another
+    public_keys: list[bytes] = field(default_factory=list)  # of all who are asked, if sums are masked
+
+
+@dataclass(frozen=True)
+class Answer:
+    t: int
+    attempt: int
+    identity: str
+    words: np.ndarray  # int64: sums, kept share, dropped clients, telemetry
+
+
+def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> str:
+    """An experiment file as TOML with every key, as Node and Server take it."""
+    path = pathlib.Path(path)
+    text = _core.read_file(path).decode(errors="replace")
+    return _core.complete_experiment(text, str(path), overrides_to_pairs(overrides))
+
+
+def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
+    """Images [N, C, H, W] as bytes, or as floats that are bytes over 255, and labels [N]."""
+    found = to_numpy(images, "images")
+    found = to_bytes_if_exact(found if found.dtype == np.uint8 else to_floats(images, "images"))
+    if found.dtype != np.uint8:
+        raise Error("images: are not bytes over 255; give bytes")
+    return found, [int(label) for label in to_numpy(labels, "labels")]
+
+
+def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[str]) -> list[int]:
+    """Labels by the classes of a node's folder, `here`, as the server numbers them."""
+    unknown = sorted(set(here) - set(there))
+    if unknown:
+        raise Error(f"data: class {unknown[0]!r} is not one of the federation's: {', '.join(there)}")
+    return [there.index(here[label]) for label in labels]
+
+
+class Node:
+    """A node's side.
+
+    experiment: TOML, as the server has it. overrides: what is other on this machine, such as data.root.
+    images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
+        class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
+        can be run.
+    private_key: of masks.new_key(), if sums are to be masked.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        images: Array | None = None,
+        labels: Array | None = None,
+        class_names: Sequence[str] = (),
+        client: int = 0,
+        private_key: bytes = b"",
+        device: str = "auto",
+        threads: int = 0,
+    ) -> None:
+        self.experiment, self._private_key = experiment, private_key
+        here = _core.complete_experiment(experiment, "experiment", overrides_to_pairs(overrides))
+        self._client = -1 if images is None else client
+        if images is None:
+            self._native = _core.Node(here, device, threads)
+        else:
+            own, numbers = own_images(images, labels)
+            self._native = _core.Node(here, own, numbers, list(class_names), client, device, threads)
+
+    def hello(self) -> Hello:
+        f = self._native.facts
+        key = masks.public_key(self._private_key) if self._private_key else b""
+        return Hello(f.version, f.commit, f.device, f.arithmetic, f.data_sha256, f.images, self._client, key)
+
+    def run(self, task: Task) -> Answer:
+        """Trains the task's clients. An Error for a task that cannot be meant."""
+        if bool(task.public_keys) != bool(self._private_key):
+            raise Error("task: masks are asked for on one side only")
+        words = self._native.run(task.t, task.total, list(task.clients), np.ascontiguousarray(task.weights))
+        if task.public_keys:
+            words = masks.mask(words, self._private_key, task.public_keys, _about(task))
+        return Answer(task.t, task.attempt, self.hello().identity(self.experiment), words)
+
+
+def _about(task: Task) -> bytes:
+    """What the same masks may be used for once: the round as all nodes see it."""
+    told = hashlib.sha256(json.dumps([task.t, task.attempt, task.total]).encode())
+    told.update(task.weights.tobytes())
+    return told.digest()
+
+
+class Server:
+    """The server's side: trains by nodes that `send` reaches.
+
+    nodes: by number, what each said. One that cannot take part is an Error.
+    send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
+        one whose answer cannot be read has an Error there.
+    private: every node holds images of its own and is one client.
+    masked: pairwise masks hide every node's sums; only their total is seen.
+    failures: "drop": the round is that of the clients that were answered for; "again": the others' clients
+        go to the nodes that are left; "stop".
+    A node that failed, or whose answer was refused, is not asked again; `lost` and `refused` have the reasons.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        nodes: Mapping[int, Hello],
+        send: Callable[[dict[int, Task]], Mapping[int, Any]],
+        *,
+        private: bool = False,
+        masked: bool = False,
+        failures: str = "drop",
+        max_images: int = MAX_IMAGES,
+        say: Callable[[str], Any] = lambda line: None,
+    ) -> None:
+        if failures not in ("drop", "again", "stop"):
+            raise Error(f"failures={failures!r}: must be drop, again or stop")
+        if private and failures == "again":
+            raise Error("failures='again': nobody else has a node's own images; use drop or stop")
+        if not nodes:
+            raise Error("nodes: there are none")
+        self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
+        self.private, self.masked, self.failures, self.max_images = private, masked, failures, max_images
+        self.lost: dict[int, str] = {}
+        self.refused: dict[int, str] = {}
+        self.messages = 0
+        self.bytes_down = self.bytes_up = 0
+        self._expected = None if private else _core.Node(experiment, "cpu", 0).facts
+        self._images = self._count_images() if private else []
+        for number in self.nodes:
+            self._check_hello(number)
+
+    def train(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        resume: bool = False,
+        on_round: Callable[[_core.Round], Any] | None = None,
+        before_round: Callable[[_core.AskedRound], Any] | None = None,
+    ) -> Run:
+        """Trains into a run folder, as fs.train() does. before_round hears of every round before its nodes
+        do; its `model` is that of the rounds so far."""
+        first = self.nodes[min(self.nodes)]
+        folder = pathlib.Path(out)
+
+        def ask(round: _core.AskedRound) -> np.ndarray:
+            if before_round is not None:
+                before_round(round)
+            return self.ask(round)
+
+        run = _core.federate(
+            self.experiment,
+            ask,
+            first.device,
+            first.arithmetic,
+            self._images,
+            folder,
+            resume,
+            on_round,
+            bar_or_none(),
+            warnings.warn,
+        )
+        report = self.report() | {"nodes": {n: asdict(h) | {"public_key": ""} for n, h in self.nodes.items()}}
+        _core.write_file(folder / "federation.json", json.dumps(report, indent=1).encode())
+        return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "messages": self.messages,
+            "bytes_to_nodes": self.bytes_down,
+            "bytes_from_nodes": self.bytes_up,
+            "lost": self.lost,
+            "refused": self.refused,
+        }
+
+    def ask(self, round: _core.AskedRound) -> np.ndarray:
+        """The words of a round's clients: those that nobody answered for are counted as dropped."""
+        total = _core.RoundSum(round)
+        attempt = 0
+        while missing := [k for k in round.clients if k not in set(total.clients)]:
+            asked = self._deal(missing)
+            if self.masked and len(asked) < 2:
+                raise Error(f"round {round.t + 1}: {len(asked)} nodes are left, and masks need two")
+            if not asked:
+                break
+            if self.masked:
+                total = _core.RoundSum(round)
+            failed = self._ask_once(round, attempt, asked, total)
+            if failed and self.failures == "stop":
+                raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
+            if failed and self.masked:  # without the masks of all, the sums mean nothing
+                total = _core.RoundSum(round)
+            elif not failed or self.failures == "drop":
+                break
+            attempt += 1
+        return total.total()
+
+    def _deal(self, clients: list[int]) -> dict[int, list[int]]:
+        """Who runs which clients."""
+        if self.private:
+            numbers = {hello.client: node for node, hello in self._left().items()}
+            return {numbers[k]: [k] for k in clients if k in numbers}
+        nodes = sorted(self._left())
+        return {node: clients[i :: len(nodes)] for i, node in enumerate(nodes) if clients[i :: len(nodes)]}
+
+    def _left(self) -> dict[int, Hello]:
+        return {n: hello for n, hello in self.nodes.items() if n not in self.lost and n not in self.refused}
+
+    def _ask_once(
+        self, round: _core.AskedRound, attempt: int, asked: dict[int, list[int]], total: _core.RoundSum
+    ) -> list[str]:
+        """Sends, and adds what comes back; what went wrong."""
+        weights = round.weights
+        keys = [self.nodes[node].public_key for node in sorted(asked)] if self.masked else []
+        tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys) for n, clients in asked.items()}
+        self.messages += len(tasks)
+        self.bytes_down += len(tasks) * weights.nbytes
+        answers = self._send(tasks)
+        failed = []
+        for node, task in tasks.items():
+            answer = answers.get(node, "nothing came")
+            if not isinstance(answer, (Answer, Error)):
+                self.lost[node] = f"round {round.t + 1}: {answer}"
+                failed.append(f"node {node} did not answer: {answer}")
+                self._say(failed[-1])
+                continue
+            try:
+                self._check_answer(node, task, answer)
+                (total.add_masked if self.masked else total.add)(task.clients, answer.words)
+            except Error as error:
+                self.refused[node] = f"round {round.t + 1}: {error}"
+                failed.append(f"the answer of node {node} is refused: {error}")
+                self._say(failed[-1])
+            else:
+                self.bytes_up += answer.words.nbytes
+        return failed
+
+    def _check_answer(self, node: int, task: Task, answer: Answer | Error) -> None:
+        if isinstance(answer, Error):
+            raise answer
+        if (answer.t, answer.attempt) != (task.t, task.attempt):
+            raise Error(f"it is of round {answer.t + 1}, attempt {answer.attempt}")
+        if answer.identity != self.nodes[node].identity(self.experiment):
+            raise Error("it has another identity: software, data or experiment changed")
+        words = answer.words
+        if not isinstance(words, np.ndarray) or words.dtype != np.int64 or words.ndim != 1:
+            raise Error(f"a {getattr(words, 'dtype', type(words).__name__)} array {getattr(words, 'shape', '')}")
+
+    def _check_hello(self, number: int) -> None:
+        hello, first = self.nodes[number], self.nodes[min(self.nodes)]
+        if self._expected is not None:
+            facts = {"version": self._expected.version, "commit": self._expected.commit}
+            facts["data_sha256"] = self._expected.data_sha256
+        else:
+            facts = {"version": _core.version, "commit": _core.commit, "data_sha256": ""}
+        facts |= {"device": first.device, "arithmetic": first.arithmetic}
+        for name, wanted in facts.items():
+            if (found := getattr(hello, name)) != wanted:
+                raise Error(f"node {number}: its {name} is {found!r}, expected {wanted!r}")
+        if self.masked and len(hello.public_key) != masks.KEY_BYTES:
+            raise Error(f"node {number}: has no key for masks")
+
+    def _count_images(self) -> list[int]:
+        """Of each client, in the order of their numbers."""
+        by_client = {hello.client: (number, hello) for number, hello in self.nodes.items()}
+        if sorted(by_client) != list(range(len(self.nodes))):
+            raise Error(f"nodes: their client numbers must be 0 to {len(self.nodes) - 1}, each once")
+        for number, hello in by_client.values():
+            if not 1 <= hello.images <= self.max_images:
+                raise Error(f"node {number}: {hello.images} images, from 1 to {self.max_images} are allowed")
+        return [by_client[client][1].images for client in sorted(by_client)]
+
+
+def section(experiment: str, name: str) -> dict[str, Any]:
+    """A table of the experiment, such as certify."""
+    return tomllib.loads(experiment)[name]
+
+
+def classes_of(experiment: str) -> list[str]:
+    """The class names of the experiment's test data."""
+    data = section(experiment, "data")
+    return _core.load_data(data["name"], data["root"], "test")[2]
+
+
+def test_set(experiment: str) -> tuple[np.ndarray, np.ndarray]:
+    """The experiment's test images and labels."""
+    data = section(experiment, "data")
+    return load_data(data["name"], data["root"])

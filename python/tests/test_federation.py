@@ -1,0 +1,248 @@
+"""Server and nodes in one process: the same bits as fs.train(), and what no honest node sends is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import fedsmooth as fs
+from fedsmooth import _core, masks
+from fedsmooth.federation import Node, Server, read_experiment
+
+OVERRIDES = {
+    "partition.clients": 6,
+    "partition.samples_per_client": 20,
+    "train.rounds": 2,
+    "train.clients_per_round": 5,
+    "train.server_momentum": 0.3,
+    "train.local.steps": 2,
+    "train.local.batch": 4,
+    "attack.steps": 1,
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "quick.toml"
+    path.write_text('[data]\nname = "shapes"\n[model]\nname = "small"\n[certify]\nn = 1000\n')
+    return path
+
+
+@pytest.fixture
+def experiment(path):
+    return read_experiment(path, OVERRIDES)
+
+
+@pytest.fixture
+def here(path, tmp_path):
+    """The SHA-256 of the model that one process trains."""
+    return fs.train(path, OVERRIDES, out=tmp_path / "here").model_sha256
+
+
+def open_nodes(experiment, count, masked=False):
+    return {n: Node(experiment, private_key=masks.new_key() if masked else b"", threads=1) for n in range(1, count + 1)}
+
+
+def make_server(experiment, nodes, change=lambda node, task, answer: answer, **options):
+    """`change` makes of a node's answer what arrives; None: nothing does."""
+
+    def send(tasks):
+        answers = {n: change(n, task, nodes[n].run(task)) for n, task in tasks.items()}
+        return {n: answer for n, answer in answers.items() if answer is not None}
+
+    return Server(experiment, {n: node.hello() for n, node in nodes.items()}, send, **options)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_any_number_of_nodes_gives_the_bits_of_train(experiment, here, tmp_path, count):
+    server = make_server(experiment, open_nodes(experiment, count))
+    assert server.train(tmp_path / "run").model_sha256 == here
+    assert server.messages == 2 * min(count, 5)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_masks_leave_no_trace_in_the_result(experiment, here, tmp_path, count):
+    pytest.importorskip("cryptography")
+    plain, seen = open_nodes(experiment, count), []
+
+    def look(node, task, answer):
+        honest = plain[node].run(dataclasses.replace(task, public_keys=[]))
+        seen.append(np.mean(answer.words == honest.words))
+        return answer
+
+    server = make_server(experiment, open_nodes(experiment, count, masked=True), look, masked=True)
+    assert server.train(tmp_path / "run").model_sha256 == here
+    assert max(seen) < 0.01  # what the server gets of one node has nothing in common with its words
+
+
+def lose(number, t):
+    return lambda node, task, answer: None if (node, task.t) == (number, t) else answer
+
+
+def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(experiment, here, tmp_path):
+    heard = []
+    nodes = open_nodes(experiment, 3)
+    server = make_server(experiment, nodes, lose(2, 1), say=heard.append)
+    assert server.train(tmp_path / "drop").model_sha256 != here
+    assert list(server.lost) == [2] and "round 2" in server.lost[2] and len(heard) == 1
+    rows = (tmp_path / "drop" / "rounds.tsv").read_text().splitlines()
+    assert [row.split("\t")[7] for row in rows[1:]] == ["0", "2"]
+
+    server = make_server(experiment, nodes, lose(2, 0), failures="again")
+    assert server.train(tmp_path / "again").model_sha256 == here
+    assert list(server.lost) == [2] and server.messages == 3 + 2 + 2
+
+    with pytest.raises(fs.Error, match="round 2: node 2 did not answer"):
+        make_server(experiment, nodes, lose(2, 1), failures="stop").train(tmp_path / "stop")
+    with pytest.raises(fs.Error, match="no node answered"):
+        make_server(experiment, nodes, lambda *_: None).train(tmp_path / "none")
+
+
+def test_masked_rounds_are_asked_again_without_a_silent_node(experiment, here, tmp_path):
+    pytest.importorskip("cryptography")
+    nodes = open_nodes(experiment, 3, masked=True)
+    server = make_server(experiment, nodes, lose(2, 1), masked=True)
+    assert server.train(tmp_path / "run").model_sha256 == here  # its clients go to the others
+    with pytest.raises(fs.Error, match="masks need two"):
+        make_server(experiment, dict(list(nodes.items())[:2]), lose(2, 1), masked=True).train(tmp_path / "two")
+
+
+def hostile(change):
+    """Node 2's answer to round 2, changed."""
+    return lambda node, task, answer: change(answer) if (node, task.t) == (2, 1) else answer
+
+
+def with_word(place, value):
+    def change(answer):
+        words = answer.words.copy()
+        words[place] = value
+        return dataclasses.replace(answer, words=words)
+
+    return change
+
+
+def with_fields(**fields):
+    return lambda answer: dataclasses.replace(answer, **{k: f(getattr(answer, k)) for k, f in fields.items()})
+
+
+HOSTILE = {
+    "too short": (with_fields(words=lambda w: w[:-1]), "words, expected"),
+    "too long": (with_fields(words=lambda w: np.append(w, 0)), "words, expected"),
+    "empty": (with_fields(words=lambda w: w[:0]), "0 words"),
+    "two axes": (with_fields(words=lambda w: w.reshape(1, -1)), "array"),
+    "floats": (with_fields(words=lambda w: w.astype(float) * np.nan), "float64"),
+    "no array": (with_fields(words=list), "list"),
+    "an earlier round": (with_fields(t=lambda t: t - 1), "of round 1"),
+    "another attempt": (with_fields(attempt=lambda a: a + 1), "attempt 1"),
+    "another identity": (with_fields(identity=lambda _: "0" * 64), "identity"),
+    "overflow": (with_word(0, 2**62), "sum 0"),
+    "the least integer": (with_word(5, -(2**63)), "sum 5"),
+    "more than its share": (with_fields(words=lambda w: 2 * w), "kept share"),
+    "unreadable": (lambda answer: fs.Error("no array words"), "no array"),
+}
+
+
+@pytest.mark.parametrize("change, reason", HOSTILE.values(), ids=HOSTILE)
+def test_what_no_honest_node_sends_is_refused_and_counted(experiment, tmp_path, change, reason):
+    server = make_server(experiment, open_nodes(experiment, 3), hostile(change))
+    run = server.train(tmp_path / "run")
+    assert list(server.refused) == [2] and reason in server.refused[2]
+    lost = make_server(experiment, open_nodes(experiment, 3), lose(2, 1)).train(tmp_path / "lost")
+    assert run.model_sha256 == lost.model_sha256  # nothing of it is in the model
+
+
+def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp_path):
+    pytest.importorskip("cryptography")
+    nodes = open_nodes(experiment, 2, masked=True)
+    change = hostile(with_fields(words=lambda w: np.random.default_rng(0).integers(-(2**63), 2**63 - 1, w.size)))
+    with pytest.raises(fs.Error, match="dropped|share|sum"):
+        make_server(experiment, nodes, change, masked=True).train(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["version", "commit", "arithmetic", "device", "data_sha256"])
+def test_nodes_that_would_give_other_bits_are_refused_before_the_first_round(experiment, name):
+    hellos = {n: node.hello() for n, node in open_nodes(experiment, 2).items()}
+    hellos[2] = dataclasses.replace(hellos[2], **{name: "another"})
+    with pytest.raises(fs.Error, match=f"node 2: its {name} is 'another'"):
+        Server(experiment, hellos, lambda tasks: {})
+
+
+@pytest.fixture
+def apart(experiment):
+    """What three nodes hold of the training images, and the class names."""
+    images, labels, names = _core.load_data("shapes", "", "train")
+    held = [list(range(0, 30)), list(range(30, 37)), list(range(50, 62))]
+    return [(images[h], np.array(labels)[h]) for h in held], names, held
+
+
+def open_private(experiment, apart, masked=False):
+    data, names, _ = apart
+    return {
+        10 + client: Node(
+            experiment,
+            images=images,
+            labels=labels,
+            class_names=names,
+            client=client,
+            private_key=masks.new_key() if masked else b"",
+        )
+        for client, (images, labels) in enumerate(data)
+    }
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_private_images_give_the_bits_of_a_simulation(path, tmp_path, apart, masked):
+    if masked:
+        pytest.importorskip("cryptography")
+    overrides = OVERRIDES | {"train.clients_per_round": 3}
+    experiment = read_experiment(path, overrides)
+    nodes = open_private(experiment, apart, masked)
+    assert all(node.hello().data_sha256 == "" for node in nodes.values())
+    run = make_server(experiment, nodes, private=True, masked=masked).train(tmp_path / "apart")
+    rows = [f"{client}\t{i}" for client, held in enumerate(apart[2]) for i in held]
+    (tmp_path / "p.tsv").write_text("\n".join(["client\timage", *rows, ""]))
+    together = overrides | {"partition.kind": "file", "partition.file": str(tmp_path / "p.tsv")}
+    assert fs.train(path, together, out=tmp_path / "together").model_sha256 == run.model_sha256
+    assert not (tmp_path / "apart" / "clients.tsv").exists()
+
+
+def test_what_a_private_node_may_say(experiment, apart):
+    hellos = {n: node.hello() for n, node in open_private(experiment, apart).items()}
+
+    def serve(**changes):
+        changed = hellos | {11: dataclasses.replace(hellos[11], **changes)}
+        return Server(experiment, changed, lambda tasks: {}, private=True)
+
+    serve()
+    for images in (0, -1, 2**60):
+        with pytest.raises(fs.Error, match=f"node 11: {images} images"):
+            serve(images=images)
+    for client in (0, 3, -1):
+        with pytest.raises(fs.Error, match="client numbers"):
+            serve(client=client)
+    with pytest.raises(fs.Error, match="nobody else"):
+        Server(experiment, hellos, lambda tasks: {}, private=True, failures="again")
+
+
+def test_labels_go_by_the_server_s_class_names(experiment, apart):
+    from fedsmooth.federation import rename_labels
+
+    assert rename_labels([0, 1, 1], ["dog", "cat"], ["bird", "cat", "dog"]) == [2, 1, 1]
+    with pytest.raises(fs.Error, match="'fox'"):
+        rename_labels([0], ["fox"], ["bird"])
+    images, labels = apart[0][0]
+    with pytest.raises(fs.Error, match="label 10"):
+        Node(experiment, images=images, labels=labels + 10, class_names=apart[1])
+
+
+def test_masks_refuse_what_would_show_a_node_s_words():
+    pytest.importorskip("cryptography")
+    own, other = masks.new_key(), masks.new_key()
+    words = np.arange(5)
+    mine, theirs = masks.public_key(own), masks.public_key(other)
+    for keys in ([mine], [theirs], [mine, mine], [mine, theirs, theirs], []):
+        with pytest.raises(fs.Error, match="masks"):
+            masks.mask(words, own, keys, b"")
+    both = [masks.mask(words, key, [mine, theirs], b"round 1") for key in (own, other)]
+    assert np.array_equal(both[0] + both[1], 2 * words)
+    assert not np.array_equal(both[0], masks.mask(words, own, [mine, theirs], b"round 2"))

@@ -1,0 +1,141 @@
+// A table of a classifier and images that the caller has: the guards and the rows of `certify`.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/fedsmooth.h"
+#include "fedsmooth/records/certificate_file.h"
+#include "tests/jobs/job_folder.h"
+#include "tests/smoothing/classifiers.h"
+
+namespace fedsmooth {
+namespace {
+
+const Sizes kShape = {3, 4, 4};
+constexpr int64_t kValues = 48;
+
+// Images of one grey level each, as bytes; labels alternate.
+Dataset grey_images(int64_t count) {
+  Dataset data{Array({count, kShape[0], kShape[1], kShape[2]}, Array::Type::kByte), {}, {"a", "b"}};
+  auto* bytes = static_cast<uint8_t*>(data.images.data());
+  for (int64_t i = 0; i < count; ++i) {
+    std::fill_n(bytes + i * kValues, kValues, static_cast<uint8_t>(60 + 20 * i));
+    data.labels.push_back(i % 2);
+  }
+  return data;
+}
+
+Classifier brighter_than_half() {
+  Array grey({kShape[0], kShape[1], kShape[2]});
+  std::fill_n(grey.floats(), kValues, 0.5F);
+  return half_space(kValues, grey);
+}
+
+CertificationOptions few_votes() {
+  CertificationOptions options;
+  options.n = 200;
+  options.sigma = 0.25;
+  options.seed = 11;
+  return options;
+}
+
+class CertifyInHandTest : public JobTest {
+ protected:
+  static jobs::ClassifierInHand in_hand(const Classifier& f) {
+    return {std::make_shared<SerialSampler>(fixed_batch(f, 2)), "half-space", ""};
+  }
+  static jobs::ImagesInHand images(int64_t count) {
+    jobs::ImagesInHand picked{grey_images(count), {}, "grey", ""};
+    for (int64_t i = 0; i < count; ++i) picked.indices.push_back(10 * i);
+    return picked;
+  }
+  void certify(const jobs::ImagesInHand& some, bool resume = false,
+               const CertificationOptions& options = few_votes()) {
+    jobs::certify_in_hand(in_hand(brighter_than_half()), some, options, table_, resume, context_);
+  }
+  void expect_refused(const jobs::ImagesInHand& some, const std::string& why) {
+    expect_error([&] { certify(some); }, why);
+    EXPECT_FALSE(std::filesystem::exists(table_));
+  }
+
+  void SetUp() override {
+    JobTest::SetUp();
+    table_ = path("t.tsv");
+  }
+
+  std::filesystem::path table_;
+};
+
+TEST_F(CertifyInHandTest, RowsAreThoseOfCertifyWithTheImagesOwnIndices) {
+  const jobs::ImagesInHand some = images(5);
+  certify(some);
+  const std::vector<CertificateRow> rows = read_certificates(table_);
+  ASSERT_EQ(rows.size(), 5U);
+  SerialSampler sampler(fixed_batch(brighter_than_half(), 2));
+  for (int64_t i = 0; i < 5; ++i) {
+    const auto alone = certify_all(sampler, {{some.images.image(i), static_cast<uint32_t>(10 * i)}},
+                                   0.25, few_votes(), 11);
+    EXPECT_EQ(rows[i].index, 10 * i);
+    EXPECT_EQ(rows[i].label, i % 2);
+    EXPECT_EQ(rows[i].certificate.counts.top, alone.front().counts.top);
+    EXPECT_EQ(rows[i].certificate.radius, alone.front().radius);
+  }
+  const nlohmann::json identity = read_sidecar(table_)["identity"];
+  EXPECT_EQ(identity["model_sha256"], identity["fingerprint"]);  // it has no file of its own
+  EXPECT_EQ(identity["data_sha256"], digest(some.images));
+}
+
+TEST_F(CertifyInHandTest, ATableThatWasCutOffIsContinuedByTheSameQuestionAlone) {
+  certify(images(5));
+  const auto whole = read_certificates(table_);
+  std::string text = read_file(table_);
+  text.resize(text.rfind('\n', text.size() - 2) - 5);  // in the middle of the last row but one
+  write_file(table_, text);
+  expect_error([&] { certify(images(5)); }, "t.tsv");
+  CertificationOptions other = few_votes();
+  other.seed = 12;
+  expect_error([&] { certify(images(5), /*resume=*/true, other); }, "seed");
+  certify(images(5), /*resume=*/true);
+  const auto again = read_certificates(table_);
+  ASSERT_EQ(again.size(), whole.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(again[i].certificate.counts.top, whole[i].certificate.counts.top);
+  }
+}
+
+TEST_F(CertifyInHandTest, WhatCannotBeCertifiedIsRefusedBeforeATableIsBegun) {
+  expect_refused({}, "no images");
+  jobs::ImagesInHand some = images(3);
+  some.indices = {4, 4, 5};
+  expect_refused(some, "must rise");
+  some = images(3);
+  some.indices.pop_back();
+  expect_refused(some, "3 images with 2 indices");
+  some = images(3);
+  some.images.labels[1] = 2;
+  expect_refused(some, "label 2");
+  some = images(1);
+  some.images.images = Array({1, kShape[0], kShape[1], kShape[2]});
+  std::fill_n(some.images.images.floats(), kValues, 1.5F);
+  expect_refused(some, "outside [0, 1]");
+}
+
+TEST_F(CertifyInHandTest, AClassifierThatChangesMakesTheTableVoid) {
+  int calls = 0;
+  const Classifier drifts = [&, f = brighter_than_half()](const Array& given) {
+    Array logits = f(given);
+    if (++calls > 12) logits.floats()[0] += 1;
+    return logits;
+  };
+  expect_error(
+      [&] {
+        jobs::certify_in_hand(in_hand(drifts), images(5), few_votes(), table_, false, context_);
+      },
+      "void");
+  expect_error([&] { read_certificates(table_); }, "void");
+}
+
+}  // namespace
+}  // namespace fedsmooth

@@ -1,0 +1,166 @@
+// A federation in one process: the server's rounds are handed to nodes by a plain function.
+#include "fedsmooth/jobs/federation.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/records/run.h"
+#include "tests/jobs/job_folder.h"
+
+namespace fedsmooth {
+namespace {
+
+std::vector<float> flatten(const Weights& weights) {
+  std::vector<float> values;
+  for (const Array& w : weights) values.insert(values.end(), w.floats(), w.floats() + w.count());
+  return values;
+}
+
+class FederationTest : public JobTest {
+ protected:
+  static Experiment experiment() {
+    Experiment e = small_experiment();
+    e.train.clients_per_round = 3;
+    e.train.server.optimizer = "momentum";
+    e.train.server.momentum = 0.5;
+    e.train.evaluate_every = 0;
+    return e;
+  }
+
+  std::string train_here() {
+    return jobs::train({experiment_, path("here")}, context_).model_sha256;
+  }
+
+  // Clients in turn to the nodes, whose answers are added from the last to the first.
+  jobs::Federation share_out(int count, bool lose_last = false) {
+    for (int i = 0; i < count; ++i) {
+      nodes_.push_back(std::make_unique<jobs::Node>(experiment_, context_));
+    }
+    const jobs::NodeFacts facts = nodes_.front()->facts();
+    return {[this, count, lose_last](const jobs::AskedRound& round) {
+              jobs::RoundSum sum(round);
+              for (int i = count - 1 - lose_last; i >= 0; --i) {
+                std::vector<int64_t> clients;
+                for (size_t k = i; k < round.clients.size(); k += count) {
+                  clients.push_back(round.clients[k]);
+                }
+                sum.add(clients, nodes_[i]->run(round.t, round.total, clients,
+                                                flatten(round.model.weights)));
+              }
+              return sum.total();
+            },
+            facts.device,
+            facts.arithmetic,
+            {}};
+  }
+
+  jobs::TrainedRun train(const jobs::Federation& federation, const std::string& name) {
+    jobs::TrainArguments arguments{experiment_, path(name)};
+    arguments.federation = &federation;
+    return jobs::train(arguments, context_);
+  }
+
+  Experiment experiment_ = experiment();
+  std::vector<std::unique_ptr<jobs::Node>> nodes_;
+};
+
+TEST_F(FederationTest, AnyNumberOfNodesGivesTheBitsOfTrain) {
+  const std::string here = train_here();
+  EXPECT_EQ(train(share_out(1), "one").model_sha256, here);
+  nodes_.clear();
+  EXPECT_EQ(train(share_out(3), "three").model_sha256, here);
+  EXPECT_EQ(read_file(path("three") / "clients.tsv"), read_file(path("here") / "clients.tsv"));
+  const auto there = read_rounds(path("three") / "rounds.tsv");
+  const auto rows = read_rounds(path("here") / "rounds.tsv");
+  ASSERT_EQ(there.size(), rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(there[i].loss, rows[i].loss);
+}
+
+TEST_F(FederationTest, ClientsOfASilentNodeAreCountedAsDropped) {
+  const jobs::TrainedRun run = train(share_out(3, /*lose_last=*/true), "lost");
+  EXPECT_NE(run.model_sha256, train_here());
+  for (const RoundRow& row : read_rounds(path("lost") / "rounds.tsv")) EXPECT_EQ(row.dropped, 1);
+}
+
+// Nodes that hold what the partition's clients hold give the bits of a training on all images.
+TEST_F(FederationTest, OwnImagesGiveTheBitsOfTheSameImagesInOnePlace) {
+  const Dataset all = load_dataset(experiment_.data, Split::kTrain);
+  const std::vector<std::vector<int64_t>> held = {{3, 1, 8, 9, 12}, {0, 5, 30}, {7, 2, 11, 4}};
+  std::string tsv = "client\timage\n";
+  jobs::Federation federation;
+  std::vector<int64_t> clients;
+  for (int64_t k = 0; k < 3; ++k) {
+    jobs::OwnImages own{{all.images.pick(held[k]), {}, all.class_names}, k};
+    for (const int64_t image : held[k]) {
+      tsv += fmt::format("{}\t{}\n", k, image);
+      own.images.labels.push_back(all.label(image));
+    }
+    nodes_.push_back(std::make_unique<jobs::Node>(experiment_, own, context_));
+    EXPECT_EQ(nodes_.back()->facts().data_sha256, "");
+    federation.images.push_back(nodes_.back()->facts().images);
+  }
+  federation.device = "cpu";
+  federation.ask = [this](const jobs::AskedRound& round) {
+    jobs::RoundSum sum(round);
+    for (const int64_t k : round.clients) {
+      sum.add({k}, nodes_[k]->run(round.t, round.total, {k}, flatten(round.model.weights)));
+    }
+    return sum.total();
+  };
+  const std::string apart = train(federation, "apart").model_sha256;
+  EXPECT_FALSE(std::filesystem::exists(path("apart") / "clients.tsv"));
+  write_file(path("partition.tsv"), tsv);
+  experiment_.partition.kind = PartitionKind::kFile;
+  experiment_.partition.file = path("partition.tsv");
+  EXPECT_EQ(apart, train_here());
+}
+
+TEST_F(FederationTest, ARunResumesOnOtherNodes) {
+  const std::string here = train_here();
+  int rounds = 0;
+  context_.stopped = [&] { return rounds > 0; };
+  jobs::Federation federation = share_out(2);
+  jobs::TrainArguments arguments{experiment_, path("resumed")};
+  arguments.federation = &federation;
+  arguments.on_round = [&](const RoundRow&) { ++rounds; };
+  experiment_.train.checkpoint_every = 1;
+  EXPECT_THROW(jobs::train(arguments, context_), Interrupted);
+  context_.stopped = [] { return false; };
+  nodes_.clear();
+  federation = share_out(3);
+  arguments.resume = true;
+  EXPECT_EQ(jobs::train(arguments, context_).model_sha256, here);
+}
+
+TEST_F(FederationTest, WhatCannotBeMeantIsRefused) {
+  jobs::Federation federation = share_out(1);
+  std::vector<float> weights;
+  federation.ask = [&, ask = federation.ask](const jobs::AskedRound& round) {
+    weights = flatten(round.model.weights);
+    jobs::RoundSum sum(round);
+    expect_error([&] { sum.total(); }, "no node answered");
+    const std::vector<int64_t> first = {round.clients.front()};
+    const auto words = nodes_.front()->run(round.t, round.total, first, weights);
+    sum.add(first, words);
+    expect_error([&] { sum.add(first, words); }, "answered for already");
+    expect_error([&] { sum.add({99}, words); }, "client 99");
+    expect_error([&] { sum.add({round.clients.back()}, std::vector<long long>(7)); }, "7 words");
+    expect_error([&] { sum.add_masked({round.clients.back()}, {}); }, "0 words");
+    sum.add_masked({round.clients.back()}, std::vector<long long>(words.size(), 1LL << 60));
+    expect_error([&] { sum.total(); }, "dropped");
+    return ask(round);
+  };
+  train(federation, "run");
+  jobs::Node& node = *nodes_.front();
+  expect_error([&] { node.run(0, 60, {0, 99}, weights); }, "client 99");
+  expect_error([&] { node.run(0, 60, {}, weights); }, "0 clients");
+  expect_error([&] { node.run(0, 10, {0}, weights); }, "of a cohort with 10");
+  expect_error([&] { node.run(3, 60, {0}, weights); }, "round 4");
+  expect_error([&] { node.run(0, 60, {0}, std::vector<float>(weights.size() - 1)); }, "weights");
+  expect_error([&] { node.run(0, 60, {0}, std::vector<float>(weights.size() + 1)); }, "weights");
+}
+
+}  // namespace
+}  // namespace fedsmooth
