@@ -7,6 +7,7 @@
 #   make SETUP=no ...        install nothing: what is needed is there
 #   make CMAKE_FLAGS=-D...   more for CMake
 #   make test TESTS="-R X"   the suites whose name has X in it
+#   make sanitize SANITIZED=tests/data/    only the test files there
 #   make bench PYTHONS="..." compare with the PyTorch of these interpreters
 #   make bench DEVICE=cuda   compare on the GPU
 #   make wheel PYTHON=python3.12 VENV=.venv-python3.12    for another interpreter
@@ -21,6 +22,7 @@ FUZZ_RUNS ?= 10000
 CMAKE_FLAGS ?=
 TESTS ?=
 VENV ?= .venv-python
+SANITIZED ?=
 FLOWER_VENV ?= .venv-flower
 WHEELS ?= build-python/wheels
 EXTRAS ?=
@@ -48,7 +50,8 @@ define configure
 	  echo "$$wanted" > $(BUILD)/configured; fi
 endef
 
-.PHONY: all build program setup run paper test slow check bench format fuzz install clean library wheel test-python test-flower
+.PHONY: all build program setup run paper test slow check bench format fuzz sanitize install package \
+  image image-cuda clean library wheel sdist test-python test-flower
 all: build
 
 setup:
@@ -120,6 +123,13 @@ fuzz: setup
 	@cmake --build --preset fuzz
 	@ASAN_OPTIONS=detect_leaks=0 build-fuzz/fuzz_readers $(FUZZ_RUNS)
 
+# The tests but the slow ones under AddressSanitizer and UBSan; SANITIZED picks some of them. Time limits
+# and figures of speed are not theirs.
+sanitize: setup
+	@cmake --preset sanitize $(FLAGS) -DFEDSMOOTH_TEST_FILES="$(SANITIZED)" > /dev/null
+	@cmake --build --preset sanitize
+	@ASAN_OPTIONS=detect_leaks=0 tools/test.py build-sanitize -j2 -LE slow -E "install_package|fuzz_readers" $(TESTS)
+
 # The Python wheel, over the compiled library. What builds and tests it comes from the package index, into
 # an environment of its own.
 $(VENV)/ready: python/requirements.txt
@@ -136,6 +146,11 @@ wheel: $(VENV)/ready
 	  --config-settings=build-dir=build-python/{wheel_tag} \
 	  --config-settings=cmake.define.FEDSMOOTH_LIBRARY=$(abspath $(BUILD))/libfedsmooth.a .
 	@ls -l $(WHEELS)/*.whl
+
+# The source distribution: this tree without results and tests, from which pip builds a wheel.
+sdist: $(VENV)/ready
+	@rm -rf build-python/sdist
+	@$(VENV)/bin/python -c "import scikit_build_core.build as b; print(b.build_sdist('build-python/sdist'))"
 
 test-python: wheel
 	@[ -z "$(EXTRAS)" ] || $(VENV)/bin/pip install --quiet $(EXTRAS)
@@ -156,5 +171,19 @@ test-flower: wheel $(FLOWER_VENV)/ready
 install: build
 	@cmake --install $(BUILD)
 
+# Debian packages of the program and of the library, for this release of Debian or Ubuntu.
+package: program
+	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh package
+	@cd $(BUILD) && cpack -G DEB > cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@ls $(BUILD)/packages/*.deb
+
+VERSION = $(shell sed -n 's/.*fedsmooth VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+image:
+	@docker build -t fedsmooth:$(VERSION) .
+
+image-cuda:
+	@docker build -t fedsmooth:$(VERSION)-cuda --build-arg RUN_IMAGE=ubuntu:24.04 \
+	  --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
+
 clean:
-	rm -rf $(BUILD) build-fuzz build-python
+	rm -rf $(BUILD) build-fuzz build-sanitize build-python

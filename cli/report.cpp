@@ -47,6 +47,8 @@ void add_report(CLI::App& app, Common& common) {
   c.option("out", a->out,
            "page to write; report.html in the run if left out; F.md: a table in Markdown instead");
   add_norm(c, a->tables);
+  c.option("data", a->tables.data,
+           "data set's folder, for its images; where the run had it if left out");
   c.option("sigma", a->tables.sigma, "noise level of published tables, which do not state it");
   c.option("alpha", a->tables.alpha, "failure probability of theirs");
   c.option("n", a->tables.n, "votes of theirs");

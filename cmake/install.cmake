@@ -1,8 +1,11 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS fedsmooth EXPORT fedsmooth-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS fedsmooth EXPORT fedsmooth-targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(FILES CHANGELOG.md README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT program)
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
   attack/attack_smoothed
@@ -65,10 +68,11 @@ set(public_headers
   smoothing/sampler)
 foreach(header ${public_headers})
   cmake_path(GET header PARENT_PATH room)
-  install(FILES fedsmooth/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fedsmooth/${room})
+  install(FILES fedsmooth/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fedsmooth/${room}
+          COMPONENT development)
 endforeach()
 install(EXPORT fedsmooth-targets NAMESPACE fedsmooth::
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth COMPONENT development)
 configure_package_config_file(cmake/fedsmooth-config.cmake.in
                               ${PROJECT_BINARY_DIR}/fedsmooth-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth)
@@ -76,4 +80,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/fedsmooth-config-version.
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/fedsmooth-config.cmake
               ${PROJECT_BINARY_DIR}/fedsmooth-config-version.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fedsmooth COMPONENT development)

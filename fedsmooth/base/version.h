@@ -4,7 +4,7 @@
 
 namespace fedsmooth {
 
-/// "0.1.0", and the commit that was built ("unknown" outside a checkout).
+/// "0.2.0", and the commit that was built ("unknown" outside a checkout).
 std::string version();
 std::string commit();
 

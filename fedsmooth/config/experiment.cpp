@@ -68,7 +68,7 @@ std::vector<Field> fields(Experiment& e) {
   ByzantineOptions& byzantine = e.train.byzantine;
   return {
       seed("seed", e.seed, e.seed_is_random),
-      name_choice("data.name", e.data.name, data_source_names()),
+      name_choice("data.name", e.data.name, data_sources().names()),
       text("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
       count("data.held_out", e.data.held_out, 0),

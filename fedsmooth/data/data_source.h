@@ -2,14 +2,14 @@
 // the data; experiments, commands and Python know a source by its row alone. A program that links
 // the library adds a row of its own:
 //
-//   const bool known = add_data_source({"ramps", read_ramps});
+//   data_sources().add({"ramps", read_ramps});
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <vector>
 
+#include "fedsmooth/base/registry.h"
 #include "fedsmooth/data/dataset.h"
 
 namespace fedsmooth {
@@ -21,13 +21,7 @@ struct DataSource {
   std::function<Dataset(const std::filesystem::path& root, Split split)> read;
 };
 
-/// Adds a row; an Error if there is one of this name. To be called before the first experiment is
-/// read, by one thread: from main(), or when a variable is initialised. Always true.
-bool add_data_source(DataSource source);
-
-/// The row of this name; an Error that lists the names if there is none.
-const DataSource& find_data_source(const std::string& name);
-
-std::vector<std::string> data_source_names();
+/// Rows are added before the first experiment is read, by one thread.
+Registry<DataSource>& data_sources();
 
 }  // namespace fedsmooth

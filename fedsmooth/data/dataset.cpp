@@ -29,7 +29,7 @@ std::vector<int64_t> choose_images(int64_t size, int64_t held_out, bool held) {
 }  // namespace
 
 Dataset load_dataset(const DataOptions& options, Split split) {
-  const DataSource& source = find_data_source(options.name);
+  const DataSource& source = data_sources().find(options.name);
   if (options.held_out == 0) return source.read(options.root, split);
   const Dataset all = source.read(options.root, Split::kTrain);
   if (options.held_out >= all.size()) {

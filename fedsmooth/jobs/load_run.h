@@ -20,6 +20,7 @@ struct TableOptions {
   double sigma = 0.0;
   double alpha = 0.0;
   int64_t n = 0;
+  std::string data;  // folder of the data set, for test images; empty: where the run had it
 };
 
 /// An Error for what no table can have.

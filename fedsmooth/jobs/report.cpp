@@ -3,6 +3,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
+#include "fedsmooth/jobs/gallery_images.h"
 #include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/figures/panels.h"
 #include "fedsmooth/report/page/html.h"
@@ -68,6 +69,7 @@ std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sw
 std::vector<ReportRun> report_folder(const fs::path& folder, const fs::path& page,
                                      const Context& context, const TableOptions& options) {
   LoadedRuns sweep = load_readable(folder, context, options);
+  load_gallery_images(sweep.runs, options.data);
   const std::vector<NamedFigure> figures = make_figures(folder / kFiguresFile, sweep);
   for (const NamedFigure& named : figures) {
     if (!named.figure) continue;
@@ -89,6 +91,7 @@ std::vector<ReportRun> report(const std::vector<std::string>& names, const fs::p
   const bool markdown = out.extension() == ".md";
   if (is_folder && !markdown) return report_folder(names[0], out, context, options);
   std::vector<ReportRun> runs = load_runs(is_folder ? find_runs(names[0]) : names, options);
+  if (!markdown) load_gallery_images(runs, options.data);
   write_file(out, markdown ? render_markdown(runs) : render_report(runs));
   return runs;
 }

@@ -1,10 +1,12 @@
 // What is known about one run: its tables, as far as they exist, and where they come from.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fedsmooth/base/array.h"
 #include "fedsmooth/records/attacks.h"
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/clients.h"
@@ -25,6 +27,8 @@ struct ReportRun {
   std::string experiment;     // TOML; empty if it is not known
   Norm norm = Norm::kL2;
   int64_t values = 0;  // numbers in an image: 3 x 32 x 32 of CIFAR-10; 0 if it is not known
+  std::map<int64_t, Array> images;  // bytes [1 or 3, H, W] of some test images, by index
+  std::string no_images;            // why there are none, in words
 
   bool certified() const { return !rows.empty(); }
 };

@@ -208,6 +208,35 @@ TEST_F(CommandsTest, ReportAndPlotDraw) {
   expect_refused(run("report " + path("run") + " --certify.n=3"), "reads no experiment");
 }
 
+TEST_F(CommandsTest, ReportShowsTestImagesOfTheDataThatWasCertified) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+  const std::string model = make_model(), data = write_tiny_data();
+  ASSERT_EQ(run("certify " + model + data + "--every 1 --n 500 --out " + path("t.tsv")).status, 0);
+  const auto page = [&](const std::string& more) {
+    const Outcome report = run("report " + path("t.tsv") + " --out " + path("p.html") + more);
+    EXPECT_EQ(report.status, 0) << report.err;
+    return read_file(path("p.html"));
+  };
+  const std::string with = page(" --data " + path("data"));
+  EXPECT_NE(with.find("<h3>What σ means</h3>"), std::string::npos);
+  EXPECT_NE(with.find("<img src=\"data:image/png;base64,"), std::string::npos);
+  EXPECT_EQ(with.find("No test images are shown"), std::string::npos);
+
+  const std::string without = page(" --data " + path("none"));
+  EXPECT_NE(without.find("No test images are shown: " + path("none")), std::string::npos);
+  EXPECT_EQ(without.find("<img"), std::string::npos);
+  // Another image in the place of the one that was certified.
+  for (const auto& entry : fs::recursive_directory_iterator(path("data/test"))) {
+    if (entry.is_regular_file()) {
+      write_png(Array({3, 32, 32}, Array::Type::kByte),
+                fs::relative(entry.path(), folder_).string());
+      break;
+    }
+  }
+  EXPECT_NE(page(" --data " + path("data")).find("is not the one that was certified"),
+            std::string::npos);
+}
+
 TEST_F(CommandsTest, ReportAndPlotTakeARunThatIsNotCertified) {
   if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
   fs::create_directories(path("run"));

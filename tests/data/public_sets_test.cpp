@@ -17,7 +17,7 @@ TEST(PublicSetsTest, EveryRowIsReadByAKnownSource) {
   std::set<std::string> names;
   for (const PublicSet& set : public_sets()) {
     EXPECT_TRUE(names.insert(set.name).second) << set.name;
-    EXPECT_NO_THROW(find_data_source(set.source)) << set.name;
+    EXPECT_NO_THROW(data_sources().find(set.source)) << set.name;
     EXPECT_FALSE(set.addresses.empty());
     for (const PublicArchive& archive : set.archives) {
       EXPECT_EQ(archive.md5.size(), 32U);

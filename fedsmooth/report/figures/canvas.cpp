@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -69,6 +70,13 @@ std::string curve_look(size_t index) {
 }
 
 std::string curve_colour(size_t index) { return kColours[index % kColours.size()]; }
+
+std::string curve_dashes(size_t index) {
+  std::string dashes = kDashes[index % kDashes.size()];
+  if (dashes == "solid") return {};
+  std::ranges::replace(dashes, ',', ' ');
+  return dashes.substr(1, dashes.size() - 2);
+}
 
 std::string_view axes_style() {
   return "set border 3 linecolor rgb '#777777'\n"

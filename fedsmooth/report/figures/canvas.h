@@ -26,6 +26,8 @@ struct Figure {
 std::string curve_look(size_t index);
 /// The colour alone.
 std::string curve_colour(size_t index);
+/// The dashes alone, as an SVG's stroke-dasharray; empty for a solid line.
+std::string curve_dashes(size_t index);
 
 /// Border, tics and grid.
 std::string_view axes_style();

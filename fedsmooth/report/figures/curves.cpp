@@ -13,10 +13,19 @@ namespace fedsmooth {
 namespace {
 
 constexpr std::string_view kAttackedLook = "linewidth 1.4 dashtype (5,5)";
-constexpr double kStepsDrawn = 1000;  // more cannot be seen and would bloat the SVG
+constexpr double kStepsDrawn = 1000;
 
-/// The last point of each of kStepsDrawn intervals. As a step holds its right end's accuracy, what
-/// is left out can only make the curve lower.
+/// gnuplot's data. Its own steps would begin the dashes anew at each corner.
+std::string format_corners(const std::vector<CurvePoint>& corners) {
+  std::string lines;
+  for (const CurvePoint& corner : corners) {
+    lines += fmt::format("{:.8g} {:.8g}\n", corner.radius, 100 * corner.accuracy);
+  }
+  return lines;
+}
+
+}  // namespace
+
 std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, double x_max) {
   const auto interval = [x_max](const CurvePoint& point) {
     return std::floor(point.radius / x_max * kStepsDrawn);
@@ -29,33 +38,39 @@ std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, double x
   return kept;
 }
 
-std::string corner(double radius, double accuracy) {
-  return fmt::format("{:.8g} {:.8g}\n", radius, 100 * accuracy);
-}
-
-/// The corners of the staircase, down to the axis. gnuplot's own steps would begin the dashes anew
-/// at each corner.
-std::string format_staircase(const std::vector<CurvePoint>& points) {
-  std::string corners = corner(points[0].radius, points[0].accuracy);
+std::vector<CurvePoint> lower_corners(const std::vector<CurvePoint>& points) {
+  std::vector<CurvePoint> corners = {points[0]};
   for (size_t i = 1; i < points.size(); ++i) {
-    corners += corner(points[i - 1].radius, points[i].accuracy);
-    corners += corner(points[i].radius, points[i].accuracy);
+    corners.push_back({points[i - 1].radius, points[i].accuracy});
+    corners.push_back(points[i]);
   }
-  return corners + corner(points.back().radius, 0);
+  corners.push_back({points.back().radius, 0});
+  return corners;
 }
 
-/// What an attack of one radius leaves is an upper bound for all larger ones, so that these steps
-/// hold their left end's accuracy.
-std::string format_upper_staircase(const std::vector<CurvePoint>& points, double x_max) {
-  std::string corners;
+std::vector<CurvePoint> upper_corners(const std::vector<CurvePoint>& points, double x_max) {
+  std::vector<CurvePoint> corners;
   for (size_t i = 0; i < points.size(); ++i) {
-    corners += corner(points[i].radius, points[i].accuracy);
-    corners += corner(i + 1 < points.size() ? points[i + 1].radius : x_max, points[i].accuracy);
+    corners.push_back(points[i]);
+    corners.push_back({i + 1 < points.size() ? points[i + 1].radius : x_max, points[i].accuracy});
   }
   return corners;
 }
 
-}  // namespace
+std::vector<RadiusTic> radius_tics(const Axes& axes, double most) {
+  std::vector<RadiusTic> tics;
+  if (axes.norm == Norm::kLinf) {
+    for (const double radius : standard_radii(axes.x_max, axes.norm, static_cast<int>(most))) {
+      tics.push_back({radius, format_step(axes.norm, radius)});
+    }
+    return tics;
+  }
+  const double step = tic_step(axes.x_max, most);
+  for (int i = 0; i * step <= axes.x_max; ++i) {
+    tics.push_back({i * step, fmt::format("{:.6g}", i * step)});
+  }
+  return tics;
+}
 
 Curve curve_of(const ReportRun& run, const std::string& label) {
   Curve curve{label, {}, {}, run.norm};
@@ -103,12 +118,12 @@ void add_curve(const Curve& curve, const Axes& axes, std::string_view id, size_t
                std::string_view title, CurvePlots& plots) {
   if (!curve.attacked.empty()) {
     plots.data += fmt::format("$attacked{} << END\n{}END\n", id,
-                              format_upper_staircase(curve.attacked, axes.x_max));
+                              format_corners(upper_corners(curve.attacked, axes.x_max)));
     plots.plots.push_back(fmt::format("$attacked{} with lines {} linecolor rgb '{}' notitle", id,
                                       kAttackedLook, curve_colour(look)));
   }
   plots.data += fmt::format("$curve{} << END\n{}END\n", id,
-                            format_staircase(thin_out(curve.points, axes.x_max)));
+                            format_corners(lower_corners(thin_out(curve.points, axes.x_max))));
   plots.plots.push_back(
       fmt::format("$curve{} with lines linewidth 2 {} {}", id, curve_look(look), title));
 }

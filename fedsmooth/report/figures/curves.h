@@ -30,6 +30,24 @@ struct Axes {
   static Axes around(const std::vector<Curve>& curves, double headroom);
 };
 
+/// The last point of each of 1000 intervals of radius: more cannot be seen. As a step holds its
+/// right end's accuracy, what is left out can only make the curve lower.
+std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, double x_max);
+
+/// The corners of the staircase of certified accuracy, down to the axis.
+std::vector<CurvePoint> lower_corners(const std::vector<CurvePoint>& points);
+
+/// The corners of what attacks leave, up to `x_max`: an upper bound for all larger radii, so that
+/// steps hold their left end's accuracy.
+std::vector<CurvePoint> upper_corners(const std::vector<CurvePoint>& points, double x_max);
+
+struct RadiusTic {
+  double radius;
+  std::string name;
+};
+/// At most `most` round radii up to the axis's end.
+std::vector<RadiusTic> radius_tics(const Axes& axes, double most);
+
 /// The axis of radii as gnuplot's commands: its range, at most `most` tics, and, if `named`, their
 /// labels and what it is called.
 std::string radius_axis(const Axes& axes, double most, bool named = true);

@@ -14,7 +14,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr double kPanelHeight = 190, kGap = 84;
+constexpr double kPanelHeight = 190, kGap = 104;
 constexpr double kLeft = 72, kRight = 20, kTop = 20, kBottom = 84;
 constexpr double kBinsOfRadii = 25;
 constexpr int kBinsOfP = 20;  // over [0, 1]

@@ -10,9 +10,10 @@
 #include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/distribution_figure.h"
-#include "fedsmooth/report/figures/figure.h"
 #include "fedsmooth/report/figures/history_figure.h"
+#include "fedsmooth/report/page/chart.h"
 #include "fedsmooth/report/page/frame.h"
+#include "fedsmooth/report/page/gallery_section.h"
 #include "fedsmooth/report/page/run_section.h"
 #include "fedsmooth/report/summary.h"
 
@@ -67,20 +68,11 @@ constexpr std::string_view kAttackNote =
     "reaches "
     "ε without any such fall is no better than noise. Runs without an attack are left out.</p>\n";
 
-constexpr size_t kMostCurves = 12;    // that one figure can show
-constexpr size_t kMostUnfolded = 6;   // sections about a run each
-constexpr double kLeastScale = 0.65;  // at which the text in a figure can be read
+constexpr size_t kMostCurves = 12;   // that one figure can show
+constexpr size_t kMostUnfolded = 6;  // sections about a run each
 
 std::string what_is_certified(Norm norm) {
   return fmt::format(kWhatIsCertified, norm_symbol(norm), norm == Norm::kL2 ? "" : kOtherNorm);
-}
-
-/// A figure of any width. On a narrow screen it scrolls rather than shrink any further.
-std::string panels(const Figure& drawn) {
-  return fmt::format(
-      "<div class=\"scroll\"><div class=\"curves panels\" "
-      "style=\"min-width: {:.0f}px; max-width: {:.0f}px\">\n{}</div></div>\n",
-      kLeastScale * drawn.width, drawn.width, figure_svg(drawn));
 }
 
 std::string named_figure(const NamedFigure& named) {
@@ -90,7 +82,7 @@ std::string named_figure(const NamedFigure& named) {
                        name);
   }
   return fmt::format("<figure>\n{}<figcaption><strong>{}.</strong> {}</figcaption>\n</figure>\n",
-                     panels(*named.figure), name, escape_html(named.caption));
+                     figure(*named.figure), name, escape_html(named.caption));
 }
 
 std::string figures_section(const std::vector<NamedFigure>& figures) {
@@ -175,12 +167,18 @@ std::string distribution_part(const std::vector<ReportRun>& runs) {
                      kDistributionNote);
 }
 
+std::vector<Curve> curves_of(const std::vector<ReportRun>& runs) {
+  std::vector<Curve> curves;
+  for (const ReportRun& run : runs) curves.push_back(curve_of(run, run.name));
+  return curves;
+}
+
 std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
   if (!any_certified(runs)) return {};
   const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
   return section(
       "Certified accuracy",
-      fmt::format("{}{}{}{}{}{}", drawn ? figure(certified_figure(runs)) : "", accuracy_table(runs),
+      fmt::format("{}{}{}{}{}{}", drawn ? render_chart(curves_of(runs)) : "", accuracy_table(runs),
                   kAccuracyNote, attacked ? kAttackedNote : "",
                   any_published(runs) ? kPublishedNote : "", drawn ? distribution_part(runs) : ""));
 }
@@ -221,8 +219,9 @@ std::string render_report(const std::vector<ReportRun>& runs,
   const bool certified = any_certified(runs);
   const bool all_at_once = figures.empty() && runs.size() <= kMostCurves;
   return page(certified ? "Certified robustness" : "Training history",
-              fmt::format("{}{}{}{}{}", certified ? what_is_certified(runs[0].norm) : "",
-                          figures_section(figures), certified_section(runs, all_at_once),
+              fmt::format("{}{}{}{}{}{}", certified ? what_is_certified(runs[0].norm) : "",
+                          render_noise(runs), figures_section(figures),
+                          certified_section(runs, all_at_once),
                           all_at_once ? training_section(runs) : "", run_sections(runs)));
 }
 

@@ -8,6 +8,7 @@
 #include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/histogram.h"
+#include "fedsmooth/report/page/gallery_section.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -136,7 +137,7 @@ std::string provenance_table(const ReportRun& run) {
 std::string render_run_section(const ReportRun& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += class_table(run) + client_table(run) + confidence_histogram(run);
+    body += render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);
   }
   return body + experiment_text(run) + provenance_table(run);
 }

@@ -42,13 +42,41 @@ sub { line-height: 0; }
 .curves { margin: 0.75rem 0; }
 .scroll { overflow-x: auto; margin: 0.75rem 0; }
 .scroll th:first-child { position: sticky; left: 0; background: var(--page); }
-.curves svg { display: block; width: 100%; max-width: 46rem; height: auto; }
+.curves svg { display: block; width: 100%; height: auto; }
 .curves svg g { font-family: inherit; }
 /* gnuplot draws for white paper; these are what would be lost on a dark page. */
 .curves svg text { fill: var(--text); }
 .curves svg .gridline { stroke: var(--line); }
 .curves svg path[stroke="rgb(  0,   0,   0)"] { stroke: var(--text); }
-.panels svg { max-width: none; }
+.chart { margin: 0.75rem 0 1.25rem; }
+.chart > svg { display: block; width: 100%; max-width: 46rem; height: auto; touch-action: pan-y; }
+.chart > svg:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.chart text { fill: var(--text); font-size: 15px; font-variant-numeric: tabular-nums; }
+.chart path { fill: none; }
+.chart .grid { stroke: var(--line); }
+.chart .axis { stroke: var(--muted); }
+.chart .cursor { stroke: var(--muted); stroke-dasharray: 3 3; }
+.chart .certified { stroke-width: 2.2; }
+.chart .attacked { stroke-width: 1.4; stroke-dasharray: 5 5; }
+.chart circle { stroke: var(--page); stroke-width: 1.5; }
+.legend-table label { display: flex; align-items: center; gap: 0.5rem; cursor: pointer; }
+.legend-table label span { white-space: normal; overflow-wrap: anywhere; }
+.legend-table th, .legend-table td { white-space: normal; }
+.legend-table output { display: inline-block; min-width: 3.2em; }
+.legend-table tbody tr + tr td, .legend-table tbody tr + tr th { border-top: 0; }
+.chart:not(.with-attacks) tr > :nth-child(3) { display: none; }
+.swatch { flex: none; width: 36px; height: 6px; }
+.swatch path { fill: none; stroke-width: 2.5; }
+h4 { margin: 1.25rem 0 0.5rem; font-size: 0.9375rem; }
+h4 small { margin-left: 0.4rem; color: var(--muted); font-weight: 400; }
+.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: 1rem; }
+.card { margin: 0; font-size: 0.8125rem; line-height: 1.35; }
+.card img { display: block; width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated; }
+.card figcaption { margin-top: 0.35rem; font-size: inherit; overflow-wrap: anywhere; }
+.card span { display: block; color: var(--muted); }
+.votes { display: block; width: 6rem; height: 0.4rem; margin: 0.3rem 0; }
+.votes .others { fill: var(--line); }
+.votes .runner-up { fill: var(--muted); }
 figure { margin: 0 0 2rem; }
 figcaption { max-width: 44rem; font-size: 0.9375rem; }
 details { padding: 0.6rem 0; border-bottom: 1px solid var(--line); }
@@ -91,11 +119,21 @@ footer { margin-top: 3rem; color: var(--muted); font-size: 0.8rem; }
   body { padding: 1.5rem 1rem 3rem; font-size: 15px; }
   th, td { padding: 0.25rem 0.5rem; }
   dl { grid-template-columns: 1fr 1fr; gap: 0.7rem 1rem; }
+  .chart text { font-size: 26px; }
+  .chart .certified { stroke-width: 3.4; }
+  .chart .attacked { stroke-width: 2.2; }
+  .legend-table th:first-child { width: 100%; }
+  .legend-table label { gap: 0.35rem; }
+  .gallery { grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: 0.9rem 0.75rem; }
 }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
-  .curves, figure, table, dl, .histogram { break-inside: avoid; }
-  h2, h3 { break-after: avoid; }
+  .chart, .curves, figure, table, dl, .histogram { break-inside: avoid; }
+  .scroll { overflow: visible; }
+  .legend-table input { display: none; }
+  .gallery { grid-template-columns: repeat(6, 1fr); }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  h2, h3, h4 { break-after: avoid; }
 }
 )css";
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/report/page/picture.h"
 
 namespace fedsmooth {
 namespace {
@@ -50,15 +52,34 @@ class HtmlTest : public testing::Test {
   }
 };
 
-TEST_F(HtmlTest, PageLoadsNothingAndRunsNothing) {
-  const std::string page = render_report({example_run()});
+TEST_F(HtmlTest, PageLoadsNothingAndRunsItsOwnScriptAlone) {
+  ReportRun run = example_run();
+  run.images[0] = Array({3, 4, 4}, Array::Type::kByte);
+  const std::string page = render_report({run});
   EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
-  for (const std::string outside :
-       {"<script", "<link", "<img", "@import", "url(", " src=", "<iframe"}) {
+  for (const std::string outside : {"<link", "@import", "url(", "<iframe", "fetch(", "import("}) {
     EXPECT_FALSE(contains(page, outside)) << outside;
   }
+  EXPECT_GT(count_of(page, "<img src=\"data:image/png;base64,"), 0U);
+  EXPECT_EQ(count_of(page, " src="), count_of(page, "<img src=\"data:image/png;base64,"));
+  EXPECT_EQ(count_of(page, "<script"), 1);
   // Namespaces of the SVG are names, not addresses that a browser visits.
-  EXPECT_EQ(count_of(page, "http"), count_of(page, "=\"http://www.w3.org/"));
+  EXPECT_EQ(count_of(page, "://"), count_of(page, "=\"http://www.w3.org/"));
+}
+
+// A browser refuses a script whose digest the policy does not state.
+TEST_F(HtmlTest, ThePolicyStatesTheScriptsDigest) {
+  const std::string page = render_report({example_run()});
+  const size_t begin = page.find("<script>") + 8;
+  const std::string digits = sha256(page.substr(begin, page.find("</script>") - begin));
+  std::string bytes;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  }
+  EXPECT_TRUE(contains(page,
+                       "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+                       "script-src 'sha256-" +
+                           base64(bytes) + "'\""));
 }
 
 TEST_F(HtmlTest, NamesAreEscapedWhereverTheyStand) {
@@ -69,9 +90,9 @@ TEST_F(HtmlTest, NamesAreEscapedWhereverTheyStand) {
   run.provenance = {{attack, attack}};
   for (CertificateRow& r : run.rows) r.base = attack;
   const std::string page = render_report({run});
-  EXPECT_FALSE(contains(page, "<script"));
-  // Table, section title, class, provenance twice, base classifier.
-  EXPECT_EQ(count_of(page, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"), 6);
+  EXPECT_EQ(count_of(page, "<script"), 1);  // ours
+  // Legend, table, section title, class, provenance twice, base classifier.
+  EXPECT_EQ(count_of(page, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"), 7);
 }
 
 TEST_F(HtmlTest, StatesWhatIsCertified) {
