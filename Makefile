@@ -89,15 +89,15 @@ paper: program
 test: build
 	@tools/test.py $(BUILD) -j2 -LE slow $(TESTS)
 
-# The tests that train for minutes, and those of a build with LibTorch that it touches (all of them, of
-# which each start of the program takes half a second: make TORCH=debian test). That build has the kernels
-# of one kind of GPU only: they do not depend on LibTorch and take long to compile.
+# The tests that train for minutes, and with LibTorch built in those that it touches (all of them, of
+# which each start of the program takes half a second: make TORCH=debian test). Only the files that see
+# LibTorch are compiled for that. The last line takes it out again.
 slow: build
 	@tools/test.py $(BUILD) -j2 -L slow
 ifeq ($(TORCH),)
-	@$(MAKE) --no-print-directory TORCH=debian BUILD=$(BUILD)-torch \
-	  CMAKE_FLAGS="-DFEDSMOOTH_CUDA_ARCHITECTURES=80 -DFEDSMOOTH_TEST_FILES=tests/engine/" \
+	@$(MAKE) --no-print-directory TORCH=debian \
 	  TESTS="-R 'Torch|Steady|Fused|Reference|BaseClassifier|openblas|install'" test
+	@$(MAKE) --no-print-directory build
 endif
 
 check: build
@@ -157,4 +157,4 @@ install: build
 	@cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-torch build-fuzz build-python
+	rm -rf $(BUILD) build-fuzz build-python

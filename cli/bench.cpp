@@ -27,8 +27,9 @@ void add_bench(CLI::App& app, Common& common) {
     }
     Experiment experiment = a->path.empty() ? Experiment{} : read_experiment(a->path);
     apply_overrides(experiment, overrides);
-    const auto bench = a->what == "train" ? jobs::bench_train : jobs::bench_certify;
-    fmt::print("{}\n", dump_json(bench(experiment, common.context)));
+    fmt::print("{}\n",
+               dump_json(a->what == "train" ? jobs::bench_train(experiment, common.context)
+                                            : jobs::bench_certify(experiment, common.context)));
     return 0;
   });
 }

@@ -1,6 +1,7 @@
 // fedsmooth certify RUN_OR_MODEL: CERTIFY on the test set.
 #include "fedsmooth/jobs/certification.h"
 
+#include "cli/dry_run.h"
 #include "cli/summary.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 
@@ -9,21 +10,26 @@ namespace fedsmooth::cli {
 void add_certify(CLI::App& app, Common& common) {
   auto a = std::make_shared<jobs::CertifyArguments>();
   struct Flags {
-    bool only_correct = false, noise_bank = false;
+    bool only_correct = false, noise_bank = false, dry_run = false;
   };
   auto flags = std::make_shared<Flags>();
   Command c(app, common, "certify",
             "prove, per test image, the radius in which the answer is constant",
             "  fedsmooth certify runs/quickstart/smoothadv\n"
             "  fedsmooth certify model.safetensors --data.root=data --sigma 0.25 --every 1\n"
+            "  fedsmooth certify model.safetensors --radii 0.25,0.5,0.75\n"
+            "  fedsmooth certify model.safetensors --plan 0.02 --n 1000000\n"
             "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv\n"
             "  mpirun -n 4 fedsmooth certify runs/quickstart/smoothadv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("n0", "certify.n0", "votes that choose the class");
-  c.alias("n", "certify.n", "votes that bound its probability");
+  c.alias("n", "certify.n", "votes that bound its probability, or the most of them");
+  c.alias("radii", "certify.radii", "decide these radii (0.25,0.5), with as few votes as it takes");
+  c.alias("beta", "certify.beta", "with --radii: chance of giving one up too early");
+  c.alias("plan", "certify.plan", "loss of radius to accept for fewer votes");
   c.alias("alpha", "certify.alpha", "failure probability per image");
-  c.alias("noise", "certify.noise", "float, or exact: without rounding errors, on CPU cores");
+  c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
   c.alias("every", "certify.every", "certify every Nth image");
   c.alias("limit", "certify.limit", "at most this many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");
@@ -32,6 +38,7 @@ void add_certify(CLI::App& app, Common& common) {
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
   c.flag("resume", a->resume, "continue after the last complete row");
+  c.flag("dry-run", flags->dry_run, "print votes, predicted time and memory, and do nothing");
   c.take_ranks();
   c.on_run([a, flags, &common](Overrides overrides) {
     if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");
@@ -40,6 +47,10 @@ void add_certify(CLI::App& app, Common& common) {
       return nlohmann::json{{"path", a->path}, {"shard", a->shard}, {"options", overrides}};
     };
     return jobs::run_on_ranks(common.context, describe, [&] {
+      if (flags->dry_run) {
+        print_dry_run(jobs::dry_run_certify(*a, overrides, common.context), "votes", common);
+        return 0;
+      }
       print_summary(jobs::certify(*a, overrides, common.context), common);
       return 0;
     });

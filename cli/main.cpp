@@ -51,7 +51,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(name_of(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
-  } catch (const jobs::Interrupted& stop) {
+  } catch (const Interrupted& stop) {
     print_error(name_of(ranks.get()) + stop.message);
     return 130;
   } catch (const std::bad_alloc&) {

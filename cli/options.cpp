@@ -245,6 +245,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_sweep(app, common);
   add_partition(app, common);
   add_show(app, common);
+  add_data(app, common);
   add_bench(app, common);
   if (argc == 1) {
     fmt::print("{}", app.help());

@@ -87,6 +87,7 @@ void add_plot(CLI::App& app, Common& common);
 void add_report(CLI::App& app, Common& common);
 void add_compare(CLI::App& app, Common& common);
 void add_verify(CLI::App& app, Common& common);
+void add_data(CLI::App& app, Common& common);
 void add_bench(CLI::App& app, Common& common);
 
 }  // namespace fedsmooth::cli

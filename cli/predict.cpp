@@ -60,7 +60,7 @@ void add_predict(CLI::App& app, Common& common) {
   c.option("n", a->n, "votes per image");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("alpha", "certify.alpha", "failure probability per image");
-  c.alias("noise", "certify.noise", "float, or exact: without rounding errors, on CPU cores");
+  c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
   c.on_run([a, &common](const Overrides& overrides) { return run_predict(*a, overrides, common); });
 }
 

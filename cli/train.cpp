@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/dry_run.h"
 #include "cli/options.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/rank_jobs.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 struct Arguments {
   std::string experiment, out;
   bool resume = false;
+  bool dry_run = false;
 };
 
 int train_and_print(const Arguments& a, const Experiment& experiment, const Common& common) {
@@ -41,8 +43,11 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
     check_certification(experiment);
     return jobs::describe_experiment(experiment);
   };
-  return jobs::run_on_ranks(common.context, read,
-                            [&] { return train_and_print(a, experiment, common); });
+  return jobs::run_on_ranks(common.context, read, [&] {
+    if (!a.dry_run) return train_and_print(a, experiment, common);
+    print_dry_run(jobs::dry_run_train(experiment, common.context), "client steps", common);
+    return 0;
+  });
 }
 
 }  // namespace
@@ -56,6 +61,7 @@ void add_train(CLI::App& app, Common& common) {
   c.argument("experiment", a->experiment, "experiment file");
   c.option("out", a->out, "run folder; runs/NAME for NAME.toml if left out");
   c.flag("resume", a->resume, "continue from the last checkpoint");
+  c.flag("dry-run", a->dry_run, "print steps, predicted time and memory, and do nothing");
   c.take_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_train(*a, overrides, common); });
 }

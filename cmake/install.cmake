@@ -5,14 +5,64 @@ install(TARGETS fedsmooth EXPORT fedsmooth-targets ARCHIVE DESTINATION ${CMAKE_I
 install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # fedsmooth/fedsmooth.h and what it includes; the test install_package compiles each by itself.
 set(public_headers
-  attack/smooth_adv base/array base/classifier base/error base/random base/version config/experiment
-  data/dataset engine/samplers federated/aggregate federated/client federated/order_free_sum
-  federated/partition federated/passes federated/train fedsmooth jobs/attack jobs/certification
-  jobs/compare jobs/context jobs/federation jobs/load_run jobs/merge jobs/predict jobs/recertify jobs/report
-  jobs/sweep jobs/training jobs/verify model/architectures model/model model/network
-  records/attacks records/certificates records/clients records/rounds report/attack_summary
-  report/norm report/paired report/report_run report/summary
-  smoothing/certify smoothing/noise smoothing/sampler)
+  attack/attack_smoothed
+  base/array
+  base/check
+  base/classifier
+  base/error
+  base/host_device
+  base/random
+  base/registry
+  base/stop
+  base/version
+  config/experiment
+  data/data_source
+  data/dataset
+  data/public_sets
+  engine/samplers
+  federated/aggregate
+  federated/byzantine
+  federated/client
+  federated/executor
+  federated/objective
+  federated/objectives/score
+  federated/order_free_sum
+  federated/partition
+  federated/passes
+  federated/reductions
+  federated/server_optimizers
+  federated/telemetry
+  federated/train
+  fedsmooth
+  jobs/attack
+  jobs/certification
+  jobs/compare
+  jobs/context
+  jobs/federation
+  jobs/fetch_data
+  jobs/load_run
+  jobs/merge
+  jobs/predict
+  jobs/recertify
+  jobs/report
+  jobs/sweep
+  jobs/training
+  jobs/verify
+  model/architectures
+  model/model
+  model/network
+  records/attacks
+  records/certificates
+  records/clients
+  records/rounds
+  report/attack_summary
+  report/norm
+  report/paired
+  report/report_run
+  report/summary
+  smoothing/certify
+  smoothing/noise
+  smoothing/sampler)
 foreach(header ${public_headers})
   cmake_path(GET header PARENT_PATH room)
   install(FILES fedsmooth/${header}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fedsmooth/${room})

@@ -6,7 +6,7 @@ set -eu
 [ "${SETUP:-yes}" != no ] || exit 0
 
 packages="g++ cmake ninja-build git librandom123-dev libboost-dev libcli11-dev libtomlplusplus-dev
-  libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev gnuplot-nox"
+  libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev gnuplot-nox curl ca-certificates"
 if [ "${1:-}" != program ]; then
   packages="$packages libopenmpi-dev openmpi-bin libgtest-dev libbenchmark-dev clang-format clang-tidy
     python3"

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A round of federated training as a PyTorch user writes it: clients one after another, each a copy
 of the model, noise or SmoothAdv's attack or both, SGD, an average at the end. Model and data stay on
-the device. Prints seconds per client step."""
+the device. With --centralized one client holds all images. On a GPU also in bf16 and channels last, as
+it is and compiled. Prints a JSON line with seconds per client step for each."""
 import argparse
 import copy
 import json
@@ -10,11 +11,11 @@ import torch
 from torch.nn import functional as F
 
 from clock import seconds
-from networks import alexnet
+from networks import NETWORKS
 
 METHODS = ("standard", "adversarial", "gaussian", "smoothadv")
 ESTIMATORS = ("stochastic", "one-point", "two-point")
-SIGMA, EPSILON, M, ATTACK_STEPS, BATCH = 0.25, 0.5, 2, 2, 30
+SIGMA, EPSILON, M, ATTACK_STEPS = 0.25, 0.5, 2, 2
 
 
 def add_noise(x, noise):
@@ -40,6 +41,7 @@ def attack_gradient(model, x_adv, y, noise, estimator):
 
 
 def smooth_adv(model, x, y, noise, estimator):
+    model.eval()  # the attack is on the network as it answers, not as it trains
     x_adv = x
     for _ in range(ATTACK_STEPS):
         g = attack_gradient(model, x_adv, y, noise, estimator)
@@ -47,6 +49,7 @@ def smooth_adv(model, x, y, noise, estimator):
         v = (x_adv + 2 * EPSILON / ATTACK_STEPS * g).clamp(0, 1) - x
         norm = v.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
         x_adv = x + v * (EPSILON / (norm + 1e-7)).clamp_max(1)
+    model.train()
     return x_adv
 
 
@@ -63,20 +66,21 @@ def augment(x):
     return padded[image, channel, rows.view(-1, 1, 32, 1), columns.view(-1, 1, 1, 32)]
 
 
-def local_train(model, images, labels, steps, method, estimator):
-    device = images.device
+def local_train(model, run, images, labels, options):
+    """`run` is the model as it is called: itself, or compiled, or in another precision."""
+    device, batch = images.device, options.batch
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
-    epochs = steps * BATCH // len(images) + 1
+    epochs = options.steps * batch // len(images) + 1
     order = torch.cat([torch.randperm(len(images), device=device) for _ in range(epochs)])
-    for i in range(steps):
-        chosen = order[i * BATCH:(i + 1) * BATCH]
+    for i in range(options.steps):
+        chosen = order[i * batch:(i + 1) * batch]
         x, y = augment(images[chosen].float() / 255), labels[chosen]
         noise = None
-        if method in ("gaussian", "smoothadv"):
-            noise = torch.randn(BATCH, M, 3, 32, 32, device=device) * SIGMA
-        if method in ("adversarial", "smoothadv"):
-            x = smooth_adv(model, x, y, noise, estimator)
-        logits = model(add_noise(x, noise))
+        if options.method in ("gaussian", "smoothadv"):
+            noise = torch.randn(batch, M, 3, 32, 32, device=device) * SIGMA
+        if options.method in ("adversarial", "smoothadv"):
+            x = smooth_adv(run, x, y, noise, options.estimator)
+        logits = run(add_noise(x, noise))
         loss = F.cross_entropy(logits, y if noise is None else y.repeat_interleave(M))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -84,24 +88,51 @@ def local_train(model, images, labels, steps, method, estimator):
     return model.state_dict()
 
 
-def run_round(model, clients, steps, method, estimator):
-    average = None
+def run_round(model, run, clients, options):
+    start = copy.deepcopy(model.state_dict())
+    average = {}
     for images, labels in clients:
-        weights = local_train(copy.deepcopy(model), images, labels, steps, method, estimator)
-        share = 1 / len(clients)
-        if average is None:
-            average = {name: share * w for name, w in weights.items()}
-        else:
-            for name, w in weights.items():
-                average[name] += share * w
+        model.load_state_dict(start)  # one model, so that it is compiled once
+        for name, w in local_train(model, run, images, labels, options).items():
+            average[name] = average.get(name, 0) + w.float() / len(clients)
     model.load_state_dict(average)
+
+
+class Bfloat16(torch.nn.Module):
+    """The model under autocast, channels last."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model.to(memory_format=torch.channels_last)
+
+    def forward(self, x):
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self.model(x.contiguous(memory_format=torch.channels_last)).float()
+
+
+def variants(options):
+    """Yields what is special about a program, its model, and the model as it is called."""
+    def model():
+        return NETWORKS[options.model]().to(options.device).train()
+
+    plain = model()
+    yield ["fp32"], plain, plain
+    if options.device == "cuda":
+        tuned = model()
+        yield ["bf16", "channels-last"], tuned, Bfloat16(tuned).train()
+        compiled = model()
+        yield (["bf16", "channels-last", "compiled"], compiled,
+               torch.compile(Bfloat16(compiled).train()))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--model", choices=NETWORKS, default="alexnet")
+    parser.add_argument("--centralized", action="store_true")
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=30)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--method", choices=METHODS, default="smoothadv")
     parser.add_argument("--estimator", choices=ESTIMATORS, default="stochastic")
@@ -109,19 +140,17 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = True  # batches have one size
-    model = alexnet().to(options.device)
-    clients = [(torch.randint(0, 256, (500, 3, 32, 32), dtype=torch.uint8, device=options.device),
-                torch.randint(0, 10, (500,), device=options.device))
-               for _ in range(options.clients)]
-
-    def train(clients, steps):
-        run_round(model, clients, steps, options.method, options.estimator)
-
-    train(clients[:2], 3)
-    spent = seconds(lambda: train(clients, options.steps), options.device)
-    print(json.dumps({"torch": torch.__version__, "method": options.method,
-                      "estimator": options.estimator,
-                      "seconds_per_client_step": spent / options.clients / options.steps}))
+    held = 50_000 if options.centralized else 500
+    clients = [(torch.randint(0, 256, (held, 3, 32, 32), dtype=torch.uint8, device=options.device),
+                torch.randint(0, 10, (held,), device=options.device))
+               for _ in range(1 if options.centralized else options.clients)]
+    for variant, model, run in variants(options):
+        few = argparse.Namespace(**{**vars(options), "steps": 3})
+        run_round(model, run, clients[:2], few)
+        spent = seconds(lambda: run_round(model, run, clients, options), options.device)
+        print(json.dumps({"torch": torch.__version__, "variant": variant,
+                          "seconds_per_client_step": spent / len(clients) / options.steps}),
+              flush=True)
 
 
 if __name__ == "__main__":

@@ -60,10 +60,9 @@ FEDSMOOTH_INLINE To bits_as(From from) {
   return to;
 }
 
-/// -2 ln(u) for the 31-bit uniform u = (word / 2 + 1/2) 2^-31 in (0, 1]. Polynomials are minimax
-/// fits with errors below 4e-8.
-FEDSMOOTH_INLINE float minus_two_log(uint32_t word) {
-  const float u = add(static_cast<float>(static_cast<int32_t>(word >> 1)), 0.5f);  // 2^31 times u
+/// -2 ln(u 2^-scale), for u 2^-scale in (0, 1]. Polynomials are minimax fits with errors below
+/// 4e-8.
+FEDSMOOTH_INLINE float minus_two_log(float u, int32_t scale) {
   const int32_t bits = bits_as<int32_t>(u);
   const int32_t exponent = (bits - 0x3f3504f3) >> 23;  // mantissa in [sqrt(1/2), sqrt(2))
   const float z = add(bits_as<float>(bits - exponent * (1 << 23)), -1.0f);
@@ -77,15 +76,15 @@ FEDSMOOTH_INLINE float minus_two_log(uint32_t word) {
   q = multiply_add(q, z, 0.33333858100294433f);
   const float zz = multiply(z, z);
   const float log_mantissa = add(multiply_add(multiply(q, z), zz, multiply(-0.5f, zz)), z);
-  const float halvings = static_cast<float>(31 - exponent);
+  const float halvings = static_cast<float>(scale - exponent);
   const float value = multiply(2.0f, add(multiply(halvings, 0.693147180559945f), -log_mantissa));
   return value < 0.0f ? 0.0f : value;
 }
 
-/// Box-Muller: two words to two normals.
-FEDSMOOTH_INLINE void normal_pair(uint32_t radius_word, uint32_t angle_word, float& first,
-                                  float& second) {
-  const float radius = square_root(minus_two_log(radius_word));
+/// Box-Muller: two normals from the square of their radius, and a word for the angle.
+FEDSMOOTH_INLINE void normals_at(float squared_radius, uint32_t angle_word, float& first,
+                                 float& second) {
+  const float radius = square_root(squared_radius);
   // The angle is a whole number of quarter turns plus t of one, |t| <= 1/2.
   const uint32_t quarter = (angle_word + 0x20000000u) >> 30;
   const float t =
@@ -102,6 +101,42 @@ FEDSMOOTH_INLINE void normal_pair(uint32_t radius_word, uint32_t angle_word, flo
   const uint32_t y = bits_as<uint32_t>(odd ? cosine : sine) ^ ((quarter & 2) << 30);
   first = multiply(radius, bits_as<float>(x));
   second = multiply(radius, bits_as<float>(y));
+}
+
+/// Two words to two normals, with the 31-bit uniform u = (word / 2 + 1/2) 2^-31.
+FEDSMOOTH_INLINE void normal_pair(uint32_t radius_word, uint32_t angle_word, float& first,
+                                  float& second) {
+  const float u = add(static_cast<float>(static_cast<int32_t>(radius_word >> 1)), 0.5f);
+  normals_at(minus_two_log(u, 31), angle_word, first, second);
+}
+
+/// Words below this begin with 16 zeros: the uniform is taken from 32 more bits.
+constexpr uint32_t kTailWord = 1 << 16;
+/// Philox blocks from here on hold the further bits of those below.
+constexpr uint32_t kFurtherBits = 1u << 31;
+
+/// The same for a word below kTailWord, with the 64-bit uniform (word 2^32 + further + 1/2) 2^-64.
+FEDSMOOTH_INLINE void tail_pair(uint32_t radius_word, uint32_t further, uint32_t angle_word,
+                                float& first, float& second) {
+  const float u = add(static_cast<float>(uint64_t{radius_word} << 32 | further), 0.5f);
+  normals_at(minus_two_log(u, 64), angle_word, first, second);
+}
+
+/// Coordinates 4 block .. 4 block + 3 of a sample of fill_noise(), from the four words of the
+/// block.
+FEDSMOOTH_INLINE void to_noise(const philox4x32_ctr_t& words, uint64_t key, uint32_t block,
+                               uint32_t sample, uint32_t item, uint32_t client, float* out) {
+  normal_pair(words.v[0], words.v[1], out[0], out[1]);
+  normal_pair(words.v[2], words.v[3], out[2], out[3]);
+  if (words.v[0] >= kTailWord && words.v[2] >= kTailWord) return;
+  const philox4x32_ctr_t more = philox(key, block | kFurtherBits, sample, item, client);
+  if (words.v[0] < kTailWord) tail_pair(words.v[0], more.v[0], words.v[1], out[0], out[1]);
+  if (words.v[2] < kTailWord) tail_pair(words.v[2], more.v[2], words.v[3], out[2], out[3]);
+}
+
+FEDSMOOTH_INLINE void draw_noise(uint64_t key, uint32_t block, uint32_t sample, uint32_t item,
+                                 uint32_t client, float* out) {
+  to_noise(philox(key, block, sample, item, client), key, block, sample, item, client, out);
 }
 
 }  // namespace fedsmooth

@@ -30,21 +30,48 @@ inline __attribute__((always_inline)) void to_normals(const Words& words, float*
   }
 }
 
-}  // namespace
+inline __attribute__((always_inline)) bool reaches_tail(const Words& words) {
+  uint32_t least = words.lane[0][0];
+  for (int64_t i = 0; i < kBlocks; ++i) {
+    least = std::min(least, std::min(words.lane[0][i], words.lane[2][i]));
+  }
+  return least < kTailWord;
+}
 
-FEDSMOOTH_VECTOR_CLONES
-void fill_normal(Stream stream, uint32_t sample, float* out, int64_t count) {
+// Makes blocks again that have a word in the tail.
+void redraw_tails(const Stream& s, uint32_t sample, int64_t first, const Words& words, float* out) {
+  for (int64_t i = 0; i < kBlocks; ++i) {
+    if (words.lane[0][i] >= kTailWord && words.lane[2][i] >= kTailWord) continue;
+    draw_noise(s.key.value, static_cast<uint32_t>(first + i), sample, s.item, s.client,
+               out + 4 * i);
+  }
+}
+
+template <bool kTails>
+inline __attribute__((always_inline)) void fill(Stream stream, uint32_t sample, float* out,
+                                                int64_t count) {
   Words words;
   float last[4 * kBlocks];
   for (int64_t done = 0; done < count; done += 4 * kBlocks) {
     draw(stream, sample, done / 4, words);
-    if (done + 4 * kBlocks <= count) {
-      to_normals(words, out + done);
-    } else {
-      to_normals(words, last);
-      std::copy_n(last, count - done, out + done);
-    }
+    const bool whole = done + 4 * kBlocks <= count;
+    float* to = whole ? out + done : last;
+    to_normals(words, to);
+    if (kTails && reaches_tail(words)) redraw_tails(stream, sample, done / 4, words, to);
+    if (!whole) std::copy_n(last, count - done, out + done);
   }
+}
+
+}  // namespace
+
+FEDSMOOTH_VECTOR_CLONES
+void fill_normal(Stream stream, uint32_t sample, float* out, int64_t count) {
+  fill<false>(stream, sample, out, count);
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void fill_noise(Stream stream, uint32_t sample, float* out, int64_t count) {
+  fill<true>(stream, sample, out, count);
 }
 
 void fill_words(Stream stream, uint32_t sample, uint32_t* out, int64_t count) {

@@ -32,6 +32,8 @@ enum class Purpose : uint64_t {
   kDropout = 12,
   kEvaluation = 13,  // votes on the test set during training
   kAttack = 14,      // noises of the attack on a trained model
+  kObjective = 15,   // what an objective draws beside noise: how far SmoothMix mixes, for one
+  kScreening = 16,   // votes by which a client chooses among its images
 };
 
 /// The `index`-th child of `key` (splitmix64, so neighbouring indices are unrelated).
@@ -56,6 +58,11 @@ struct Stream {
 /// Writes coordinates 0 .. count-1 of sample number `sample`: standard normals, a pure function of
 /// the arguments on every machine. The largest is 6.66, as a 31-bit uniform reaches no further.
 void fill_normal(Stream stream, uint32_t sample, float* out, int64_t count);
+
+/// Noise for votes: the same but that tails are drawn from 64 bits where the first 16 are zero,
+/// once in 65,536 pairs, and reach 9.4. A certificate rests on the law of its noise up to the last
+/// vote; training keeps fill_normal(), by which its models repeat bit for bit.
+void fill_noise(Stream stream, uint32_t sample, float* out, int64_t count);
 
 /// The same stream as raw 32-bit words: uniform integers for everything that is not noise. A stream
 /// must not be read both ways.

@@ -38,6 +38,7 @@ struct Experiment {
   SmoothingOptions smoothing;
   AttackOptions attack;
   TrainOptions train;
+  ObjectiveOptions objective;
   CertificationOptions certify;
   LogOptions log;
 };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "fedsmooth/config/experiment.h"
 #include "fedsmooth/model/network_json.h"
 
 namespace fedsmooth {
@@ -145,6 +146,37 @@ Field automatic(std::string key, double& value) {
           [&value] { return value == 0.0 ? show_string("auto") : show_double(value); }};
 }
 
+Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
+                       const char* range) {
+  return {std::move(key),
+          [&value, valid, range](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a number or \"auto\"");
+            const double read = to_double(node);
+            require(valid(read), range);
+            value = read;
+          },
+          [&value] { return value ? show_double(*value) : show_string("auto"); }};
+}
+
+Field automatic_count(std::string key, std::optional<int64_t>& value) {
+  return {std::move(key),
+          [&value](const toml::node& node) {
+            if (node.is_string() && to_string(node) == "auto") {
+              value.reset();
+              return;
+            }
+            require(!node.is_string(), "must be a whole number or \"auto\"");
+            int64_t read = 0;
+            count("", read, 1).set(node);
+            value = read;
+          },
+          [&value] { return value ? fmt::format("{}", *value) : show_string("auto"); }};
+}
+
 Field name_choice(std::string key, std::string& value, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> options;
   for (const std::string& name : names) options.emplace_back(name, name);
@@ -165,6 +197,29 @@ Field numbers(std::string key, std::vector<double>& values, bool positive) {
             for (const double value : values) shown.push_back(show_double(value));
             return fmt::format("[{}]", fmt::join(shown, ", "));
           }};
+}
+
+Field radii(std::string key, std::vector<double>& values) {
+  Field field = numbers(std::move(key), values, /*positive=*/false);
+  field.set = [&values, set_list = field.set](const toml::node& node) {
+    std::vector<double> before = values;
+    if (node.is_array()) {
+      set_list(node);
+    } else if (node.is_number()) {
+      values = {to_double(node)};
+    } else {
+      const std::string text = "value = [" + to_string(node) + "]";
+      try {
+        set_list(*toml::parse(text).get("value"));
+      } catch (const toml::parse_error&) {
+        throw Error("must be numbers with commas between them");
+      }
+    }
+    const bool fine = std::all_of(values.begin(), values.end(), [](double r) { return r >= 0; });
+    if (!fine) values = std::move(before);
+    require(fine, "must not be negative");
+  };
+  return field;
 }
 
 Field seed(std::string key, uint64_t& value, bool& is_random) {
@@ -200,6 +255,11 @@ Field layers(std::string key, std::vector<Layer>& value) {
   return {std::move(key),
           [&value](const toml::node& node) { value = layers_from_json(to_json(node), "layers"); },
           [&value] { return show_json(to_json(value)); }};
+}
+
+std::string suggest(const std::string& word, const std::vector<std::string>& names) {
+  const std::string near = nearest(word, names);
+  return near.empty() ? "" : fmt::format("; did you mean {:?}?", near);
 }
 
 uint64_t random_seed() {

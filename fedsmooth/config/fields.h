@@ -21,7 +21,8 @@ struct Field {
   std::string key;
   std::function<void(const toml::node&)> set;
   std::function<std::string()> show;
-  bool is_text = false;  // on the command line the value is taken as it stands
+  bool is_text = false;   // on the command line the value is taken as it stands
+  bool is_alias = false;  // of other keys: read, and left out where all keys are printed
 };
 
 Field number(std::string key, double& value, bool (*valid)(double), const char* range);
@@ -31,7 +32,14 @@ Field text(std::string key, std::string& value);
 Field boolean(std::string key, bool& value);
 /// A positive number, or "auto" for 0.
 Field automatic(std::string key, double& value);
+/// A number, or "auto" for none.
+Field automatic_number(std::string key, std::optional<double>& value, bool (*valid)(double),
+                       const char* range);
+/// A whole number >= 1, or "auto" for none.
+Field automatic_count(std::string key, std::optional<int64_t>& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
+/// Numbers >= 0 as a list, or as text with commas, as command lines have it.
+Field radii(std::string key, std::vector<double>& values);
 /// A whole number >= 0, or "random", which is drawn.
 Field seed(std::string key, uint64_t& value, bool& is_random);
 /// A whole number >= 0, or "auto" for none.
@@ -49,6 +57,9 @@ bool is_utf8(const std::string& text);
 /// One seed from the operating system: 63 bits, as TOML has no larger integers.
 uint64_t random_seed();
 
+/// "; did you mean ...?" with the name nearest to `word`; empty if none is near.
+std::string suggest(const std::string& word, const std::vector<std::string>& names);
+
 /// A string out of a list, stored as what stands beside it. An empty name is not offered.
 template <typename T>
 Field choice(std::string key, T& value, std::vector<std::pair<std::string, T>> options) {
@@ -62,7 +73,7 @@ Field choice(std::string key, T& value, std::vector<std::pair<std::string, T>> o
       }
       if (!name.empty()) names.push_back(name);
     }
-    throw Error("must be {}", fmt::join(names, ", "));
+    throw Error("must be {}{}", fmt::join(names, ", "), suggest(read, names));
   };
   const auto show = [&value, options] {
     for (const auto& [name, option] : options) {

@@ -4,7 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/sha256.h"
-#include "fedsmooth/data/sources.h"
+#include "fedsmooth/data/data_source.h"
 
 namespace fedsmooth {
 
@@ -14,16 +14,6 @@ Array Dataset::image(int64_t index) const {
 }
 
 namespace {
-
-Dataset read_dataset(const DataOptions& options, Split split) {
-  if (options.name == "cifar10") return read_cifar10(options.root, split);
-  if (options.name == "image-folder") return read_image_folder(options.root, split);
-  if (options.name == "shapes") {
-    return make_shapes(split, split == Split::kTrain ? 10'000 : 2'000, /*seed=*/0);
-  }
-  throw Error("data set \"{}\": unknown; the known ones are cifar10, image-folder and shapes",
-              options.name);
-}
 
 // Of `size` images, those that are held out, or the others.
 std::vector<int64_t> choose_images(int64_t size, int64_t held_out, bool held) {
@@ -39,8 +29,9 @@ std::vector<int64_t> choose_images(int64_t size, int64_t held_out, bool held) {
 }  // namespace
 
 Dataset load_dataset(const DataOptions& options, Split split) {
-  if (options.held_out == 0) return read_dataset(options, split);
-  const Dataset all = read_dataset(options, Split::kTrain);
+  const DataSource& source = find_data_source(options.name);
+  if (options.held_out == 0) return source.read(options.root, split);
+  const Dataset all = source.read(options.root, Split::kTrain);
   if (options.held_out >= all.size()) {
     throw Error("data.held_out={}: there are {} training images", options.held_out, all.size());
   }

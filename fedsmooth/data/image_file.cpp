@@ -12,8 +12,6 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int64_t kLargestSide = 4096;
-
 /// Called before anything is allocated: a header of a few bytes can claim any size.
 void check_size(int64_t width, int64_t height, const std::string& name) {
   if (width > kLargestSide || height > kLargestSide) {

@@ -1,4 +1,5 @@
-// Where data sets come from. load_dataset() picks one by name; tests call them directly.
+// What the rows of the table in data_source.cpp read. load_dataset() picks one by name; tests call
+// them directly.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +10,27 @@
 
 namespace fedsmooth {
 
+inline constexpr int64_t kLargestSide = 4096;  // of any image, in pixels
+
 /// The standard binary files data_batch_1..5.bin and test_batch.bin, in `root` or in its folder
 /// cifar-10-batches-bin.
 Dataset read_cifar10(const std::filesystem::path& root, Split split);
+
+/// The standard binary files train.bin and test.bin, in `root` or in its folder cifar-100-binary,
+/// with the hundred fine labels.
+Dataset read_cifar100(const std::filesystem::path& root, Split split);
+
+/// The four IDX files of MNIST and of what comes in its form, in `root`, in its folder mnist or in
+/// torchvision's MNIST/raw: ...train-images-idx3-ubyte, ...train-labels-idx1-ubyte, and t10k- or
+/// test- for the test half. Classes are the numbers up to the largest training label.
+Dataset read_idx_folder(const std::filesystem::path& root, Split split);
+
+/// `root` is an .npz file of NumPy arrays x_train, y_train, x_test, y_test: images uint8 [N, H, W],
+/// [N, C, H, W] or [N, H, W, C], integer labels [N] or [N, 1]. Classes as in read_idx_folder().
+Dataset read_arrays(const std::filesystem::path& root, Split split);
+
+/// The same for a file already in memory; `name` is what an Error calls it.
+Dataset parse_arrays(std::string_view file, Split split, const std::string& name);
 
 /// `root`/train/CLASS/*.png|jpg|jpeg and `root`/test/CLASS/...; classes and files in the order of
 /// their names. Images of different sizes are refused.

@@ -1,8 +1,10 @@
 #include "fedsmooth/distributed/distributed_executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/distributed/round_plan.h"
 #include "fedsmooth/distributed/round_words.h"
@@ -10,15 +12,21 @@
 namespace fedsmooth {
 namespace {
 
+// In the sum of a round.
+int64_t values_in_sum(const Round& round) {
+  return round.gather == Gather::kSum ? count_values(round.global) : 0;
+}
+
 // Executors are not asked about rounds in which this rank has no clients.
-std::vector<RoundResult> run_those_with_clients(Executor& executor, std::vector<Round> rounds) {
+std::vector<RoundResult> run_those_with_clients(Executor& executor,
+                                                const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());
   std::vector<size_t> places;
   std::vector<Round> asked;
   for (size_t r = 0; r < rounds.size(); ++r) {
     if (rounds[r].cohort.clients.empty()) continue;
     places.push_back(r);
-    asked.push_back(std::move(rounds[r]));
+    asked.push_back(rounds[r]);
   }
   if (asked.empty()) return results;
   std::vector<RoundResult> found = executor.run(asked);
@@ -27,15 +35,49 @@ std::vector<RoundResult> run_those_with_clients(Executor& executor, std::vector<
 }
 
 // The words of all ranks' shares, at rank 0.
-std::vector<long long> run_share(Ranks& ranks, Executor& local,
-                                 const std::vector<PlannedRound>& plan, std::vector<Round> rounds) {
-  const std::vector<RoundResult> results = run_those_with_clients(local, std::move(rounds));
+std::vector<long long> add_up_sums(Ranks& ranks, const std::vector<Round>& rounds,
+                                   const std::vector<RoundResult>& results) {
   std::vector<long long> words;
-  for (size_t r = 0; r < plan.size(); ++r) {
-    append_words(results[r], count_values(plan[r].global), words);
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    append_words(results[r], values_in_sum(rounds[r]), words);
   }
   ranks.add_up(words);
   return words;
+}
+
+// One client at a time, so that no cohort is in memory twice. A dropped one is an empty message.
+void send_each(Ranks& ranks, const Round& round, const RoundResult& result) {
+  for (const int64_t client : round.cohort.clients) {
+    std::string bytes;
+    for (const ClientWeights& one : result.each) {
+      if (one.client != client) continue;
+      for (const Array& w : one.weights) {
+        bytes.append(reinterpret_cast<const char*>(w.floats()), w.byte_count());
+      }
+    }
+    ranks.send(0, bytes);
+  }
+}
+
+// What send_each() sent of this share of a cohort, which is that of `rank`. Returns its bytes.
+int64_t receive_each(Ranks& ranks, int rank, const Cohort& cohort, const Weights& like,
+                     RoundResult& result) {
+  int64_t received = 0;
+  for (size_t i = 0; i < cohort.clients.size(); ++i) {
+    const std::string bytes = ranks.receive(rank);
+    if (bytes.empty()) continue;
+    received += static_cast<int64_t>(bytes.size());
+    check(bytes.size() == count_values(like) * sizeof(float), "rank {}: other weights", rank);
+    result.each.push_back({cohort.clients[i], cohort.share(i), {}});
+    Weights& weights = result.each.back().weights;
+    const char* next = bytes.data();
+    for (const Array& shape : like) {
+      Array& w = weights.emplace_back(shape.sizes());
+      std::memcpy(w.floats(), next, w.byte_count());
+      next += w.byte_count();
+    }
+  }
+  return received;
 }
 
 // Both lists of clients rise.
@@ -59,21 +101,28 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
     const std::vector<PlannedRound> plan = plan_rounds(rounds, ranks_.size());
     std::string bytes = format_plan(plan);
     ranks_.broadcast(bytes);
-    std::vector<Round> own;
+    std::vector<Round> own = rounds;
     for (size_t r = 0; r < rounds.size(); ++r) {
-      const Round& round = rounds[r];
-      own.push_back(
-          {round.task, round.global, keep(round.cohort, plan[r].clients[0]), round.t, round.run});
+      own[r].cohort = keep(rounds[r].cohort, plan[r].clients[0]);
     }
-    const std::vector<long long> words = run_share(ranks_, local_, plan, std::move(own));
+    std::vector<RoundResult> local = run_those_with_clients(local_, own);
+    const std::vector<long long> words = add_up_sums(ranks_, own, local);
     traffic_.down += static_cast<int64_t>(bytes.size());
     traffic_.up += static_cast<int64_t>(words.size() * sizeof(long long));
     std::vector<RoundResult> results;
     const long long* next = words.data();
-    for (const Round& round : rounds) {
-      const int64_t weights = count_values(round.global);
-      results.push_back(take_words(next, weights));
-      next += word_count(weights);
+    for (size_t r = 0; r < rounds.size(); ++r) {
+      const int64_t values = values_in_sum(rounds[r]);
+      RoundResult& result = results.emplace_back(take_words(next, values));
+      next += word_count(values);
+      result.each = std::move(local[r].each);
+      if (rounds[r].gather == Gather::kSum) continue;
+      int64_t most = 0;
+      for (int rank = 1; rank < ranks_.size(); ++rank) {
+        const Cohort theirs = keep(rounds[r].cohort, plan[r].clients[rank]);
+        most = std::max(most, receive_each(ranks_, rank, theirs, rounds[r].global, result));
+      }
+      traffic_.up += most;
     }
     return results;
   } catch (...) {
@@ -102,9 +151,13 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
       const SharedRun& run = runs.at(round.run);
       own.push_back({task_in_round(run.task, run.options, round.t), round.global,
                      gather_cohort(run.partition, round.clients[ranks.rank()], round.total),
-                     round.t, round.run});
+                     round.t, round.run, gathered_for(run.options)});
     }
-    run_share(ranks, local, plan, std::move(own));
+    const std::vector<RoundResult> results = run_those_with_clients(local, own);
+    add_up_sums(ranks, own, results);
+    for (size_t r = 0; r < own.size(); ++r) {
+      if (own[r].gather == Gather::kEach) send_each(ranks, own[r], results[r]);
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // Rounds on many ranks. Rank 0 broadcasts a plan with the weights, every rank runs its share of the
 // clients on an executor of its own, and the sums are added up at rank 0. They are sums of
 // integers, so the number of ranks leaves no trace in the result. A rank gets one model and gives
-// one, per run and round.
+// one, per run and round; where a round gathers each client's weights, one for each client.
 #pragma once
 
 #include "fedsmooth/distributed/ranks.h"
@@ -9,7 +9,7 @@
 
 namespace fedsmooth {
 
-/// Bytes of the messages that each rank but 0 got and gave.
+/// Bytes of the messages that each rank but 0 got and gave, at most.
 struct Traffic {
   int64_t down = 0, up = 0;
 };
@@ -24,6 +24,10 @@ class DistributedExecutor : public Executor {
   DistributedExecutor(const DistributedExecutor&) = delete;
   DistributedExecutor& operator=(const DistributedExecutor&) = delete;
 
+  /// What the local executor does not support; the other ranks have the same device.
+  std::optional<std::string> unsupported(const Round& round) const override {
+    return local_.unsupported(round);
+  }
   /// A round's `run` is the number by which the other ranks open it, see run_shares().
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 

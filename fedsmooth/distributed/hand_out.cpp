@@ -65,7 +65,7 @@ class Items {
   /// Once all ranks are done.
   void throw_what_happened() const {
     if (failure_) std::rethrow_exception(failure_);
-    if (stopped_) throw Stopped{};
+    if (stopped_) throw Interrupted{};
   }
 
  private:
@@ -118,7 +118,7 @@ void serve(Ranks& ranks, Items& items) {
 void work_here(Items& items, const Work& work) {
   try {
     for (int64_t item; (item = items.next()) != kNothing;) items.put(item, work(item));
-  } catch (const Stopped&) {
+  } catch (const Interrupted&) {
     items.stop();
   }
 }
@@ -152,7 +152,7 @@ void work_on_items(Ranks& ranks, const Work& work) {
     if (item == kNothing) return;
     try {
       message = kResult + work(item);
-    } catch (const Stopped&) {
+    } catch (const Interrupted&) {
       message = kStopped;
     } catch (const Error& error) {
       message = kFailed + std::string(error.what());

@@ -12,6 +12,11 @@ int64_t count_values(const Weights& weights) {
   return count;
 }
 
+std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const {
+  if (round.gather == Gather::kSum) return {};
+  return "aggregate.kind: nodes send sums, not each client's weights; use mean";
+}
+
 std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results;
   for (const Round& round : rounds) {

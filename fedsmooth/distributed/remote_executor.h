@@ -14,6 +14,8 @@ class RemoteExecutor : public Executor {
   using Ask = std::function<std::vector<long long>(const Round& round)>;
 
   explicit RemoteExecutor(Ask ask) : ask_(std::move(ask)) {}
+  /// Reductions that need each client's weights: nodes send sums.
+  std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:

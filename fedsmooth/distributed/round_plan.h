@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 

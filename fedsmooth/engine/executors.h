@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 

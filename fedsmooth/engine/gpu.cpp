@@ -2,9 +2,6 @@
 
 #include "fedsmooth/base/error.h"
 
-#ifdef FEDSMOOTH_TORCH
-#include <ATen/Context.h>
-#endif
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
@@ -49,6 +46,14 @@ void select_gpu() {
 #endif
 }
 
+int64_t gpu_bytes_in_use() {
+#ifdef FEDSMOOTH_CUDA
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) == cudaSuccess) return static_cast<int64_t>(total - free);
+#endif
+  return 0;
+}
+
 std::string missing_for_engine([[maybe_unused]] const Network& network) {
   std::string missing = missing_gpu();
 #ifdef FEDSMOOTH_CUDA
@@ -83,16 +88,6 @@ bool use_gpu(const std::string& device, const std::function<std::string()>& miss
   }
   if (what.empty()) select_gpu();
   return what.empty();
-}
-
-std::string missing_for_torch_gpu() {
-  std::string missing = missing_gpu();
-#ifdef FEDSMOOTH_TORCH
-  if (missing.empty() && !at::hasCUDA()) missing = "this needs a LibTorch built for CUDA";
-#else
-  if (missing.empty()) missing = "this needs a build with LibTorch";
-#endif
-  return missing;
 }
 
 }  // namespace fedsmooth

@@ -1,6 +1,7 @@
 // Whether this build and this machine can use a GPU.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -16,15 +17,15 @@ std::string missing_gpu();
 /// Error if it is cuda and something is.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
-/// The same for LibTorch.
-std::string missing_for_torch_gpu();
-
 /// What is missing for the GPU engine to train the network.
 std::string missing_for_engine(const Network& network);
 
 /// What is missing for it to count the network's votes, with the layer's name if it is one. Batch
 /// norms must have been folded.
 std::string missing_for_votes(const Network& folded);
+
+/// Bytes of the selected GPU's memory that are in use, by whomever; 0 if there is none.
+int64_t gpu_bytes_in_use();
 
 /// Which of several GPUs this process uses, modulo their number. Called once, before any thread.
 void take_gpu(int number);

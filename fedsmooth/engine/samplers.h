@@ -25,9 +25,9 @@ BaseClassifier choose_classifier(const std::string& device, const std::filesyste
 /// The module's gradients with respect to images, on the CPU.
 DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
-/// The classifier's own sampler, or one on `threads` cores. `cancelled` is asked before each batch;
-/// the sampler throws Cancelled if it says so.
+/// The classifier's own sampler, or one on `threads` cores. `stopped` is asked before each batch;
+/// the sampler throws Interrupted if it says so.
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads,
-                                      std::function<bool()> cancelled = {});
+                                      Stop stopped = {});
 
 }  // namespace fedsmooth

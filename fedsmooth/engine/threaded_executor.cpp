@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include "fedsmooth/engine/cpu/lane_network.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
@@ -9,7 +10,7 @@
 namespace fedsmooth {
 
 std::unique_ptr<Passes> fastest_passes(const Network& network) {
-  return lanes_support(network) ? lane_passes(network) : reference_passes(network);
+  return lanes_refusal(network).empty() ? lane_passes(network) : reference_passes(network);
 }
 
 ThreadedExecutor::ThreadedExecutor(int threads, MakePasses make)
@@ -36,15 +37,12 @@ std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds)
         network = &round.task.network;
         passes = make_(*network);
       }
-      const Update update = local_train(round.task, *passes, round.global, cohort.clients[i],
-                                        cohort.images[i], round.t);
-      if (own[r].sum.add(update.weights, cohort.share(i))) own[r].telemetry.add(update.telemetry);
+      own[r].add(round, i,
+                 local_train(round.task, *passes, round.global, cohort.clients[i], cohort.images[i],
+                             round.t));
     }
     const std::lock_guard lock(mutex);
-    for (size_t r = 0; r < rounds.size(); ++r) {
-      results[r].sum.add(own[r].sum);
-      results[r].telemetry.add(own[r].telemetry);
-    }
+    for (size_t r = 0; r < rounds.size(); ++r) results[r].add(std::move(own[r]));
   });
   return results;
 }

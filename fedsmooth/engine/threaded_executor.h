@@ -1,10 +1,10 @@
 // The clients of all rounds on all cores: each worker takes clients until there are none left, and
 // adds their weights to sums of its own. Memory: one model and a sum for each round per worker,
-// whatever the cohort.
+// whatever the cohort; and the cohort where a round gathers each client's weights.
 #pragma once
 
 #include "fedsmooth/base/parallel.h"
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 
@@ -16,6 +16,7 @@ class ThreadedExecutor : public Executor {
   /// By passes that `make` gives each worker; left out, the fastest that know the network. With the
   /// same passes it agrees with the SerialExecutor to the bit, whatever the threads.
   explicit ThreadedExecutor(int threads, MakePasses make = {});
+  std::optional<std::string> unsupported(const Round& /*round*/) const override { return {}; }
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:

@@ -7,38 +7,38 @@
 namespace fedsmooth {
 
 ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
-                                 std::function<bool()> cancelled)
+                                 Stop stopped)
     : Sampler(f),
       noisy_(threads),
       noise_(f.noise),
-      cancelled_(std::move(cancelled)),
+      stopped_(std::move(stopped)),
       workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
 }
 
-Votes ThreadedSampler::count(const VoteRequest& request) {
-  const Array& x = request.x;
-  const int64_t n = request.n, batch = this->batch();
-  Votes total(classes(), 0);
+std::vector<Votes> ThreadedSampler::count_all(const std::vector<VoteRequest>& requests) {
+  const int64_t batch = this->batch();
+  const CopyList copies(requests);
+  const std::vector<Votes> none(requests.size(), Votes(classes(), 0));
+  std::vector<Votes> total = none;
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
-  std::atomic<bool> valid = true;
   workers_.run([&](int worker) {
-    Array& noisy = noisy_[worker];
-    if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});
-    Votes votes(classes(), 0);
+    std::vector<Votes> votes = none;
     // Batches start at multiples of the batch size, whoever takes them.
-    for (int64_t first; (first = next.fetch_add(batch)) < n;) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
-      const int64_t count = std::min(batch, n - first);
-      if (!add_votes(classifiers_[worker], noise_, request, first, count, noisy, votes)) {
-        valid = false;
-      }
+    for (int64_t first; (first = next.fetch_add(batch)) < copies.total();) {
+      if (stopped_ && stopped_()) throw Interrupted{};
+      Array& noisy = noisy_[worker];
+      const Array& x = requests.front().x;
+      if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});
+      copies.add_votes(classifiers_[worker], noise_, first, noisy, votes);
     }
     const std::lock_guard lock(mutex);
-    for (int64_t c = 0; c < classes(); ++c) total[c] += votes[c];
+    for (size_t i = 0; i < total.size(); ++i) {
+      for (int64_t c = 0; c < classes(); ++c) total[i][c] += votes[i][c];
+    }
   });
-  return valid ? total : Votes(classes(), 0);
+  return total;
 }
 
 Array ThreadedSampler::evaluate(const Array& images) {

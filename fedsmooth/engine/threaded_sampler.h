@@ -1,6 +1,8 @@
 // Votes counted on all cores: each worker takes batches until there are none left.
 #pragma once
 
+#include <algorithm>
+
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -8,9 +10,11 @@ namespace fedsmooth {
 
 class ThreadedSampler : public Sampler {
  public:
-  /// `cancelled` is asked before each batch.
-  ThreadedSampler(const BaseClassifier& f, int threads, std::function<bool()> cancelled = {});
-  Votes count(const VoteRequest& request) override;
+  /// `stopped` is asked before each batch.
+  ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped = {});
+  Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
+  std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
+  int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
 
  protected:
   /// By the workers' classifiers in turn.
@@ -21,7 +25,7 @@ class ThreadedSampler : public Sampler {
   std::vector<Array> noisy_;
   NoiseSource noise_;
   size_t next_ = 0;  // worker to be evaluated
-  std::function<bool()> cancelled_;
+  Stop stopped_;
   Workers workers_;
 };
 

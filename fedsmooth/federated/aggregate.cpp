@@ -9,14 +9,6 @@
 namespace fedsmooth {
 namespace {
 
-bool usable(const Weights& weights) {
-  // Written so that NaN fails.
-  const auto small = [](float value) { return std::fabs(value) <= FixedPointSum::kLargest; };
-  return std::all_of(weights.begin(), weights.end(), [&](const Array& w) {
-    return std::all_of(w.floats(), w.floats() + w.count(), small);
-  });
-}
-
 FEDSMOOTH_VECTOR_CLONES void divide(const long long* sums, double share, float* out,
                                     int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
@@ -26,9 +18,17 @@ FEDSMOOTH_VECTOR_CLONES void divide(const long long* sums, double share, float* 
 
 }  // namespace
 
+bool usable(const Weights& weights) {
+  // Written so that NaN fails.
+  const auto small = [](float value) { return std::fabs(value) <= FixedPointSum::kLargest; };
+  return std::all_of(weights.begin(), weights.end(), [&](const Array& w) {
+    return std::all_of(w.floats(), w.floats() + w.count(), small);
+  });
+}
+
 bool FixedPointSum::add(const Weights& weights, double share) {
   if (!usable(weights)) {
-    ++dropped_;
+    drop();
     return false;
   }
   int64_t size = 0;

@@ -10,11 +10,15 @@
 
 namespace fedsmooth {
 
+/// Whether every value is finite and within +-2^12. Weights that are not take part in no average.
+bool usable(const Weights& weights);
+
 class FixedPointSum {
  public:
-  /// Adds `share` times the weights. Weights with a value that is not finite or beyond +-2^12 add
-  /// nothing, are counted, and give false.
+  /// Adds `share` times the weights. If they are not usable(), drops them and returns false.
   bool add(const Weights& weights, double share);
+  /// Counts a client whose weights are not usable().
+  void drop() { ++dropped_; }
   void add(const FixedPointSum& other);
   /// The same from sums made elsewhere: each entry and `share` add up what llrint(share_k 2^50 w)
   /// and llrint(share_k 2^50) are for clients k.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/memory.h"
 
 namespace fedsmooth {
 namespace {
@@ -23,58 +26,32 @@ double schedule_factor(Schedule schedule, int64_t t, int64_t rounds) {
   throw Bug("schedule: unknown kind");
 }
 
-// theta <- theta + v, v <- beta v + (average - theta); beta = 0 is the plain average. Running
-// statistics are averaged whatever beta is: carried on, a variance would become negative.
-void move_server(ServerState& state, const Network& network, Weights average, double momentum) {
-  if (momentum == 0.0) {
-    state.global = std::move(average);
-    return;
+// Rising; a part of a random order of all clients. The key is a child of the partition's.
+std::vector<int64_t> members_of(const Cluster& cluster, int64_t clients, uint64_t seed) {
+  if (cluster.count == 1) {
+    std::vector<int64_t> all(clients);
+    std::iota(all.begin(), all.end(), int64_t{0});
+    return all;
   }
-  const std::vector<Parameter> known = parameters(network);
-  for (size_t i = 0; i < average.size(); ++i) {
-    if (state.velocity.size() <= i) state.velocity.emplace_back(average[i].sizes());
-    const Array before = state.global[i];
-    state.global[i] = average[i];
-    if (!known[i].trained) continue;
-    // New arrays: what was written as a checkpoint may still be read.
-    state.velocity[i] = state.velocity[i].clone();
-    float *theta = state.global[i].floats(), *v = state.velocity[i].floats();
-    for (int64_t j = 0; j < before.count(); ++j) {
-      v[j] = v[j] * static_cast<float>(momentum) + (theta[j] - before.floats()[j]);
-      theta[j] = before.floats()[j] + v[j];
-    }
-  }
-}
-
-Round next_round(const Training& run) {
-  const int64_t t = run.state.round;
-  return {task_in_round(run.task, run.options, t), run.state.global,
-          sample_cohort(run.partition, run.options.clients_per_round, run.task.seed, t), t,
-          run.number};
-}
-
-// The server's part of a round. False if the run ends here.
-bool end_round(const Training& run, const RoundResult& result) {
-  ServerState& state = run.state;
-  if (result.sum.kept_share() == 0) {
-    throw Error(
-        "round {}: every client's weights became infinite or too large; "
-        "train.local.learning_rate={} or smoothing.sigma={} may be too large",
-        state.round + 1, run.task.local.learning_rate, run.task.smoothing.sigma);
-  }
-  move_server(state, run.task.network, result.sum.average(state.global),
-              run.options.server_momentum);
-  ++state.round;
-  const bool go_on = run.on_round(state, {state.round, result.sum.dropped(), result.telemetry});
-  return go_on && state.round < run.options.rounds;
+  std::vector<int64_t> all =
+      Draws({make_key(seed, Purpose::kPartition, 1)}).choose(clients, clients);
+  const auto edge = [&](int64_t number) { return all.begin() + number * clients / cluster.count; };
+  std::vector<int64_t> members(edge(cluster.number), edge(cluster.number + 1));
+  std::sort(members.begin(), members.end());
+  return members;
 }
 
 }  // namespace
 
-Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t) {
+Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
+                     const Cluster& cluster) {
+  const std::vector<int64_t> members = members_of(cluster, partition.clients(), seed);
   Cohort cohort;
-  Draws draws({make_key(seed, Purpose::kCohort, static_cast<uint64_t>(t))});
-  cohort.clients = draws.choose(count, partition.clients());
+  Draws draws({make_key(seed, Purpose::kCohort, static_cast<uint64_t>(t)),
+               static_cast<uint32_t>(cluster.number)});
+  for (const int64_t i : draws.choose(count, std::ssize(members))) {
+    cohort.clients.push_back(members[i]);
+  }
   std::sort(cohort.clients.begin(), cohort.clients.end());
   for (const int64_t k : cohort.clients) {
     cohort.images.push_back(partition.images(k));
@@ -83,27 +60,9 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
   return cohort;
 }
 
-RoundResult run_round(Executor& executor, const Round& round) {
-  return std::move(executor.run({round}).front());
-}
-
-std::vector<RoundResult> SerialExecutor::run(const std::vector<Round>& rounds) {
-  std::vector<RoundResult> results;
-  for (const Round& round : rounds) {
-    RoundResult& result = results.emplace_back();
-    const Cohort& cohort = round.cohort;
-    const std::unique_ptr<Passes> passes = make_(round.task.network);
-    for (size_t i = 0; i < cohort.clients.size(); ++i) {
-      const Update update = local_train(round.task, *passes, round.global, cohort.clients[i],
-                                        cohort.images[i], round.t);
-      if (result.sum.add(update.weights, cohort.share(i))) result.telemetry.add(update.telemetry);
-    }
-  }
-  return results;
-}
-
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
   LocalTask now = task;
+  now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o.schedule, t, o.rounds);
   if (t < task.attack.warmup_rounds) {
     now.attack.epsilon *=
@@ -112,35 +71,64 @@ LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t)
   return now;
 }
 
-// Algorithm 1. The client's side is local_train() in client.cpp.
-std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& runs,
-                                                   Executor& executor) {
-  std::vector<std::exception_ptr> thrown(runs.size());
-  std::vector<size_t> going;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].state.round < runs[i].options.rounds) going.push_back(i);
+// Algorithm 1. LocalTrain(k, theta) is local_train() in client.cpp.
+void train(const Training& run, Executor& executor) {
+  check_executor(run, executor, available_memory());
+  while (rounds_left(run) > 0) {
+    const Round round = next_round(run);               // S_t, drawn from all clients
+    RoundResult theta_k = run_round(executor, round);  // theta_k <- LocalTrain(k, theta), k in S_t
+    if (!update(run, std::move(theta_k))) return;      // theta <- sum_k (n_k / n) theta_k
   }
-  while (!going.empty()) {
-    std::vector<Round> rounds;
-    for (const size_t i : going) rounds.push_back(next_round(runs[i]));
-    const std::vector<RoundResult> results = executor.run(rounds);
-    std::vector<size_t> still_going;
-    for (size_t j = 0; j < going.size(); ++j) {
-      try {
-        if (end_round(runs[going[j]], results[j])) still_going.push_back(going[j]);
-      } catch (...) {
-        thrown[going[j]] = std::current_exception();
-      }
-    }
-    going = std::move(still_going);
-  }
-  return thrown;
 }
 
-void train(const LocalTask& task, const TrainOptions& o, const Partition& partition,
-           Executor& executor, ServerState& state, const OnRound& on_round) {
-  const auto thrown = train_side_by_side({{task, o, partition, state, on_round}}, executor);
-  if (thrown.front()) std::rethrow_exception(thrown.front());
+Round next_round(const Training& run) {
+  const TrainOptions& o = run.options;
+  const int64_t t = run.state.round, M = o.server.clusters;
+  Cohort S_t = sample_cohort(run.partition, o.clients_per_round / M, run.task.seed, t,
+                             {run.state.cluster, M});
+  return {task_in_round(run.task, o, t),
+          run.state.global,
+          std::move(S_t),
+          t,
+          run.number,
+          gathered_for(o)};
+}
+
+bool update(const Training& run, RoundResult theta_k) {
+  const TrainOptions& o = run.options;
+  auto& [t, theta, kept, cluster, so_far] = run.state;
+  if (o.byzantine.share > 0) {
+    const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
+    corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
+  }
+  if (theta_k.nothing_kept()) {
+    throw Error(
+        "round {}: every client's weights became infinite or too large; "
+        "train.local.learning_rate={} or smoothing.sigma={} may be too large",
+        t + 1, run.task.local.learning_rate, run.task.smoothing.sigma);
+  }
+  so_far.dropped += theta_k.sum.dropped();
+  so_far.telemetry.add(theta_k.telemetry);
+  const Weights average = reduce(o.aggregate, run.task.network, std::move(theta_k), theta);
+  server_step(o.server, run.task.network, average, theta, kept);
+  if (++cluster < o.server.clusters) return true;
+  cluster = 0;
+  so_far.round = ++t;
+  return run.on_round(run.state, std::exchange(so_far, {}));
+}
+
+Gather gathered_for(const TrainOptions& o) {
+  return o.byzantine.share > 0 ? Gather::kEach : gathered_for(o.aggregate);
+}
+
+int64_t check_executor(const Training& run, const Executor& executor, int64_t room) {
+  if (rounds_left(run) <= 0) return room;
+  const Round round = next_round(run);
+  if (const auto reason = executor.unsupported(round)) throw Error("{}", *reason);
+  if (round.gather == Gather::kSum) return room;
+  const int64_t bytes = bytes_of_cohort(run.task.network, std::ssize(round.cohort.clients));
+  check_cohort_fits(bytes, room);
+  return room - bytes;
 }
 
 void check_train_options(const TrainOptions& o, const AttackOptions& attack,
@@ -154,6 +142,13 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,
                 partition.clients());
   }
+  check_server_options(o.server);
+  const int64_t M = o.server.clusters;
+  if (o.clients_per_round % M != 0) {
+    throw Error("server.clusters={}: must divide train.clients_per_round={}", M,
+                o.clients_per_round);
+  }
+  check_aggregate_options(o.aggregate, o.clients_per_round / M);
 }
 
 }  // namespace fedsmooth

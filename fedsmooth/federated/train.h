@@ -1,15 +1,13 @@
-// Algorithm 1 of the paper: Fed-SmoothAdv. How a round's clients are run is the Executor's
-// business. Several runs can be trained side by side, which fills a machine for which one run's
-// cohort is too small.
+// Algorithm 1 of the paper, Fed-SmoothAdv: the server's side. An Executor runs the clients, a
+// Reduction makes one update of their weights, a ServerOptimizer moves the global weights by it.
 #pragma once
 
-#include <exception>
 #include <functional>
-#include <map>
-#include <string>
 
-#include "fedsmooth/federated/aggregate.h"
-#include "fedsmooth/federated/client.h"
+#include "fedsmooth/federated/byzantine.h"
+#include "fedsmooth/federated/executor.h"
+#include "fedsmooth/federated/reductions.h"
+#include "fedsmooth/federated/server_optimizers.h"
 
 namespace fedsmooth {
 
@@ -22,74 +20,12 @@ struct TrainOptions {
   int64_t rounds = 150;
   int64_t clients_per_round = 100;
   Schedule schedule = Schedule::kConstant;  // of the learning rate over the rounds
-  double server_momentum = 0.0;             // 0: plain averaging
   int64_t evaluate_every = 0;               // noisy accuracy every so many rounds; 0: never
   int64_t checkpoint_every = 10;            // rounds
   LocalOptions local;
-};
-
-/// The clients of a round, and how many images they hold together.
-struct Cohort {
-  std::vector<int64_t> clients;
-  std::vector<std::vector<int64_t>> images;  // of each
-  int64_t total = 0;
-
-  /// Of the i-th client in the average.
-  double share(size_t i) const {
-    return static_cast<double>(images[i].size()) / static_cast<double>(total);
-  }
-};
-
-/// Round t of a run, as its clients see it. The weights outlive it.
-struct Round {
-  LocalTask task;
-  const Weights& global;
-  Cohort cohort;
-  int64_t t = 0;
-  int64_t run = 0;  // number of the run, among those that are trained together
-};
-
-struct RoundResult {
-  FixedPointSum sum;
-  Telemetry telemetry;  // of the clients that were kept
-};
-
-/// What a part of a local step takes, all clients together.
-struct PhaseCost {
-  double seconds = 0, operations = 0, bytes = 0;
-};
-
-/// Runs the clients of rounds: the only seam between the algorithm and how it is executed.
-class Executor {
- public:
-  virtual ~Executor() = default;
-
-  /// Each cohort's weighted sum and telemetry. A client draws from streams of its own number and
-  /// its run's seed, so the result does not depend on who runs where, nor on the other rounds.
-  virtual std::vector<RoundResult> run(const std::vector<Round>& rounds) = 0;
-
-  /// One local step of the round by what it is spent on; empty if the executor cannot tell.
-  virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
-};
-
-/// The result of one round.
-RoundResult run_round(Executor& executor, const Round& round);
-
-/// One client after another: the oracle for every faster executor, if its passes are the reference.
-class SerialExecutor : public Executor {
- public:
-  explicit SerialExecutor(MakePasses make) : make_(std::move(make)) {}
-  std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
-
- private:
-  MakePasses make_;
-};
-
-/// What the server keeps from round to round.
-struct ServerState {
-  int64_t round = 0;  // rounds done
-  Weights global;
-  Weights velocity;  // for server momentum; empty without
+  AggregateOptions aggregate;
+  ServerOptions server;
+  ByzantineOptions byzantine;
 };
 
 struct RoundReport {
@@ -98,11 +34,18 @@ struct RoundReport {
   Telemetry telemetry;
 };
 
+/// What the server keeps from round to round.
+struct ServerState {
+  int64_t round = 0;  // rounds done
+  Weights global;     // theta
+  NamedWeights kept;  // by the server's rule
+  // Within a round of several clusters; empty between rounds.
+  int64_t cluster = 0;  // the next one's
+  RoundReport so_far;
+};
+
 /// Called after each round; returns false to stop.
 using OnRound = std::function<bool(const ServerState&, const RoundReport&)>;
-
-/// S_t: `count` clients without replacement, and their images.
-Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t);
 
 /// One run. What is referred to outlives it.
 struct Training {
@@ -114,17 +57,39 @@ struct Training {
   int64_t number = 0;  // by which an Executor tells it from others
 };
 
-/// Each run goes on from its state to its last round, all of them a round at a time. What a run
-/// throws, its on_round included, ends that run alone and is returned in its place; null: nothing.
-std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& runs,
-                                                   Executor& executor);
+/// Algorithm 1, from the run's state to its last round. A round that the executor does not support
+/// is refused before the first one. Every client dropped in a round is an Error.
+void train(const Training& run, Executor& executor);
 
-/// Goes on from `state` to the last round. Every client dropped in a round is an Error.
-void train(const LocalTask& task, const TrainOptions& options, const Partition& partition,
-           Executor& executor, ServerState& state, const OnRound& on_round);
+// What train() and train_side_by_side() are made of.
+
+/// One of `count` fixed clusters of clients.
+struct Cluster {
+  int64_t number = 0, count = 1;
+};
+
+/// S_t: `count` clients of the cluster without replacement, and their images.
+Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
+                     const Cluster& cluster = {});
+
+/// What an executor has to return of a round.
+Gather gathered_for(const TrainOptions& options);
 
 /// The task as it stands in round t: learning rate by the schedule, epsilon by the warm-up.
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t t);
+
+/// The round that follows the run's state.
+Round next_round(const Training& run);
+
+inline int64_t rounds_left(const Training& run) { return run.options.rounds - run.state.round; }
+
+/// The server's part of a round: moves the run's state by what its clients gave. Returns what
+/// on_round does, which is called after the round's last cluster.
+bool update(const Training& run, RoundResult theta_k);
+
+/// Refuses a run with a round that the executor does not support, or with cohorts that take more
+/// than `room` bytes until they are reduced. Returns the bytes that are left for other runs.
+int64_t check_executor(const Training& run, const Executor& executor, int64_t room);
 
 /// Refuses what cannot be trained.
 void check_train_options(const TrainOptions& options, const AttackOptions& attack,

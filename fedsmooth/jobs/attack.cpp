@@ -123,7 +123,7 @@ void attack_rest(const AttackPlan& plan, const AttackArguments& a, const fs::pat
                      return attack_header() + format_rows(kept);
                    });
     attack_images(plan, kept.size() / plan.epsilons.size(), context, file);
-  } catch (const Cancelled&) {
+  } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fedsmooth/attack/smooth_adv.h"
+#include "fedsmooth/attack/attack_smoothed.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth::jobs {
@@ -38,7 +38,7 @@ Array Attacker::perturb(const Array& x, int64_t label, const Array& noise, doubl
   AttackOptions options = plan_.subject.experiment.attack;
   options.epsilon = epsilon;
   const Array alone = x.with_sizes({1, x.size(0), x.size(1), x.size(2)});
-  const Array x_adv = smooth_adv(f_, alone, {label}, noise, plan_.subject.sigma, options)[0];
+  const Array x_adv = attack_smoothed(f_, alone, {label}, noise, plan_.subject.sigma, options)[0];
   // A network with NaN logits has NaN gradients, which lead nowhere.
   const auto finite = [](float value) { return std::isfinite(value); };
   return std::all_of(x_adv.floats(), x_adv.floats() + x_adv.count(), finite) ? x_adv : x;
@@ -61,7 +61,7 @@ std::vector<AttackRow> Attacker::attack(int64_t image) {
   const Array noise = draw_noise(x, image);
   std::vector<AttackRow> rows;
   for (const double epsilon : plan_.epsilons) {
-    if (plan_.stopped()) throw Cancelled{};
+    if (plan_.stopped()) throw Interrupted{};
     // What misled the classifier once lies in every larger ball too.
     if (!rows.empty() && !rows.back().correct()) {
       rows.push_back(rows.back());

@@ -16,7 +16,7 @@ struct AttackPlan {
   std::vector<int64_t> images;
   std::vector<double> epsilons;  // rising, from 0
   int64_t n = 0;                 // votes on each example
-  std::function<bool()> stopped;
+  Stop stopped;
 };
 
 /// SmoothAdv against the true label, then the majority of n votes, which are PREDICT's. Made for
@@ -25,7 +25,7 @@ class Attacker {
  public:
   explicit Attacker(const AttackPlan& plan);
 
-  /// A row per epsilon. Throws Cancelled between them once the plan is stopped.
+  /// A row per epsilon. Throws Interrupted between them once the plan is stopped.
   std::vector<AttackRow> attack(int64_t image);
 
  private:

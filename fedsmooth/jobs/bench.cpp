@@ -13,7 +13,6 @@
 namespace fedsmooth::jobs {
 namespace {
 
-constexpr int kRepeats = 5;
 constexpr double kSecondsPerRepeat = 1.0;
 constexpr int64_t kClientsPerThread = 2;
 
@@ -65,10 +64,11 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
   set_default_normalization(options, experiment.data.name, 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
   const NoiseKind noise = experiment.certify.noise;
-  BaseClassifier f =
-      choose_classifier(certification_device(context.device, noise),
-                        {network, initial_weights(network, make_key(0, Purpose::kWeights))},
-                        experiment.certify.noise_bank);
+  const Model model = {network, initial_weights(network, make_key(0, Purpose::kWeights)), 0.0, {}};
+  const bool bank = experiment.certify.noise_bank && noise == NoiseKind::kFloat;
+  BaseClassifier f = choose_for_noise(context.device, noise, [&](const std::string& device) {
+    return choose_classifier(device, model, bank);
+  });
   if (noise == NoiseKind::kExact) f = with_exact_noise(std::move(f), experiment.smoothing.sigma);
   const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
 
@@ -77,11 +77,11 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
   const double rate = static_cast<double>(warm_up) / seconds_for(*sampler, experiment, warm_up);
   const int64_t n = std::max(warm_up, static_cast<int64_t>(rate * kSecondsPerRepeat));
   std::vector<double> rates;
-  for (int i = 0; i < kRepeats; ++i) {
+  for (int i = 0; i < kBenchRepeats; ++i) {
     rates.push_back(static_cast<double>(n) / seconds_for(*sampler, experiment, n));
   }
   std::sort(rates.begin(), rates.end());
-  const double median = rates[kRepeats / 2];
+  const double median = rates[kBenchRepeats / 2];
   const int64_t votes = experiment.certify.n0 + experiment.certify.n;
   return {{"bench", "certify"},
           {"model", network.name},
@@ -96,7 +96,7 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
           {"commit", commit()}};
 }
 
-nlohmann::json bench_train(const Experiment& e, const Context& context) {
+nlohmann::json bench_train(const Experiment& e, const Context& context, int repeats) {
   const int threads = thread_count(context);
   const Shape shape = {3, 32, 32};
   const int64_t classes = 10, samples = e.partition.samples_per_client;
@@ -105,8 +105,8 @@ nlohmann::json bench_train(const Experiment& e, const Context& context) {
   const Network network = build_network(options, shape, classes);
   const Dataset data = random_images(samples, shape, classes);
   const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
-  LocalTask task{network,     data,     e.data.augment, e.train.method,
-                 e.smoothing, e.attack, e.train.local,  e.seed};
+  LocalTask task{network,  data,          e.data.augment, e.train.method, e.smoothing,
+                 e.attack, e.train.local, e.seed,         e.objective};
 
   const ChosenExecutor chosen = choose_executor(context.device, threads, network);
   const bool on_cpu = chosen.device == "cpu";
@@ -120,7 +120,7 @@ nlohmann::json bench_train(const Experiment& e, const Context& context) {
     cohort.total += samples;
   }
   std::vector<double> seconds;
-  for (int64_t t = 0; t <= kRepeats; ++t) {
+  for (int64_t t = 0; t <= repeats; ++t) {
     // The first round only warms up; a GPU's work is captured for its number of steps.
     task.local.steps = t == 0 && on_cpu ? 1 : e.train.local.steps;
     const auto start = std::chrono::steady_clock::now();
@@ -131,7 +131,7 @@ nlohmann::json bench_train(const Experiment& e, const Context& context) {
     if (t > 0) seconds.push_back(spent.count() / steps);
   }
   std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[kRepeats / 2];
+  const double median = seconds[repeats / 2];
   const auto run_steps = static_cast<double>(e.train.rounds * per_round * e.train.local.steps);
   return {{"bench", "train"},
           {"model", network.name},

@@ -8,11 +8,15 @@
 
 namespace fedsmooth::jobs {
 
+/// Of which the median counts.
+inline constexpr int kBenchRepeats = 5;
+
 /// Votes per second for an untrained network: the time does not depend on the weights.
 nlohmann::json bench_certify(const Experiment& experiment, const Context& context);
 
 /// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
 /// clients for each thread.
-nlohmann::json bench_train(const Experiment& experiment, const Context& context);
+nlohmann::json bench_train(const Experiment& experiment, const Context& context,
+                           int repeats = kBenchRepeats);
 
 }  // namespace fedsmooth::jobs

@@ -10,7 +10,7 @@
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
-#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/subject.h"
 #include "fedsmooth/jobs/tensorboard.h"
@@ -21,47 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Shard asked_shard(const std::string& text) {
-  if (text.empty()) return {};
-  const std::optional<Shard> shard = parse_shard(text);
-  if (!shard) throw Error("--shard={}: must be I/K with 1 <= I <= K", text);
-  return *shard;
-}
-
-// A shard takes every Kth of the chosen images.
-std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard) {
-  std::vector<int64_t> taken;
-  for (size_t i = shard.number - 1; i < images.size(); i += shard.count) taken.push_back(images[i]);
-  return taken;
-}
-
-// What the certificates of an experiment depend on, but for model and data.
-nlohmann::json describe_options(const Experiment& e) {
-  nlohmann::json described = {{"n0", e.certify.n0},
-                              {"n", e.certify.n},
-                              {"alpha", e.certify.alpha},
-                              {"radius", radius_name(e.certify.radius)},
-                              {"only_correct", e.certify.only_correct},
-                              {"noise_bank", e.certify.noise_bank}};
-  if (e.certify.noise == NoiseKind::kExact) described["noise"] = "exact";
-  return described;
-}
-
-// What is certified: the same at every rank.
-struct Plan {
-  Dataset data;
-  Subject subject;
-  std::shared_ptr<Sampler> sampler;
-  std::vector<int64_t> images;
-  bool picked = false;  // the data hold these images alone
-  nlohmann::json identity;
-
-  // Where image number i of those that are certified is in the data.
-  int64_t row(size_t i) const { return picked ? static_cast<int64_t>(i) : images[i]; }
-};
-
 // An earlier part of the same certification: its rows must be the first of the planned images.
-void check_is_beginning(const std::vector<CertificateRow>& rows, const Plan& plan,
+void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationPlan& plan,
                         const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i >= plan.images.size() || rows[i].index != plan.images[i] ||
@@ -72,35 +33,18 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Plan& pla
   }
 }
 
-Plan load_plan(const CertifyArguments& a, const Overrides& overrides, const Context& context) {
-  const Shard shard = asked_shard(a.shard);
-  Plan plan;
-  plan.data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  const Shape shape = image_shape(plan.data);
-  plan.subject = load_subject(a.path, overrides, &plan.data, shape, context.device);
-  const CertificationOptions& options = plan.subject.experiment.certify;
-  check_certify_options(options, plan.subject.sigma);
-  plan.images = take_shard(choose_images(plan.data.size(), options), shard);
-  if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-  plan.sampler = make_sampler(plan.subject.f, thread_count(context), context.stopped);
-  plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
-  plan.identity = describe_subject(plan.subject, plan.data);
-  plan.identity.update(describe_options(plan.subject.experiment));
-  plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
-  return plan;
-}
-
-Plan load_together(const CertifyArguments& a, const Overrides& overrides, const Context& context) {
-  Plan plan;
+CertificationPlan load_together(const CertifyArguments& a, const Overrides& overrides,
+                                const Context& context) {
+  CertificationPlan plan;
   agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
   return plan;
 }
 
 // A wave of images is an item of the work: number i has those from at_once i on.
 struct Items {
-  explicit Items(const Plan& plan)
+  explicit Items(const CertificationPlan& plan)
       : images(static_cast<int64_t>(plan.images.size())),
-        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify.n)) {}
+        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {}
 
   int64_t images, at_once;
 
@@ -109,7 +53,7 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-std::vector<CertificateRow> certify_item(const Plan& plan, int64_t item) {
+std::vector<CertificateRow> certify_item(const CertificationPlan& plan, int64_t item) {
   const auto start = std::chrono::steady_clock::now();
   const Experiment& e = plan.subject.experiment;
   const double sigma = plan.subject.sigma;
@@ -122,33 +66,49 @@ std::vector<CertificateRow> certify_item(const Plan& plan, int64_t item) {
         {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)});
   }
   const uint64_t seed = certified_seed(e);
-  const std::vector<Certificate> found = certify_all(*plan.sampler, some, sigma, e.certify, seed);
+  const std::vector<Certificate> found =
+      certify_all(*plan.sampler, some, sigma, e.certify, seed, plan.budget.get());
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   const double each = spent.count() / static_cast<double>(some.size());
+  CertificateRow row;
+  row.seconds = each;
+  row.n0 = e.certify.selection_votes();
+  row.alpha = e.certify.alpha;
+  row.sigma = sigma;
+  row.seed = seed;
+  row.base = sampler.description();
+  row.noise = sampler.noise_kind();
+  row.shared = e.certify.noise_bank;
+  row.rule = e.certify.rule();
+  row.cap = e.certify.n;
+  if (row.rule == VoteRule::kRadii) {
+    row.beta = e.certify.beta;
+    row.radii = ladder_of(e.certify.radii);
+  }
   std::vector<CertificateRow> rows;
   for (size_t i = 0; i < some.size(); ++i) {
-    rows.push_back({some[i].index, some[i].label, each, e.certify.n0, e.certify.alpha, sigma, seed,
-                    sampler.description(), found[i], sampler.noise_kind(), e.certify.noise_bank});
+    row.index = some[i].index;
+    row.label = some[i].label;
+    row.certificate = found[i];
+    rows.push_back(row);
   }
   return rows;
 }
 
 // Rows of the table, as text, which reads back bit for bit; or the line that makes it void.
-Work make_rows(const Plan& plan) {
+Work make_rows(const CertificationPlan& plan) {
   return [&](int64_t item) {
     try {
       std::string text;
       for (const CertificateRow& row : certify_item(plan, item)) text += format_row(row);
       return text;
-    } catch (const Cancelled&) {
-      throw Stopped{};
     } catch (const ClassifierChanged& changed) {
       return format_void(changed.what());
     }
   };
 }
 
-void certify_rest(const Plan& plan, const Context& context, CertificateFile& file) {
+void certify_rest(const CertificationPlan& plan, const Context& context, CertificateFile& file) {
   const Items items(plan);
   const auto done = static_cast<int64_t>(file.rows().size());
   const auto progress = begin_progress(context, "certify", done, items.images);
@@ -172,13 +132,13 @@ void certify_rest(const Plan& plan, const Context& context, CertificateFile& fil
   try {
     const int64_t first = done == items.images ? items.count() : done / items.at_once;
     hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
-  } catch (const Stopped&) {
+  } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }
 }
 
-std::unique_ptr<CertificateFile> open_table(const Plan& plan, const fs::path& table, bool resume,
-                                            const Context& context) {
+std::unique_ptr<CertificateFile> open_table(const CertificationPlan& plan, const fs::path& table,
+                                            bool resume, const Context& context) {
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
   if (ranks_of(context).size() > 1) provenance["ranks"] = ranks_of(context).size();
@@ -204,79 +164,18 @@ Overrides settle_seed(Overrides overrides) {
   return overrides;
 }
 
-void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
-  if (a.images.size() == 0) throw Error("data: no images");
-  if (std::ssize(a.indices) != a.images.size()) {
-    throw Error("data: {} images with {} indices", a.images.size(), a.indices.size());
-  }
-  for (size_t i = 0; i < a.indices.size(); ++i) {
-    if (a.indices[i] < 0 || a.indices[i] > UINT32_MAX) {
-      throw Error("data: index {} must be from 0 to 2^32 - 1", a.indices[i]);
-    }
-    if (i > 0 && a.indices[i] <= a.indices[i - 1]) throw Error("data: indices must rise");
-    const int64_t label = a.images.labels[i];
-    if (label < 0 || label >= classes) {
-      throw Error("data: label {} of image {}; there are {} classes", label, a.indices[i], classes);
-    }
-  }
-  const Array& images = a.images.images;
-  if (images.type() == Array::Type::kByte) return;
-  // CERTIFY refuses them too, but after the table was begun.
-  const auto inside = [](float value) { return value >= 0 && value <= 1; };
-  if (!std::all_of(images.floats(), images.floats() + images.count(), inside)) {
-    throw Error("data: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
-  }
-}
-
-Plan plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
-                  const CertificationOptions& options) {
-  Plan plan;
-  check_images_in_hand(a, a.images.classes());
-  check_certify_options(options, options.sigma);
-  plan.data = a.images;
-  plan.sampler = c.sampler;
-  plan.subject.model_path = c.name;
-  plan.subject.sigma = options.sigma;
-  plan.subject.class_names = a.images.class_names;
-  plan.subject.experiment.certify = options;
-  plan.images = a.indices;
-  plan.picked = true;
-  const std::string& fingerprint = c.sampler->check(a.images.shape());
-  plan.identity = describe_options(plan.subject.experiment);
-  plan.identity.update({{"model_sha256", c.sha256.empty() ? fingerprint : c.sha256},
-                        {"data", a.name},
-                        {"data_sha256", a.sha256.empty() ? digest(a.images) : a.sha256},
-                        {"sigma", options.sigma},
-                        {"seed", certified_seed(plan.subject.experiment)},
-                        {"every", options.every},
-                        {"limit", options.limit},
-                        {"images", plan.images.size()},
-                        {"fingerprint", fingerprint},
-                        {"base", c.sampler->description()},
-                        {"shard", "1/1"}});
-  return plan;
-}
-
 nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
   return {{"kind", "certify"}, {"path", a.path}, {"shard", a.shard}, {"overrides", overrides}};
 }
 
 }  // namespace
 
-std::optional<Shard> parse_shard(const std::string& text) {
-  Shard shard;
-  char end = 0;
-  const int read = std::sscanf(text.c_str(), "%ld/%ld%c", &shard.number, &shard.count, &end);
-  if (read != 2 || shard.number < 1 || shard.number > shard.count) return std::nullopt;
-  return shard;
-}
-
 fs::path certify(const CertifyArguments& a, const Overrides& given, const Context& context) {
   const Overrides overrides = settle_seed(given);
   check_context(context);
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
-  const Plan plan = load_together(a, overrides, context);
+  const CertificationPlan plan = load_together(a, overrides, context);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
@@ -292,13 +191,13 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      const CertificationOptions& options, const fs::path& table, bool resume,
                      const Context& context) {
   check_context(context);
-  const Plan plan = plan_in_hand(classifier, images, options);
+  const CertificationPlan plan = plan_in_hand(classifier, images, options);
   certify_rest(plan, context, *open_table(plan, table, resume, context));
 }
 
 void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const Plan plan =
+  const CertificationPlan plan =
       load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 opens its table
   do_together(ranks, [&] { work_on_items(ranks, make_rows(plan)); });
@@ -315,10 +214,14 @@ bool is_certified(const fs::path& run, const Experiment& e) {
                  {"limit", e.certify.limit},
                  {"shard", "1/1"}});
   const nlohmann::json identity = read_sidecar(table)["identity"];
+  // Older tables of noise in floating point do not state it; whole ones are not made again.
+  if (!identity.contains("noise") && e.certify.noise == NoiseKind::kFloat) wanted.erase("noise");
   for (const auto& [key, value] : wanted.items()) {
     if (!identity.contains(key) || identity[key] != value) return false;
   }
-  if (identity.contains("noise") != wanted.contains("noise")) return false;
+  for (const char* key : {"radii", "plan"}) {
+    if (identity.contains(key) && !wanted.contains(key)) return false;
+  }
   const auto images = find_count(identity, "images", sidecar_path(table).string());
   return images == static_cast<int64_t>(read_certificates(table).size());
 }

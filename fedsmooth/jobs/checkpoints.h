@@ -16,7 +16,7 @@ class Checkpoints {
  public:
   /// What is referred to outlives it.
   Checkpoints(const Run& run, const Network& network, std::function<Origin()> origin,
-              std::function<bool()> stopped, bool among_ranks);
+              Stop stopped, bool among_ranks);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -30,7 +30,7 @@ class Checkpoints {
   const Run& run_;
   const Network& network_;
   std::function<Origin()> origin_;
-  std::function<bool()> stopped_;
+  Stop stopped_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;

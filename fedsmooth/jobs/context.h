@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "fedsmooth/base/stop.h"
+
 namespace fedsmooth {
 class Ranks;
 }
@@ -30,7 +32,7 @@ struct Context {
   int threads = 0;              // 0: one per core
 
   /// Asked often. Once it says so, the job saves what is done and throws Interrupted.
-  std::function<bool()> stopped = [] { return false; };
+  Stop stopped = [] { return false; };
   /// What a job is at, and what the user should know. Nothing is printed by default.
   Say note = [](const std::string&) {};
   Say warn = [](const std::string&) {};
@@ -40,11 +42,6 @@ struct Context {
 
   /// Those that do the job together; of a sweep, a group of them. Null: this process alone.
   Ranks* ranks = nullptr;
-};
-
-/// Thrown by a job that was stopped, after it saved what can be resumed.
-struct Interrupted {
-  std::string message;
 };
 
 Ranks& ranks_of(const Context& context);

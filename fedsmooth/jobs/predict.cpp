@@ -70,7 +70,7 @@ void warn_of_other_classifier(const std::string& path, const Subject& subject,
   const std::string name = sidecar_path(table).string();
   const nlohmann::json identity = read_sidecar(table)["identity"];
   const auto certified = find_string(identity, "fingerprint", name);
-  const auto noise = find_string(identity, "noise", name).value_or("float");
+  const bool exact = find_string(identity, "noise", name) == noise_name(NoiseKind::kExact);
   std::vector<std::string> differences;
   if (certified && *certified != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
@@ -79,7 +79,9 @@ void warn_of_other_classifier(const std::string& path, const Subject& subject,
   if (find_number(identity, "sigma", name).value_or(subject.sigma) != subject.sigma) {
     differences.push_back(fmt::format("sigma (here {})", subject.sigma));
   }
-  if (noise != noise_name(subject.f.noise_kind)) differences.push_back("the kind of noise");
+  if (exact != (subject.f.noise_kind == NoiseKind::kExact)) {
+    differences.push_back("the kind of noise");
+  }
   if (differences.empty()) return;
   context.warn(
       fmt::format("warning: this is not the classifier that was certified in {}; it differs in {}",
@@ -121,7 +123,7 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const std::vector<std::string> names = name_classes(subject);
   std::vector<Answer> answers;
   for (const Input& input : inputs) {
-    if (context.stopped()) throw Interrupted{"interrupted"};
+    if (context.stopped()) throw Interrupted{};
     const Prediction found = fedsmooth::predict(*sampler, input.image, subject.sigma, a.n,
                                                 e.certify.alpha, seed, input.index);
     const std::string answer = found.predict == kAbstain ? "abstain" : names[found.predict];

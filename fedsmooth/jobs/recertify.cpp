@@ -7,6 +7,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/sequential.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -14,6 +15,13 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_radius(const std::string& name) { return name == "one-sided" || name == "multiclass"; }
+
+void recertify_radii(CertificateRow& row, double alpha) {
+  Certificate& c = row.certificate;
+  c = certificate_from_latches(
+      c.counts, latches_at(c.counts, c.latches, row.radii, row.sigma, alpha), row.radii, row.sigma);
+  row.alpha = alpha;
+}
 
 }  // namespace
 
@@ -32,6 +40,17 @@ fs::path recertify(const RecertifyArguments& a) {
                        : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   for (CertificateRow& row : rows) {
+    if (row.rule == VoteRule::kRadii) {
+      // A bound for a fixed number of votes does not hold for votes that were stopped early.
+      if (radius != RadiusKind::kOneSided) {
+        throw Error(
+            "--radius=multiclass: {} has votes that were stopped early (--radii); its "
+            "radii are one-sided",
+            table.string());
+      }
+      recertify_radii(row, a.alpha);
+      continue;
+    }
     const int64_t n = row.certificate.counts.n;
     if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma);
     row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius);

@@ -13,7 +13,9 @@ struct RecertifyArguments {
   double alpha = 0.0;
 };
 
-/// Writes a table with the same counts at another alpha, and returns where it is.
+/// Writes a table with the same counts at another alpha, and returns where it is. Rows of given
+/// radii keep them: each needs its evidence at that alpha. To hold, alpha must have been chosen
+/// without regard to these votes.
 std::filesystem::path recertify(const RecertifyArguments& arguments);
 
 }  // namespace fedsmooth::jobs

@@ -97,6 +97,7 @@ ChosenExecutor hand_out_rounds(const Federation& federation) {
 std::unique_ptr<FolderLock> take_folder(const TrainArguments& a, const TrainOptions& options,
                                         const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
+  check_objective(options.method, a.experiment.objective);
   fs::create_directories(a.folder);
   return std::make_unique<FolderLock>(a.folder);
 }
@@ -119,10 +120,14 @@ void append_line(const fs::path& path, const std::string& line) {
     throw Error("{}: cannot be written; continue with --resume when there is room", path.string());
 }
 
-RoundRow describe(const RoundReport& report) {
+RoundRow describe(const RoundReport& report, Method method) {
   const Telemetry& t = report.telemetry;
-  return {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
-          t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+  RoundRow row = {report.round,         t.mean_loss(), std::nullopt,    t.mean_perturbation(),
+                  t.p95_perturbation(), t.mean_drop(), t.mean_cosine(), report.dropped};
+  const Objective& objective = objective_of(method);
+  if (reads(objective, "lambda")) row.loss_robust = t.mean_robust();
+  if (reads(objective, "eta")) row.loss_entropy = t.mean_entropy();
+  return row;
 }
 
 }  // namespace
@@ -162,8 +167,8 @@ Partition partition_of(const TrainSetting& setting, const Experiment& experiment
 }
 
 LocalTask local_task(const TrainSetting& setting, const Experiment& e) {
-  return {setting.network, setting.train, e.data.augment, e.train.method,
-          e.smoothing,     e.attack,      e.train.local,  e.seed};
+  return {setting.network, setting.train, e.data.augment, e.train.method, e.smoothing,
+          e.attack,        e.train.local, e.seed,         e.objective};
 }
 
 TrainOptions train_options(const Experiment& e) {
@@ -228,7 +233,7 @@ Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
 
 bool RunTraining::write_round(const RoundReport& report,
                               const std::function<void(const RoundRow&)>& on_row) {
-  RoundRow row = describe(report);
+  RoundRow row = describe(report, options_.method);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
     row.noisy_accuracy =
         noisy_accuracy(model(), setting_.device, setting_.test, experiment_.seed, setting_.threads);

@@ -28,7 +28,7 @@ struct TrainSetting {
   TrainSetting& operator=(const TrainSetting&) = delete;
 
   std::string started;
-  std::function<bool()> stopped;
+  Stop stopped;
   int ranks;
   int threads;                                   // of each rank
   std::string device;                            // as asked for

@@ -49,10 +49,11 @@ void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
 
 }  // namespace
 
-std::string certification_device(const std::string& device, NoiseKind noise) {
-  if (noise == NoiseKind::kFloat) return device;
-  if (device == "cuda") throw Error("--device=cuda: exact noise is drawn on CPU cores only");
-  return "cpu";
+BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
+                                const std::function<BaseClassifier(const std::string&)>& choose) {
+  BaseClassifier f = choose(device);
+  const bool only_floats = f.sampler && !f.exact_sampler;
+  return noise == NoiseKind::kExact && only_floats && device == "auto" ? choose("cpu") : f;
 }
 
 Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
@@ -79,12 +80,12 @@ std::optional<uint64_t> given_seed(const Overrides& overrides) {
 }
 
 Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
-                     const Shape& input, const std::string& wanted_device) {
+                     const Shape& input, const std::string& device) {
   Subject subject;
   subject.model_path = find_model(path);
   subject.experiment = subject_experiment(path, overrides);
   Experiment& e = subject.experiment;
-  const std::string device = certification_device(wanted_device, e.certify.noise);
+  const NoiseKind noise = e.certify.noise;
   set_default_normalization(e.model, e.data.name, input[0]);
   const std::string bytes = read_file(subject.model_path);
   subject.sha256 = sha256(bytes);
@@ -93,7 +94,9 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
 
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
-    subject.f = choose_classifier(device, subject.model_path, input);
+    subject.f = choose_for_noise(device, noise, [&](const std::string& on) {
+      return choose_classifier(on, subject.model_path, input);
+    });
     subject.make_differentiable = [path = subject.model_path] { return script_gradients(path); };
     if (data != nullptr && subject.f.classes != data->classes()) {
       throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
@@ -107,7 +110,9 @@ Subject load_subject(const fs::path& path, const Overrides& overrides, const Dat
       throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
-    subject.f = choose_classifier(device, model, e.certify.noise_bank);
+    const bool bank = e.certify.noise_bank && noise == NoiseKind::kFloat;
+    subject.f = choose_for_noise(
+        device, noise, [&](const std::string& on) { return choose_classifier(on, model, bank); });
     subject.make_differentiable = [model] {
       const std::shared_ptr<Passes> passes = fastest_passes(model.network);
       passes->load(model.weights);

@@ -39,9 +39,10 @@ std::optional<uint64_t> given_seed(const Overrides& overrides);
 Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
                      const Dataset* data, const Shape& input, const std::string& device);
 
-/// The device that counts votes under such noise, if `device` is asked for: exact noise is drawn on
-/// CPU cores, and --device=cuda is then an Error.
-std::string certification_device(const std::string& device, NoiseKind noise);
+/// What `choose` gives for the device or, if that cannot draw such noise and the device is "auto",
+/// for the CPU.
+BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
+                                const std::function<BaseClassifier(const std::string&)>& choose);
 
 Shape image_shape(const Dataset& data);
 

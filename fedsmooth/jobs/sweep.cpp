@@ -65,8 +65,8 @@ double cost_of(const Experiment& e, bool is_trained) {
   const TrainOptions& o = e.train;
   const double clients = o.mode == Mode::kFederated ? static_cast<double>(o.clients_per_round) : 1;
   const double images = static_cast<double>(o.rounds * o.local.steps * o.local.batch) * clients;
-  const double noises = adds_noise(o.method) ? static_cast<double>(e.smoothing.m) : 1;
-  const double attack = attacks(o.method) ? static_cast<double>(e.attack.steps) : 0;
+  const double noises = objective_of(o.method).adds_noise ? static_cast<double>(e.smoothing.m) : 1;
+  const double attack = attacks(o.method, e.objective) ? static_cast<double>(e.attack.steps) : 0;
   const double certify = kTestImages / static_cast<double>(e.certify.every) *
                          static_cast<double>(e.certify.n0 + e.certify.n);
   return (is_trained ? 0 : 3 * images * noises * (attack + static_cast<double>(o.local.passes))) +
@@ -190,7 +190,6 @@ SweepResult sweep(const SweepArguments& a, const Overrides& overrides, const Con
     nlohmann::json described;
     for (const auto& [name, experiment] : all) {
       check_certification(experiment);
-      certification_device(context.device, experiment.certify.noise);
       described[name] = describe_experiment(experiment);
     }
     return described;

@@ -10,6 +10,7 @@
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/federated/side_by_side.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/run_training.h"
@@ -38,8 +39,10 @@ Experiment shared_part(Experiment e) {
   e.attack.step_size = 0;
   e.attack.warmup_rounds = 0;
   e.attack.measure_cosine = false;
+  e.objective.lambda = e.objective.eta = e.objective.step_size = std::nullopt;
   LocalOptions local = e.train.local;
   local.learning_rate = local.momentum = local.weight_decay = 0;
+  local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one
   TrainOptions train;
   train.mode = e.train.mode;
   train.method = e.train.method;

@@ -64,7 +64,8 @@ Overrides options_of(const json& sidecar, const std::string& name, const Overrid
   take("data.name", find_string(identity, "data", name));
   take("data.root", find_string(sidecar, "data_root", name));
   take("data.held_out", std::to_string(find_count(identity, "held_out", name).value_or(0)));
-  take("certify.noise", find_string(identity, "noise", name).value_or("float"));
+  const bool exact = find_string(identity, "noise", name) == noise_name(NoiseKind::kExact);
+  take("certify.noise", exact ? "exact" : "float");
   const bool bank = find_flag(identity, "noise_bank", name).value_or(false);
   take("certify.noise_bank", bank ? "true" : "false");
   if (const auto sigma = find_number(identity, "sigma", name)) {
@@ -100,7 +101,8 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
       throw Error("{}: image {} is answered by class {}, of {}", table.string(), row.index,
                   row.certificate.counts.selected, redraw.subject.f.classes);
     }
-    if (row.sigma != redraw.subject.sigma || row.noise != redraw.sampler->noise_kind()) {
+    const bool is_exact = redraw.sampler->noise_kind() == NoiseKind::kExact;
+    if (row.sigma != redraw.subject.sigma || (row.noise == NoiseKind::kExact) != is_exact) {
       throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
                   row.sigma, noise_name(row.noise));
     }
@@ -141,6 +143,28 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   return redraw;
 }
 
+// That new votes speak against a row. Votes that were stopped early do not have a fixed law; what
+// their row claims is that its class has more than a probability, and it may be wrong with alpha.
+double p_value_of(const CertificateRow& row, int64_t top, int64_t n) {
+  const Certificate& c = row.certificate;
+  if (row.rule != VoteRule::kRadii) return fisher_p_value(c.counts.top, c.counts.n, top, n);
+  return std::min(1.0, binomial_p_value(top, n, c.p_lower) + row.alpha);
+}
+
+// One p-value from those of K images: K times the smallest. Where votes were stopped early no
+// p-value is below alpha, but many small ones are unusual: s of K independent ones are at most p
+// with a probability of at most P[Bin(K, p) >= s], and K times the smallest of these, over s, is a
+// p-value.
+double p_value_of(std::vector<double> p, bool stopped_early) {
+  std::sort(p.begin(), p.end());
+  const auto k = std::ssize(p);
+  double smallest = stopped_early ? 1 : p.front();
+  for (int64_t s = 1; stopped_early && s <= k && p[s - 1] < 1; ++s) {
+    smallest = std::min(smallest, 1 - binomial_p_value(s - 1, k, p[s - 1]));
+  }
+  return std::min(1.0, smallest * static_cast<double>(k));
+}
+
 // New votes for the class of each row.
 std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t seed, Redraw& redraw,
                                     const Context& context) {
@@ -153,8 +177,8 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const Stream stream{make_key(seed, Purpose::kEstimation), item};
     const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
     const int64_t top = found[stored.selected];
-    images.push_back({row.index, stored.selected, stored.top, stored.n, top, n,
-                      fisher_p_value(stored.top, stored.n, top, n)});
+    images.push_back(
+        {row.index, stored.selected, stored.top, stored.n, top, n, p_value_of(row, top, n)});
     progress->step(fmt::format("p {:.3g}", images.back().p_value));
   }
   redraw.sampler->probe();
@@ -166,7 +190,7 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
 Verification verify(const VerifyArguments& a, const Overrides& overrides, const Context& context) {
   check_context(context);
   if (a.images < 0) throw Error("--images={}: must not be negative", a.images);
-  if (a.n < 0 || a.n > int64_t{1} << 30) throw Error("--n={}: must be between 0 and 2^30", a.n);
+  if (a.n < 0 || a.n > kMaxVotes) throw Error("--n={}: must be between 0 and 2^32", a.n);
   Verification found{find_table(a.table)};
   const Rows rows = read_certificates(found.table);
   if (rows.empty()) throw Error("{}: has no rows yet", found.table.string());
@@ -174,16 +198,13 @@ Verification verify(const VerifyArguments& a, const Overrides& overrides, const 
   found.seed = choose_seed(overrides, rows);
   const Rows chosen = choose_rows(rows, a.images, found.seed);
   if (chosen.empty()) return found;
-  try {
-    Redraw redraw = load_redraw(a, found.table, overrides, context);
-    check_rows(rows, redraw, found.table);
-    found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
-  } catch (const Cancelled&) {
-    throw Interrupted{"interrupted"};
-  }
-  double smallest = 1;
-  for (const RedrawnImage& image : found.images) smallest = std::min(smallest, image.p_value);
-  found.p_value = std::min(1.0, smallest * static_cast<double>(found.images.size()));
+  Redraw redraw = load_redraw(a, found.table, overrides, context);
+  check_rows(rows, redraw, found.table);
+  found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
+  std::vector<double> p;
+  for (const RedrawnImage& image : found.images) p.push_back(image.p_value);
+  const CertificateRow& row = chosen.front();
+  found.p_value = p_value_of(p, row.rule == VoteRule::kRadii && !row.shared);
   return found;
 }
 

@@ -3,6 +3,7 @@
 //
 // For each such image Fisher's exact test asks whether the stored count is too high beside the new
 // one. K times the smallest p-value is one for the table (Bonferroni); below kImplausible it fails.
+// Where votes were stopped early the new ones are held against the radius itself.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "fedsmooth/model/architectures.h"
 
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -36,8 +37,6 @@ Layer dropout(double rate) {
 Layer subsample(int64_t channels, int64_t stride) {
   return {Kind::kSubsample, "", channels, 1, stride};
 }
-
-Layer batch_norm(std::string name) { return {Kind::kBatchNorm, std::move(name)}; }
 
 Layer normalize(const ModelOptions& options) {
   Layer layer{Kind::kNormalize};
@@ -98,27 +97,40 @@ Layers small(int64_t classes) {
 
 enum class Shortcut { kProject, kSubsample };
 
-Layer basic_block(const std::string& name, int64_t channels, int64_t stride, Shortcut shortcut) {
+struct ResNet {
+  int64_t depth = 0;
+  Shortcut shortcut = Shortcut::kProject;
+  bool group_norm = false;
+
+  Layer norm(std::string name) const {
+    Layer layer{group_norm ? Kind::kGroupNorm : Kind::kBatchNorm, std::move(name)};
+    if (group_norm) layer.groups = 8;  // of 2, 4 and 8 channels in the three stages
+    return layer;
+  }
+};
+
+Layer basic_block(const ResNet& resnet, const std::string& name, int64_t channels, int64_t stride) {
   Layer block{Kind::kResidual};
-  block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), batch_norm(name + ".bn1"),
-                relu(), conv(name + ".conv2", channels, 3, 1, 1, false), batch_norm(name + ".bn2")};
+  block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), resnet.norm(name + ".bn1"),
+                relu(), conv(name + ".conv2", channels, 3, 1, 1, false),
+                resnet.norm(name + ".bn2")};
   if (stride == 1) return block;
-  if (shortcut == Shortcut::kSubsample) {
+  if (resnet.shortcut == Shortcut::kSubsample) {
     block.shortcut = {subsample(channels, stride)};
   } else {
     block.shortcut = {conv(name + ".downsample.0", channels, 1, stride, 0, false),
-                      batch_norm(name + ".downsample.1")};
+                      resnet.norm(name + ".downsample.1")};
   }
   return block;
 }
 
 // He et al.'s ResNet for CIFAR: three stages of (depth - 2) / 6 basic blocks.
-Layers resnet(int64_t depth, Shortcut shortcut, int64_t classes) {
-  Layers layers = {conv("conv1", 16, 3, 1, 1, false), batch_norm("bn1"), relu()};
+Layers resnet_layers(const ResNet& resnet, int64_t classes) {
+  Layers layers = {conv("conv1", 16, 3, 1, 1, false), resnet.norm("bn1"), relu()};
   for (int64_t stage = 1; stage <= 3; ++stage) {
-    for (int64_t i = 0; i < (depth - 2) / 6; ++i) {
-      layers.push_back(basic_block(fmt::format("layer{}.{}", stage, i), int64_t{8} << stage,
-                                   stage > 1 && i == 0 ? 2 : 1, shortcut));
+    for (int64_t i = 0; i < (resnet.depth - 2) / 6; ++i) {
+      layers.push_back(basic_block(resnet, fmt::format("layer{}.{}", stage, i), int64_t{8} << stage,
+                                   stage > 1 && i == 0 ? 2 : 1));
       layers.push_back(relu());
     }
   }
@@ -127,31 +139,37 @@ Layers resnet(int64_t depth, Shortcut shortcut, int64_t classes) {
   return layers;
 }
 
-struct ResNetName {
-  int64_t depth = 0;
-  Shortcut shortcut = Shortcut::kProject;
-};
-
-std::optional<ResNetName> parse_resnet(std::string_view name) {
-  constexpr std::string_view kPrefix = "resnet", kSuffix = "-a";
+std::optional<ResNet> parse_resnet(std::string_view name) {
+  constexpr std::string_view kPrefix = "resnet", kSubsampling = "-a", kGroupNorm = "-gn";
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  ResNetName found;
+  ResNet found;
   const char* const end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, found.depth);
   const std::string_view suffix(rest, end - rest);
-  if (error != std::errc() || (!suffix.empty() && suffix != kSuffix)) return std::nullopt;
+  if (suffix == kSubsampling) found.shortcut = Shortcut::kSubsample;
+  found.group_norm = suffix == kGroupNorm;
+  const bool known = suffix.empty() || suffix == kSubsampling || suffix == kGroupNorm;
+  if (error != std::errc() || !known) return std::nullopt;
   if (found.depth < 8 || found.depth > 1202 || found.depth % 6 != 2) return std::nullopt;
-  if (suffix == kSuffix) found.shortcut = Shortcut::kSubsample;
   return found;
 }
 
 Layers named_layers(const std::string& name, int64_t classes) {
   if (name == "alexnet") return alexnet(classes);
   if (name == "alexnet-fc") return alexnet_fc(classes);
-  if (const auto found = parse_resnet(name)) return resnet(found->depth, found->shortcut, classes);
+  if (const auto resnet = parse_resnet(name)) return resnet_layers(*resnet, classes);
   if (name == "small") return small(classes);
   throw Error("model.name=\"{}\": no such network; there are {} and layers", name,
               fmt::join(architecture_names(), ", "));
+}
+
+Shape named_output_shape(const Network& network) {
+  try {
+    return output_shape(network);
+  } catch (const Error& error) {
+    throw Error("network {} does not take images [{}]: {}", network.name,
+                fmt::join(network.input, ", "), error.what());
+  }
 }
 
 }  // namespace
@@ -169,7 +187,7 @@ Network build_network(const ModelOptions& options, const Shape& input, int64_t c
   const Layers layers =
       options.name == "layers" ? options.layers : named_layers(options.name, classes);
   network.layers.insert(network.layers.end(), layers.begin(), layers.end());
-  const Shape output = output_shape(network);
+  const Shape output = named_output_shape(network);
   if (output != Shape{classes, 1, 1}) {
     throw Error("network {}: gives [{}] for images [{}], expected {} classes", options.name,
                 fmt::join(output, ", "), fmt::join(input, ", "), classes);
@@ -179,15 +197,16 @@ Network build_network(const ModelOptions& options, const Shape& input, int64_t c
 
 void set_default_normalization(ModelOptions& options, const std::string& data_name,
                                int64_t channels) {
-  const bool cifar10 = data_name == "cifar10";
-  if (options.mean.empty()) {
-    options.mean =
-        cifar10 ? std::vector<double>{0.4914, 0.4822, 0.4465} : std::vector<double>(channels, 0.5);
-  }
-  if (options.sd.empty()) {
-    options.sd =
-        cifar10 ? std::vector<double>{0.2023, 0.1994, 0.2010} : std::vector<double>(channels, 0.25);
-  }
+  // Means and standard deviations of the training images' channels.
+  static const std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> kKnown = {
+      {"cifar10", {{0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010}}},
+      {"cifar100", {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}}}};
+  const auto known = kKnown.find(data_name);
+  const auto& [mean, sd] = known != kKnown.end() ? known->second
+                                                 : std::pair(std::vector<double>(channels, 0.5),
+                                                             std::vector<double>(channels, 0.25));
+  if (options.mean.empty()) options.mean = mean;
+  if (options.sd.empty()) options.sd = sd;
 }
 
 }  // namespace fedsmooth

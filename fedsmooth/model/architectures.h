@@ -21,7 +21,8 @@ struct ModelOptions {
 const std::vector<std::string>& architecture_names();
 
 /// Whether it is resnetN with N = 6 n + 2 from 8 to 1202 (shortcuts that change the shape project),
-/// or resnetN-a (they leave pixels out and fill up with channels of zeros).
+/// resnetN-a (they leave pixels out and fill up with channels of zeros) or resnetN-gn (group norms
+/// of eight groups in place of batch norms).
 bool is_resnet(const std::string& name);
 
 /// The network for images of shape `input` in `classes` classes: normalisation, then the layers.

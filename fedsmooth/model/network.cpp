@@ -33,9 +33,10 @@ void append_parameters(const Layer& layer, const Shape& in, std::vector<Paramete
                         : std::vector<int64_t>{layer.outputs, fan_in},
                    true, fan_in});
     if (layer.bias) out.push_back({layer.name + ".bias", {layer.outputs}, true, fan_in});
-  } else if (layer.kind == Kind::kBatchNorm) {
+  } else if (layer.kind == Kind::kBatchNorm || layer.kind == Kind::kGroupNorm) {
     out.push_back({layer.name + ".weight", {in[0]}, true, 0, 1.0f});
     out.push_back({layer.name + ".bias", {in[0]}, true});
+    if (layer.kind == Kind::kGroupNorm) return;
     out.push_back({layer.name + ".running_mean", {in[0]}, false});
     out.push_back({layer.name + ".running_var", {in[0]}, false, 0, 1.0f});
   }
@@ -76,6 +77,12 @@ Shape shape_after(const Layer& layer, const Shape& in) {
                     layer.mean.size(), layer.sd.size());
       }
       return in;
+    case Kind::kGroupNorm:
+      if (layer.groups < 1 || in[0] % layer.groups != 0) {
+        throw Error("network: layer {:?}: {} channels cannot be split into {} equal groups",
+                    layer.name, in[0], layer.groups);
+      }
+      return in;
     case Kind::kConv:
       return {layer.outputs,
               window_count(in[1], layer.kernel, layer.stride, layer.padding, layer.name),
@@ -99,8 +106,9 @@ Shape shape_after(const Layer& layer, const Shape& in) {
 }
 
 size_t count_tensors(const Layer& layer) {
-  if (layer.kind == Layer::Kind::kBatchNorm) return 4;
-  if (layer.kind != Layer::Kind::kConv && layer.kind != Layer::Kind::kLinear) return 0;
+  if (layer.kind == Kind::kBatchNorm) return 4;
+  if (layer.kind == Kind::kGroupNorm) return 2;
+  if (layer.kind != Kind::kConv && layer.kind != Kind::kLinear) return 0;
   return layer.bias ? 2 : 1;
 }
 

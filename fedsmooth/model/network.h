@@ -18,6 +18,7 @@ struct Layer {
     kNormalize,  // (x - mean) / sd per channel
     kConv,       // square kernel, zero padding
     kBatchNorm,  // with its running statistics
+    kGroupNorm,  // by the statistics of `groups` groups of an image's channels
     kRelu,
     kMaxPool,    // square window, stride = kernel unless given, no padding
     kAvgPool,    // over the whole map
@@ -35,11 +36,12 @@ struct Layer {
   int64_t padding = 0;  // conv
   bool bias = true;     // conv, linear
   double drop_rate = 0.0;             // dropout
+  int64_t groups = 1;                 // group norm
   std::vector<double> mean, sd;       // normalize
   std::vector<Layer> body, shortcut;  // residual
 };
 
-/// Added to a variance before its root is taken.
+/// Added to a variance before its root is taken, by group norm too.
 inline constexpr double kBatchNormEpsilon = 1e-5;
 
 /// [C, H, W]; after a linear layer [features, 1, 1].
@@ -78,7 +80,8 @@ Shape shape_after(const Layer& layer, const Shape& shape);
 /// Number of trained values.
 int64_t count_weights(const Network& network);
 
-/// PyTorch's default initialisation: uniform within 1 / sqrt(fan_in), batch norm the identity.
+/// PyTorch's default initialisation: uniform within 1 / sqrt(fan_in), norms with weight 1 and bias
+/// 0.
 Weights initial_weights(const Network& network, Key key);
 
 }  // namespace fedsmooth

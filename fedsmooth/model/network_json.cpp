@@ -24,7 +24,8 @@ const std::map<std::string, Kind>& kinds() {
       {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
       {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
       {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
-      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample}};
+      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample},
+      {"group-norm", Kind::kGroupNorm}};
   return table;
 }
 
@@ -134,6 +135,10 @@ Layer read_layer(const json& object, const std::string& where, const std::string
     case Kind::kBatchNorm:
       layer.name = members.string("name", default_name);
       break;
+    case Kind::kGroupNorm:
+      layer.name = members.string("name", default_name);
+      layer.groups = members.integer("groups", 0, 1, kMaxOutputs);
+      break;
     case Kind::kMaxPool:
       layer.kernel = members.integer("kernel", 0, 1, kMaxWindow);
       layer.stride = members.integer("stride", layer.kernel, 1, kMaxWindow);
@@ -199,6 +204,10 @@ json layer_json(const Layer& layer) {
       [[fallthrough]];
     case Kind::kBatchNorm:
       object["name"] = layer.name;
+      break;
+    case Kind::kGroupNorm:
+      object["name"] = layer.name;
+      object["groups"] = layer.groups;
       break;
     case Kind::kMaxPool:
       object["kernel"] = layer.kernel;

@@ -1,5 +1,7 @@
 #include "fedsmooth/records/certificate_file.h"
 
+#include <algorithm>
+
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/records/published.h"
@@ -8,6 +10,20 @@ namespace fedsmooth {
 namespace {
 
 using nlohmann::json;
+
+VoteRule rule_of(const json& identity) {
+  if (identity.contains("radii")) return VoteRule::kRadii;
+  return identity.contains("plan") ? VoteRule::kPlan : VoteRule::kFixed;
+}
+
+std::vector<double> find_numbers(const json& identity, const char* key, const std::string& name) {
+  const json& list = identity[key];
+  const auto is_number = [](const json& value) { return value.is_number(); };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_number)) {
+    throw Error("{}: \"{}\" is not a list of numbers", name, key);
+  }
+  return list.get<std::vector<double>>();
+}
 
 std::string format_table(const std::vector<CertificateRow>& rows) {
   std::string text = certificate_header();
@@ -21,9 +37,12 @@ struct Expected {
   std::optional<double> alpha, sigma;
   std::optional<uint64_t> seed;
   std::optional<std::string> base;
-  NoiseKind noise = NoiseKind::kFloat;
+  NoiseKind noise = NoiseKind::kCutFloat;
   bool shared = false, only_correct = false;
   RadiusKind radius = RadiusKind::kOneSided;
+  VoteRule rule = VoteRule::kFixed;
+  std::optional<double> beta;
+  std::vector<double> radii;
 
   Expected(const json& identity, const std::string& name)
       : n0(find_count(identity, "n0", name)),
@@ -34,9 +53,12 @@ struct Expected {
         base(find_string(identity, "base", name)),
         shared(find_flag(identity, "noise_bank", name).value_or(false)),
         only_correct(find_flag(identity, "only_correct", name).value_or(false)),
-        radius(radius_of(identity, name)) {
+        radius(radius_of(identity, name)),
+        rule(rule_of(identity)),
+        beta(find_number(identity, "beta", name)) {
     const std::string kind = find_string(identity, "noise", name).value_or("float");
-    if (kind == noise_name(NoiseKind::kExact)) noise = NoiseKind::kExact;
+    noise = noise_of(kind).value_or(noise);
+    if (rule == VoteRule::kRadii) radii = find_numbers(identity, "radii", name);
     CertificateRow old;
     old.base = base.value_or("");
     take_noise_from_base(old);
@@ -47,15 +69,21 @@ struct Expected {
   std::string difference(const CertificateRow& row) const {
     const int64_t votes = row.certificate.counts.n;
     if (n0 && row.n0 != *n0) return "n0";
-    if (n && votes != *n && !(only_correct && votes == 0)) return "n";
+    if (row.rule != rule) return "rule";
+    const int64_t most = rule == VoteRule::kFixed ? votes : row.cap;
+    if (n && most != *n && !(only_correct && votes == 0)) return rule_column();
     if (alpha && row.alpha != *alpha) return "alpha";
     if (sigma && row.sigma != *sigma) return "sigma";
     if (seed && row.seed != *seed) return "seed";
     if (base && row.base != *base) return "base";
     if (row.noise != noise) return "noise";
     if (row.shared != shared) return "shared";
+    if (beta && row.beta != *beta) return "beta";
+    if (row.radii != radii) return "radii";
     return {};
   }
+
+  const char* rule_column() const { return rule == VoteRule::kFixed ? "n" : "cap"; }
 };
 
 void refuse(std::string_view why, const std::string& name, size_t row) {

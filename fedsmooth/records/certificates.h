@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ struct CertificateRow {
   Certificate certificate;
   NoiseKind noise = NoiseKind::kFloat;
   bool shared = false;  // other images had the same draws (--noise-bank)
+  VoteRule rule = VoteRule::kFixed;
+  int64_t cap = 0;    // the most votes that it could get
+  double beta = 0.0;  // under VoteRule::kRadii, as are radii
+  std::vector<double> radii =
+      {};  // ascending, the first is 0; certificate.latches has those certified
   /// From a table of six columns, see published.h: n0, alpha, sigma and the votes are 0 unless the
   /// reader was told them, and there are no counts from which the radius could be recomputed.
   bool published = false;
@@ -46,9 +52,9 @@ bool is_void(std::string_view line);
 
 /// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by
 /// a kill and is left out, be it the header; anything else that is wrong is an Error with its line
-/// number, and so are a void table and one of more than kMaxRows. Tables of version 0.1, without
-/// the last two columns, are accepted; published ones, without counts, are refused by name. Whether
-/// counts support the radii is for read_certificates() to check.
+/// number, and so are a void table and one of more than kMaxRows. Older tables, which lack the last
+/// columns, are accepted; published ones, without counts, are refused by name. Whether counts
+/// support the radii is for read_certificates() to check.
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name);
 
 inline constexpr int64_t kMaxRows = 1'000'000;
@@ -59,14 +65,20 @@ void check_row_count(std::string_view text, const std::string& name);
 std::string_view contradiction_in_answer(const CertificateRow& row, int64_t correct);
 
 /// Why a row claims more than its counts support under this kind of radius; empty if it does not.
+/// Under VoteRule::kRadii these are the counts at which each radius was certified: what a fixed
+/// number of votes would support does not hold for votes that were stopped early.
 std::string_view unsupported(const CertificateRow& row, RadiusKind radius);
+
+/// The noise kind of that name, or nothing.
+std::optional<NoiseKind> noise_of(std::string_view name);
 
 /// Version 0.1 wrote noise kind and shared draws as endings of `base`; takes them from there.
 void take_noise_from_base(CertificateRow& row);
 
-/// The names of a noise kind and of a radius kind, in tables and experiments.
+/// The names of a noise kind, a radius kind and a rule in tables.
 const char* noise_name(NoiseKind noise);
 const char* radius_name(RadiusKind radius);
+const char* rule_name(VoteRule rule);
 
 /// Three significant digits, rounded down: a printed radius is never larger than the proved one.
 /// Plain decimals from 1e-5 on. `radius` is finite and not negative.

@@ -20,6 +20,7 @@ struct RoundRow {
   std::optional<double> gradient_cosine;  // of the one-point to the true gradient, if measured
   int64_t dropped = 0;  // clients whose weights were not finite, or whose node did not answer
   double seconds = 0.0;
+  std::optional<double> loss_robust, loss_entropy;  // terms of the loss, if the objective has them
 };
 
 std::string round_header();

@@ -107,7 +107,9 @@ void write_checkpoint(const Run& run, const Network& network, const ServerState&
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
     content.tensors["global." + names[i].name] = state.global[i];
-    if (!state.velocity.empty()) content.tensors["velocity." + names[i].name] = state.velocity[i];
+    for (const auto& [kept, weights] : state.kept) {
+      content.tensors[kept + "." + names[i].name] = weights[i];
+    }
   }
   content.metadata[kChecksum] = sha256(format_safetensors(content));
   write_file(checkpoint_path(run), format_safetensors(content));
@@ -136,9 +138,14 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Origin
     }
   }
   state.global = take_weights(content, "global.", network, path.string());
-  const auto velocity = content.tensors.lower_bound("velocity.");
-  if (velocity != content.tensors.end() && velocity->first.starts_with("velocity.")) {
-    state.velocity = take_weights(content, "velocity.", network, path.string());
+  const ServerOptions& server = run.experiment.train.server;
+  for (const auto& [kept, first] : server_optimizers().find(server.optimizer).state) {
+    state.kept[kept] = take_weights(content, kept + ".", network, path.string());
+  }
+  const size_t expected = state.global.size() * (1 + state.kept.size());
+  if (content.tensors.size() != expected) {
+    throw Error("{}: has {} tensors, server.optimizer={:?} has {}; begin anew in another --out",
+                path.string(), content.tensors.size(), server.optimizer, expected);
   }
   return state;
 }

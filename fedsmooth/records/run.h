@@ -40,7 +40,8 @@ using Origin = std::map<std::string, std::string>;
 bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const Origin& origin);
-/// One of another origin is an Error: the run would be neither one's.
+/// One of another origin is an Error: the run would be neither one's. So is one with more or less
+/// than what the experiment's server keeps.
 ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin);
 
 }  // namespace fedsmooth

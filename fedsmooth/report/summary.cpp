@@ -105,6 +105,10 @@ bool can_certify(const ReportRun& run, double radius) {
     const int64_t n = row.certificate.counts.n;
     if (row.published && (n == 0 || row.alpha == 0 || row.sigma == 0)) return true;
     if (n == 0) continue;
+    if (row.rule == VoteRule::kRadii) {  // larger ones were not asked for
+      if (row.radii.back() >= radius) return true;
+      continue;
+    }
     if (last != nullptr && last->certificate.counts.n == n && last->sigma == row.sigma &&
         last->alpha == row.alpha) {
       continue;

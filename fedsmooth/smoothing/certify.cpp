@@ -5,22 +5,14 @@
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/smoothing/certify_steps.h"
+#include "fedsmooth/smoothing/e_process.h"
+#include "fedsmooth/smoothing/plan.h"
+#include "fedsmooth/smoothing/sequential.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
-
-int64_t argmax(const Votes& votes) {
-  return std::max_element(votes.begin(), votes.end()) - votes.begin();  // the first on ties
-}
-
-int64_t most_for_another(const Votes& votes, int64_t selected) {
-  int64_t most = 0;
-  for (int64_t c = 0; c < static_cast<int64_t>(votes.size()); ++c) {
-    if (c != selected) most = std::max(most, votes[c]);
-  }
-  return most;
-}
 
 // Noise is added in pixel space; an image that is already normalised would get the wrong sigma.
 void check_pixels(const Array& x) {
@@ -36,53 +28,74 @@ void check_noise_and_level(double alpha, double sigma) {
 }
 
 void check_draws(const char* name, int64_t n) {
-  // GPUs count in 32 bits.
-  if (n < 1 || n > int64_t{1} << 30) throw Error("{}={}: must be between 1 and 2^30", name, n);
+  if (n < 1 || n > kMaxVotes) throw Error("{}={}: must be between 1 and 2^32", name, n);
+}
+
+// Refuses what is not valid with given radii, and a radius that no votes could certify.
+void check_radii(const CertifyOptions& o, double sigma) {
+  if (o.plan > 0) throw Error("plan={}: not together with given radii", o.plan);
+  if (o.radius != RadiusKind::kOneSided) {
+    throw Error("radius=multiclass: not with given radii, which are decided one-sided");
+  }
+  if (!(o.beta > 0 && o.beta < 1)) throw Error("beta={}: must be between 0 and 1", o.beta);
+  const double largest = ladder_of(o.radii).back(), p = needed_probability(largest, sigma);
+  if (!(p < 1) || successes_against(o.n, p, 1 - p, o.alpha) > o.n) {
+    throw Error("radii: {} cannot be certified by {} votes with sigma={} at alpha={}", largest, o.n,
+                sigma, o.alpha);
+  }
 }
 
 }  // namespace
 
-std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
-                                     double sigma, const CertifyOptions& o, uint64_t seed) {
-  const auto stream = [&](Purpose purpose, const LabelledImage& image) {
-    return Stream{make_key(seed, purpose), o.noise_bank ? 0 : image.index};
-  };
-  if (images.empty()) return {};
-  sampler.check(images.front().x.sizes());
-  std::vector<VoteRequest> requests;
-  for (const LabelledImage& image : images) {
-    check_pixels(image.x);
-    requests.push_back({image.x, sigma, o.n0, stream(Purpose::kSelection, image)});
-  }
-  std::vector<Counts> counts;
-  for (const Votes& guess : sampler.count_all(requests)) counts.push_back({argmax(guess)});
-
-  std::vector<size_t> estimated;
-  requests.clear();
-  for (size_t i = 0; i < images.size(); ++i) {
-    if (o.only_correct && counts[i].selected != images[i].label) continue;
-    estimated.push_back(i);
-    // The bound holds only if these votes are independent of the ones that chose `selected`.
-    requests.push_back({images[i].x, sigma, o.n, stream(Purpose::kEstimation, images[i])});
-  }
-  const std::vector<Votes> votes = sampler.count_all(requests);
-  for (size_t i = 0; i < estimated.size(); ++i) {
-    const int64_t selected = counts[estimated[i]].selected;
-    counts[estimated[i]] = {selected, o.n, votes[i][selected],
-                            most_for_another(votes[i], selected)};
-  }
-  sampler.probe();
-  std::vector<Certificate> certificates;
-  for (const Counts& c : counts) {
-    certificates.push_back(certificate_from_counts(c, sigma, o.alpha, o.radius));
-  }
-  return certificates;
+int64_t CertifyOptions::selection_votes() const {
+  return plan > 0 ? std::max(n0, kPilotVotes) : n0;
 }
 
+int64_t argmax(const Votes& votes) {
+  return std::max_element(votes.begin(), votes.end()) - votes.begin();  // the first on ties
+}
+
+int64_t most_for_another(const Votes& votes, int64_t selected) {
+  int64_t most = 0;
+  for (int64_t c = 0; c < static_cast<int64_t>(votes.size()); ++c) {
+    if (c != selected) most = std::max(most, votes[c]);
+  }
+  return most;
+}
+
+void check_subject(Sampler& sampler, const Array& x) {
+  sampler.check(x.sizes());
+  check_pixels(x);
+}
+
+VoteRequest selection_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
+                            uint32_t index) {
+  return {x,
+          sigma,
+          o.selection_votes(),
+          {make_key(seed, Purpose::kSelection), o.noise_bank ? 0 : index}};
+}
+
+VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
+                             uint32_t index) {
+  return {x, sigma, o.n, {make_key(seed, Purpose::kEstimation), o.noise_bank ? 0 : index}};
+}
+
+Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
+  return {selected, n, votes[selected], most_for_another(votes, selected)};
+}
+
+// CERTIFY: as in Cohen et al., section 3.2.2.
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& o,
                     uint64_t seed, uint32_t index) {
   check(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
-  return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
+  if (o.rule() != VoteRule::kFixed) return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
+  check_subject(sampler, x);
+  const Votes counts0 = sampler.count(selection_votes(x, sigma, o, seed, index));  // n0 votes
+  const int64_t selected = argmax(counts0);
+  const Votes counts = sampler.count(estimation_votes(x, sigma, o, seed, index));  // n fresh ones
+  sampler.probe();
+  return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius);
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
@@ -114,15 +127,15 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
   return c;
 }
 
+// PREDICT: as in Cohen et al., section 3.2.1.
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index) {
-  sampler.check(x.sizes());
-  check_pixels(x);
-  Votes votes = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
-  const int64_t top = argmax(votes);
-  const int64_t n1 = votes[top], n2 = most_for_another(votes, top);
+  check_subject(sampler, x);
+  Votes counts = sampler.count({x, sigma, n, {make_key(seed, Purpose::kPrediction), index}});
+  const int64_t top = argmax(counts);
+  const int64_t n1 = counts[top], n2 = most_for_another(counts, top);
   const bool settled = fair_coin_p_value(n1, n1 + n2) <= alpha;
-  return {settled ? top : kAbstain, std::move(votes)};
+  return {settled ? top : kAbstain, std::move(counts)};
 }
 
 int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
@@ -131,10 +144,21 @@ int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
   return std::max(worth_a_probe, sampler.requests_at_once(votes));
 }
 
+int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
+  if (o.rule() == VoteRule::kRadii) return sampler.images_at_once();
+  const int64_t share =
+      o.rule() == VoteRule::kPlan ? 4 : 1;  // of the votes, about a third is drawn
+  return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));
+}
+
 void check_certify_options(const CertifyOptions& o, double sigma) {
   check_noise_and_level(o.alpha, sigma);
   check_draws("n0", o.n0);
   check_draws("n", o.n);
+  if (o.rule() == VoteRule::kRadii) check_radii(o, sigma);
+  if (!(o.plan >= 0) || !std::isfinite(o.plan)) {
+    throw Error("plan={}: must not be negative", o.plan);
+  }
   if (certificate_from_counts({0, o.n, o.n, 0}, sigma, o.alpha, o.radius).predict == kAbstain) {
     const double level = o.radius == RadiusKind::kOneSided ? o.alpha : o.alpha / 2;
     throw Error("n={}: too few votes to certify anything at alpha={}; at least {} are needed", o.n,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -21,9 +22,19 @@ enum class RadiusKind {
   kMulticlass,  // sigma / 2 (Phi^-1(p_lower) - Phi^-1(p_upper)), as in the paper's text
 };
 
+/// A sample's number has 32 bits: more votes would repeat draws.
+inline constexpr int64_t kMaxVotes = int64_t{1} << 32;
+
+/// How many fresh votes an image gets.
+enum class VoteRule {
+  kFixed,  // n
+  kRadii,  // until given radii are decided, at most n; see sequential.h
+  kPlan,   // as many as a pilot of n0 votes finds worth drawing, at most n; see plan.h
+};
+
 struct CertifyOptions {
   int64_t n0 = 100;      // votes that choose the candidate class
-  int64_t n = 100'000;   // fresh votes that bound its probability
+  int64_t n = 100'000;   // fresh votes that bound its probability, or the most of them
   double alpha = 0.001;  // failure probability per image
   RadiusKind radius = RadiusKind::kOneSided;
   /// Do not estimate where the selected class is wrong anyway: enough for certified accuracy.
@@ -31,6 +42,19 @@ struct CertifyOptions {
   /// All images get the same draws. Each certificate holds as before, but their errors are no
   /// longer independent of each other.
   bool noise_bank = false;
+  /// If not empty: decide these radii, and 0, and stop as soon as possible.
+  std::vector<double> radii = {};
+  double beta = 0.001;  // probability of giving up one of them that could be certified
+
+  /// If positive: the loss of radius that is accepted for fewer votes. n0 is then 1000 or more.
+  double plan = 0;
+
+  VoteRule rule() const {
+    if (!radii.empty()) return VoteRule::kRadii;
+    return plan > 0 ? VoteRule::kPlan : VoteRule::kFixed;
+  }
+  /// Votes that choose the class: n0, or a pilot.
+  int64_t selection_votes() const;
 };
 
 /// What was counted. Everything else in a certificate follows from it.
@@ -41,11 +65,18 @@ struct Counts {
   int64_t runner_up = 0;        // the most for any other class
 };
 
+/// The counts at which one of given radii was certified, as votes came in.
+struct Latch {
+  int64_t top = 0, n = 0;
+};
+
 struct Certificate {
   Counts counts;
   int64_t predict = kAbstain;
   double p_lower = 0.0;  // bound on P[f(x + e) = selected]; at alpha / 2 if multi-class
   double radius = 0.0;   // l2; g is constant within it
+  /// Under VoteRule::kRadii: of the certified ones of the given radii, in ascending order.
+  std::vector<Latch> latches = {};
 };
 
 /// An image [C, H, W] in [0, 1], number `index` of its data set.
@@ -55,15 +86,21 @@ struct LabelledImage {
   int64_t label = -1;
 };
 
+struct VoteBudget;
+
 /// CERTIFY for each of several images, a wave, which samplers on a GPU do better at once. The
 /// certificates are those of each alone. Throws ClassifierChanged, and returns none, if the base
 /// classifier's answers are others after the votes than they were when the sampler checked it.
+/// `budget`, of the same options and sigma, saves who has many waves some time.
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
-                                     double sigma, const CertifyOptions& options, uint64_t seed);
+                                     double sigma, const CertifyOptions& options, uint64_t seed,
+                                     VoteBudget* budget = nullptr);
 
 /// How many images make a wave: as many as the sampler does best at once, and enough that probing
 /// the classifier takes at most 1% of their votes, `votes` for each.
 int64_t images_per_wave(const Sampler& sampler, int64_t votes);
+/// The same under the options' rule; votes that are not known beforehand are taken to be few.
+int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& options);
 
 /// Paper: CERTIFY. `x` is one image [C, H, W] in [0, 1], number `index` of its data set.
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& options,

@@ -1,10 +1,13 @@
 #include "fedsmooth/smoothing/exact_noise.h"
 
 #include <algorithm>
+#include <boost/math/constants/constants.hpp>
+#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <limits>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/base/normal.h"
 
 namespace fedsmooth {
 namespace {
@@ -21,6 +24,43 @@ uint64_t edge_above(int32_t k, long double sigma) {
   return z < 0 ? tail : UINT64_MAX - tail;
 }
 
+using Wide = unsigned __int128;
+using Real = boost::multiprecision::cpp_bin_float_100;
+
+// P[N(0, 1) > z] for z >= 0 by the series of the error function. Its terms reach e^(z^2 / 2), 1e39
+// here, so that some 60 of 100 digits are left.
+Real upper_tail(const Real& z) {
+  Real term = z, sum = z;
+  for (int k = 1; abs(term) > 1e-70 || k < z * z; ++k) {
+    term *= -z * z / (2 * k);
+    sum += term / (2 * k + 1);
+  }
+  return Real(0.5) - sum / sqrt(boost::math::constants::two_pi<Real>());
+}
+
+// edge_above() with 128 bits.
+Wide fine_edge_above(int32_t k, double sigma) {
+  const Real z = Real(2 * k + 1) / (510 * Real(sigma)), size = abs(z);
+  if (size > 13.3) return z < 0 ? 0 : ~Wide{0};  // the tail is below 2^-128
+  Real scaled = ldexp(upper_tail(size), 64);
+  const auto high = static_cast<uint64_t>(scaled);
+  scaled = ldexp(Real(scaled - high), 64);
+  const Wide tail = Wide{high} << 64 | static_cast<uint64_t>(scaled);
+  return z < 0 ? tail : ~Wide{0} - tail;
+}
+
+// Number of the first edge from `i` on that is not certainly below `bits`, and whether it is
+// certainly above.
+template <typename Bits, class Edge>
+std::pair<size_t, bool> find_edge(Bits bits, size_t i, size_t count, Bits margin,
+                                  const Edge& edge) {
+  for (; i < count; ++i) {
+    const Bits at = edge(i);
+    if (!(at < bits && bits - at > margin)) return {i, at > bits && at - bits > margin};
+  }
+  return {i, true};
+}
+
 // The bytes of an image, which are floats over 255.
 std::vector<int32_t> bytes_of(const Array& x) {
   std::vector<int32_t> bytes(x.count());
@@ -35,9 +75,16 @@ std::vector<int32_t> bytes_of(const Array& x) {
   return bytes;
 }
 
+// 64 more bits for coordinate j of a sample.
+uint64_t further_bits(Stream s, uint32_t sample, int64_t j) {
+  const auto block = static_cast<uint32_t>(j / 2) | kFurtherBits;
+  const philox4x32_ctr_t words = philox(s.key.value, block, sample, s.item, s.client);
+  return uint64_t{words.v[2 * (j % 2)]} << 32 | words.v[2 * (j % 2) + 1];
+}
+
 }  // namespace
 
-ExactNoise::ExactNoise(double sigma) {
+ExactNoise::ExactNoise(double sigma) : sigma_(sigma) {
   if (!(sigma > 0 && sigma <= kMaxSigma)) {
     throw Error("sigma={}: with exact noise it must be positive and at most {}", sigma, kMaxSigma);
   }
@@ -51,45 +98,79 @@ ExactNoise::ExactNoise(double sigma) {
     });
     start_.push_back(static_cast<uint32_t>(below - edges_.begin()));
   }
+  start_.push_back(static_cast<uint32_t>(edges_.size()));
+}
+
+void ExactNoise::check_bytes(const Array& x) { bytes_of(x); }
+
+std::vector<uint64_t> ExactNoise::fine_edges() const {
+  std::vector<uint64_t> halves(2 * edges_.size());
+  const auto put = [&](size_t i, Wide edge) {
+    halves[2 * i] = static_cast<uint64_t>(edge >> 64);
+    halves[2 * i + 1] = static_cast<uint64_t>(edge);
+  };
+  // Edge i and the one as far from the other end are 1 together.
+  for (size_t i = 0; 2 * i < edges_.size(); ++i) {
+    const Wide edge = fine_edge_above(lowest_ + static_cast<int32_t>(i), sigma_);
+    put(edges_.size() - 1 - i, ~Wide{0} - edge);
+    put(i, edge);
+  }
+  return halves;
 }
 
 int32_t ExactNoise::cell(uint64_t bits) const {
-  size_t i = start_[bits >> (64 - kStartBits)];
-  while (i < edges_.size() && edges_[i] < bits && bits - edges_[i] > kMargin) ++i;
-  const bool below = i == edges_.size() || (edges_[i] > bits && edges_[i] - bits > kMargin);
-  return below ? lowest_ + static_cast<int32_t>(i) : kUndecided;
+  const auto [i, decided] = find_edge(bits, start_[bits >> (64 - kStartBits)], edges_.size(),
+                                      kMargin, [&](size_t j) { return edges_[j]; });
+  return decided ? lowest_ + static_cast<int32_t>(i) : kUndecided;
 }
 
-bool ExactNoise::add(const Array& x, Stream stream, int64_t first, int64_t count,
+int32_t ExactNoise::cell(uint64_t bits, uint64_t further) const {
+  const auto [i, decided] =
+      find_edge(Wide{bits} << 64 | further, start_[bits >> (64 - kStartBits)], edges_.size(),
+                Wide{kMargin}, [&](size_t j) {
+                  // Only edges that 64 bits leave open are worth their digits.
+                  const uint64_t near = edges_[j] > bits ? edges_[j] - bits : bits - edges_[j];
+                  if (near > 2 * kMargin) return Wide{edges_[j]} << 64;
+                  return fine_edge_above(lowest_ + static_cast<int32_t>(j), sigma_);
+                });
+  return decided ? lowest_ + static_cast<int32_t>(i) : kUndecided;
+}
+
+void ExactNoise::add(const Array& x, Stream stream, int64_t first, int64_t count,
                      Array& noisy) const {
   check_copies(x, first, count, noisy);
   const std::vector<int32_t> bytes = bytes_of(x);
   const auto size = static_cast<int64_t>(bytes.size());
   std::vector<uint32_t> words(2 * size);
   float* out = noisy.floats();
-  bool decided = true;
   for (int64_t i = 0; i < count; ++i, out += size) {
-    fill_words(stream, static_cast<uint32_t>(first + i), words.data(), 2 * size);
+    const auto sample = static_cast<uint32_t>(first + i);
+    fill_words(stream, sample, words.data(), 2 * size);
     for (int64_t j = 0; j < size; ++j) {
-      const int32_t k = cell(uint64_t{words[2 * j]} << 32 | words[2 * j + 1]);
-      decided = decided && k != kUndecided;
+      const uint64_t bits = uint64_t{words[2 * j]} << 32 | words[2 * j + 1];
+      int32_t k = cell(bits);
+      if (k == kUndecided) k = cell(bits, further_bits(stream, sample, j));
       const int32_t z = std::clamp(bytes[j] + k, -255 * reach_, 255 * (reach_ + 1));
-      out[j] = static_cast<float>(z) / 255;
+      out[j] = k == kUndecided ? NAN : static_cast<float>(z) / 255;
     }
   }
-  return decided;
 }
 
 BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
-  if (f.sampler) {
-    throw Error("exact noise is drawn on CPU cores; {} draws its own", f.description);
+  if (f.sampler && !f.exact_sampler) {
+    throw Error("--noise=exact: {} draws noise in floating point only", f.description);
   }
+  const auto noise = std::make_shared<const ExactNoise>(sigma);
   f.noise_kind = NoiseKind::kExact;
-  f.noise = [noise = std::make_shared<ExactNoise>(sigma), sigma](const Array& x, double asked,
-                                                                 Stream stream, int64_t first,
-                                                                 int64_t count, Array& noisy) {
+  if (f.sampler) {
+    f.sampler = [make = f.exact_sampler, noise](Stop stopped) {
+      return make(noise, std::move(stopped));
+    };
+  }
+  f.noise = [noise, sigma](const Array& x, double asked, Stream stream, int64_t first,
+                           int64_t count, Array& noisy) {
     check(asked == sigma, "exact noise of sigma {} was asked for {}", sigma, asked);
-    return noise->add(x, stream, first, count, noisy);
+    noise->add(x, stream, first, count, noisy);
   };
   return f;
 }

@@ -6,7 +6,7 @@
 //
 // so that for an image of bytes Q(x + e) = x + k / 255 with integers k, whose law is known:
 // P[k] = Phi((k + 1/2) / (255 sigma)) - Phi((k - 1/2) / (255 sigma)). They are drawn by comparing
-// 64 random bits with the edges of these cells.
+// 64 random bits with the edges of these cells, and 64 more where these do not decide it.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,11 @@ class ExactNoise {
   /// The cell k of 64 random bits; kUndecided where an edge, which is known up to an error of
   /// kMargin / 2^64, could be on either side of them.
   int32_t cell(uint64_t bits) const;
+  /// The same with 64 more bits, which are then drawn: undecided with a probability below 1e-30.
+  int32_t cell(uint64_t bits, uint64_t further) const;
 
   /// A NoiseSource: copies clip(x + k / 255). An Error unless x is made of bytes over 255.
-  bool add(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) const;
+  void add(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) const;
 
   static constexpr int32_t kUndecided = INT32_MIN;
   static constexpr uint64_t kMargin = 16;
@@ -34,15 +36,30 @@ class ExactNoise {
 
   /// Inputs are clipped to [-reach(), 1 + reach()].
   int32_t reach() const { return reach_; }
+  double sigma() const { return sigma_; }
+
+  // Its tables, for who draws elsewhere.
+
+  int32_t lowest() const { return lowest_; }
+  const std::vector<uint64_t>& edges() const { return edges_; }
+  /// Number of edges certainly below each 1024th of the bits, and of all.
+  const std::vector<uint32_t>& start() const { return start_; }
+  /// The edges with 128 bits, their high and low halves in turn.
+  std::vector<uint64_t> fine_edges() const;
+
+  /// An Error unless x is made of bytes over 255.
+  static void check_bytes(const Array& x);
 
  private:
   int32_t reach_;
   int32_t lowest_;               // the first cell; it takes all below it, as the last all above
   std::vector<uint64_t> edges_;  // 2^64 Phi between cells lowest_ + i and lowest_ + i + 1
   std::vector<uint32_t> start_;  // by the upper bits: how many edges are certainly below
+  double sigma_;
 };
 
-/// f', whose votes are counted under exact noise. On CPU cores only.
+/// f', whose votes are counted under exact noise: on CPU cores, or by the classifier's own sampler.
+/// An Error if that draws noise in floating point only.
 BaseClassifier with_exact_noise(BaseClassifier f, double sigma);
 
 }  // namespace fedsmooth

@@ -20,7 +20,7 @@ void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64
   const auto scale = static_cast<float>(sigma);
   float* out = noisy.floats();
   for (int64_t i = 0; i < count; ++i, out += size) {
-    fill_normal(stream, static_cast<uint32_t>(first + i), out, size);
+    fill_noise(stream, static_cast<uint32_t>(first + i), out, size);
     for (int64_t j = 0; j < size; ++j) out[j] = clean[j] + scale * out[j];
   }
 }

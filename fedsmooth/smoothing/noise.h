@@ -15,13 +15,13 @@ void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64
                Array& noisy);
 
 enum class NoiseKind {
-  kFloat,  // add_noise(): the sum is rounded to fp32
-  kExact,  // see exact_noise.h
+  kFloat,     // add_noise(): the sum is rounded to fp32
+  kCutFloat,  // the same with normals of at most 6.66: the law of older tables, drawn no more
+  kExact,     // see exact_noise.h
 };
 
-/// Another way to write such copies. Returns false if a draw is too close to a cell edge to be
-/// decided; the caller must discard the whole request.
-using NoiseSource = std::function<bool(const Array& x, double sigma, Stream stream, int64_t first,
+/// Another way to write such copies. A value that is not a number makes its copy vote for nobody.
+using NoiseSource = std::function<void(const Array& x, double sigma, Stream stream, int64_t first,
                                        int64_t count, Array& noisy)>;
 
 /// Are these arguments as add_noise() wants them?

@@ -24,30 +24,49 @@ int64_t vote(const float* logits, int64_t classes) {
 
 }  // namespace
 
-bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
-               int64_t first, int64_t count, Array& noisy, Votes& votes) {
-  const auto& [x, sigma, n, stream] = request;
+CopyList::CopyList(const std::vector<VoteRequest>& requests) : requests_(requests), first_(1, 0) {
+  for (const VoteRequest& r : requests) first_.push_back(first_.back() + r.n);
+}
+
+std::vector<CopyList::Piece> CopyList::pieces(int64_t begin, int64_t batch) const {
+  const int64_t end = std::min(begin + batch, total());
+  std::vector<Piece> found;
+  auto next = std::upper_bound(first_.begin(), first_.end(), begin);
+  for (int64_t at = begin; at < end; ++next) {
+    const size_t i = next - first_.begin() - 1;
+    const int64_t stop = std::min(end, *next);
+    if (stop > at) found.push_back({i, requests_[i].first + at - first_[i], at - begin, stop - at});
+    at = stop;
+  }
+  return found;
+}
+
+void CopyList::add_votes(const Classifier& f, const NoiseSource& noise, int64_t begin, Array& noisy,
+                         std::vector<Votes>& votes) const {
   const int64_t batch = noisy.size(0);
-  const auto classes = static_cast<int64_t>(votes.size());
-  for (int64_t done = 0; done < count; done += batch) {
-    const int64_t used = std::min(batch, count - done);
-    if (!noise) {
-      add_noise(x, sigma, stream, first + done, used, noisy);
-    } else if (!noise(x, sigma, stream, first + done, used, noisy)) {
-      return false;
-    }
-    // A short batch keeps its shape; rows beyond `used` hold older copies and are not counted.
-    const Array logits = f(noisy);
-    check(logits.sizes() == Sizes{batch, classes},
-          "add_votes: the classifier gave logits [{}], expected [{}, {}]",
-          fmt::join(logits.sizes(), ", "), batch, classes);
-    const float* row = logits.floats();
-    for (int64_t i = 0; i < used; ++i, row += classes) {
-      const int64_t c = vote(row, classes);
-      if (c >= 0) ++votes[c];
+  const std::vector<Piece> here = pieces(begin, batch);
+  for (const auto& [request, sample, row, count] : here) {
+    const VoteRequest& r = requests_[request];
+    Array rows = noisy.part(row, count);
+    if (noise) {
+      noise(r.x, r.sigma, r.stream, sample, count, rows);
+    } else {
+      add_noise(r.x, r.sigma, r.stream, sample, count, rows);
     }
   }
-  return true;
+  // A short batch keeps its shape; rows beyond the last piece hold older copies and are not
+  // counted.
+  const Array logits = f(noisy);
+  const auto classes = static_cast<int64_t>(votes.front().size());
+  check(logits.sizes() == Sizes{batch, classes},
+        "add_votes: the classifier gave logits [{}], expected [{}, {}]",
+        fmt::join(logits.sizes(), ", "), batch, classes);
+  for (const auto& [request, sample, row, count] : here) {
+    for (int64_t i = row; i < row + count; ++i) {
+      const int64_t c = vote(logits.floats() + i * classes, classes);
+      if (c >= 0) ++votes[request][c];
+    }
+  }
 }
 
 int64_t majority(const Votes& votes) {
@@ -67,9 +86,13 @@ SerialSampler::SerialSampler(const BaseClassifier& f)
 Votes SerialSampler::count(const VoteRequest& request) {
   const Array& x = request.x;
   if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
-  Votes votes(classes(), 0);
-  const bool valid = add_votes(classifier_, noise_, request, 0, request.n, noisy_, votes);
-  return valid ? votes : Votes(classes(), 0);
+  const std::vector<VoteRequest> requests = {request};
+  const CopyList copies(requests);
+  std::vector<Votes> votes(1, Votes(classes(), 0));
+  for (int64_t begin = 0; begin < copies.total(); begin += batch()) {
+    copies.add_votes(classifier_, noise_, begin, noisy_, votes);
+  }
+  return votes[0];
 }
 
 Array SerialSampler::evaluate(const Array& images) { return classifier_(images); }
@@ -119,10 +142,21 @@ void check_positions(const Classifier& classifier, const Array& inputs, const Ar
   }
 }
 
+// Noise around a grey image, the same in every version: fingerprints are of f's logits for it.
+Array probe_inputs(int64_t batch, const Sizes& shape) {
+  Array inputs({batch, shape.at(0), shape.at(1), shape.at(2)});
+  const int64_t size = count_of(shape);
+  for (int64_t i = 0; i < batch; ++i) {
+    float* out = inputs.floats() + i * size;
+    fill_normal({make_key(0, Purpose::kProbe)}, static_cast<uint32_t>(i), out, size);
+    for (int64_t j = 0; j < size; ++j) out[j] = 0.5f + 0.5f * out[j];
+  }
+  return inputs;
+}
+
 FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, int64_t batch,
                                 const std::string& description, const Sizes& shape) {
-  Array inputs({batch, shape.at(0), shape.at(1), shape.at(2)});
-  add_noise(Array::full(shape, 0.5), 0.5, {make_key(0, Purpose::kProbe)}, 0, batch, inputs);
+  const Array inputs = probe_inputs(batch, shape);
   Array logits = classifier(inputs).clone();
   if (logits.sizes() != Sizes{batch, classes}) {
     throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
@@ -139,7 +173,7 @@ FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, i
   check_positions(classifier, inputs, logits, description);
   std::string fingerprint =
       sha256({static_cast<const char*>(logits.data()), static_cast<size_t>(logits.byte_count())});
-  return {std::move(inputs), std::move(logits), std::move(fingerprint)};
+  return {inputs, std::move(logits), std::move(fingerprint)};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/stop.h"
 #include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
@@ -21,6 +22,7 @@ using Votes = std::vector<int64_t>;
 /// The class with the most votes, the lowest one on ties; -1 if nobody voted.
 int64_t majority(const Votes& votes);
 
+class ExactNoise;
 class Sampler;
 
 /// The base classifier f: a network at one fixed batch shape. Libraries round differently at
@@ -34,23 +36,24 @@ struct BaseClassifier {
   /// Device, precision, batch, vector instructions and library: certificates that differ in it are
   /// about different classifiers.
   std::string description;
-  /// Makes a sampler of the classifier's own, if it has one. `cancelled` is asked before each
-  /// batch.
-  std::function<std::unique_ptr<Sampler>(std::function<bool()> cancelled)> sampler;
+  /// Makes a sampler of the classifier's own, if it has one. `stopped` is asked before each batch.
+  std::function<std::unique_ptr<Sampler>(Stop stopped)> sampler;
+  /// The same for one that draws exact noise. See with_exact_noise().
+  std::function<std::unique_ptr<Sampler>(std::shared_ptr<const ExactNoise> noise, Stop stopped)>
+      exact_sampler = {};
   /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
   NoiseSource noise;
   NoiseKind noise_kind = NoiseKind::kFloat;
 };
 
-/// Thrown by a sampler that was told to stop.
-struct Cancelled {};
-
-/// Votes of samples 0 .. n-1 of `stream`: f(x + sigma e), x [C, H, W].
+/// Votes of n samples of `stream`, from number `first` on: f(x + sigma e), x [C, H, W].
 struct VoteRequest {
   Array x;
   double sigma = 0;
   int64_t n = 0;
   Stream stream;
+  int64_t first = 0;
+  int64_t held = -1;  // number of x among the images that the sampler holds, if it is one of them
 };
 
 /// What check_is_function() saw: inputs [batch, C, H, W] that are always the same, and f's logits
@@ -74,8 +77,12 @@ class Sampler {
   virtual Votes count(const VoteRequest& request) = 0;
   /// The same for each of several.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
+  /// Images that many requests to come are of: kept where votes are counted, until others are held.
+  virtual void hold(const std::vector<Array>& /*images*/) {}
   /// How many requests for n votes it does best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
+  /// How many images it does best at once whose votes are asked for in many small steps.
+  virtual int64_t images_at_once() const { return 16; }
 
   /// Throws an Error unless f is a function of single images of `shape` [C, H, W], see
   /// check_is_function(); certify() and predict() ask for it before their first votes. Returns f's
@@ -119,11 +126,32 @@ class SerialSampler : public Sampler {
   Array noisy_;
 };
 
-/// Adds the votes of samples [first, first + count) of the request to `votes`; `noisy` is scratch,
-/// [batch, C, H, W]. False: no vote of the request may count, see NoiseSource. All samplers on the
-/// CPU are loops over this.
-bool add_votes(const Classifier& f, const NoiseSource& noise, const VoteRequest& request,
-               int64_t first, int64_t count, Array& noisy, Votes& votes);
+/// The copies that requests ask for, as one list. Its batches may hold copies of several requests,
+/// which is sound as a copy's logits depend on nothing else (see check_is_function()).
+class CopyList {
+ public:
+  /// The requests must outlive it.
+  explicit CopyList(const std::vector<VoteRequest>& requests);
+
+  int64_t total() const { return first_.back(); }
+
+  /// Adds the votes of the copies from `begin` on, one batch, to those of their requests. `noisy`
+  /// is scratch, [batch, C, H, W]; an empty `noise` is add_noise(). All samplers on the CPU are
+  /// loops over this.
+  void add_votes(const Classifier& f, const NoiseSource& noise, int64_t begin, Array& noisy,
+                 std::vector<Votes>& votes) const;
+
+ private:
+  // Copies of one request in a batch.
+  struct Piece {
+    size_t request;
+    int64_t sample, row, count;
+  };
+  std::vector<Piece> pieces(int64_t begin, int64_t batch) const;
+
+  const std::vector<VoteRequest>& requests_;
+  std::vector<int64_t> first_;  // place of each request's first copy, and the end
+};
 
 /// The Error of check_is_function() that another batch may cure.
 struct DependsOnPosition : Error {

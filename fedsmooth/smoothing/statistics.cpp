@@ -13,14 +13,8 @@ namespace {
 // Relative error allowed for Boost's long double functions. That of the error function is some
 // 1e-16; that of the binomial tail was 1.4e-14 at n = 10^6, and grows with n to 2e-12 at 10^8.
 constexpr long double kMargin = 1e-13L;
-long double margin_at(int64_t n) { return std::max(kMargin, 1e-19L * static_cast<long double>(n)); }
 
 double down(double x) { return std::nextafter(x, -INFINITY); }
-
-double round_down(long double x) {
-  const auto rounded = static_cast<double>(x);
-  return static_cast<long double>(rounded) > x ? down(rounded) : rounded;
-}
 
 // P[Bin(n, p) >= k], 1 <= k <= n.
 long double upper_tail(int64_t k, int64_t n, double p) {
@@ -89,11 +83,20 @@ struct Hypergeometric {
 
 }  // namespace
 
+double round_down(long double x) {
+  const auto rounded = static_cast<double>(x);
+  return static_cast<long double>(rounded) > x ? down(rounded) : rounded;
+}
+
+long double beta_error(int64_t n) {
+  return std::max(kMargin, 1e-19L * static_cast<long double>(n));
+}
+
 double binomial_lower_bound(int64_t k, int64_t n, double alpha) {
   check(0 <= k && k <= n && n >= 1, "binomial_lower_bound: {} of {}", k, n);
   check(alpha > 0 && alpha < 1, "binomial_lower_bound: alpha {}", alpha);
   if (k == 0) return 0.0;
-  const long double margin = margin_at(n);
+  const long double margin = beta_error(n);
   const long double level = static_cast<long double>(alpha) * (1 - 2 * margin);
   const long double estimate =
       k == n ? std::exp(std::log(level) / static_cast<long double>(n))
@@ -114,6 +117,14 @@ double normal_quantile_below(double p) { return quantile(p, Side::kBelow); }
 
 double normal_quantile_above(double p) { return quantile(p, Side::kAbove); }
 
+double normal_cdf_above(double z) {
+  check(z >= 0, "normal_cdf_above: z {}", z);
+  if (z == 0) return 0.5;
+  // 1 - the other tail, which is small and exact; the subtraction rounds by less than kMargin.
+  const long double tail = normal_cdf(-z) * (1 - kMargin);
+  return std::min(1.0, std::nextafter(static_cast<double>(1 - tail), 2.0));
+}
+
 double multiply_down(double a, double b) {
   const double product = a * b;
   // fma gives the exact error of the rounded product.
@@ -124,6 +135,14 @@ double fair_coin_p_value(int64_t k, int64_t n) {
   check(2 * k >= n && k <= n, "fair_coin_p_value: {} of {}", k, n);
   if (k == 0) return 1.0;
   return static_cast<double>(std::min(1.0L, 2 * upper_tail(k, n, 0.5)));
+}
+
+double binomial_p_value(int64_t k, int64_t n, double p) {
+  check(0 <= k && k <= n && p > 0 && p < 1, "binomial_p_value: {} of {}, p {}", k, n, p);
+  if (k == n) return 1.0;
+  return static_cast<double>(boost::math::ibetac(static_cast<long double>(k + 1),
+                                                 static_cast<long double>(n - k),
+                                                 static_cast<long double>(p)));
 }
 
 double fisher_p_value(int64_t k, int64_t n, int64_t other_k, int64_t other_n) {

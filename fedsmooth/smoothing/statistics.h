@@ -19,11 +19,24 @@ double binomial_upper_bound(int64_t k, int64_t n, double alpha);
 double normal_quantile_below(double p);
 double normal_quantile_above(double p);
 
+/// A p with Phi(z) <= p, within 1e-12 of Phi(z) and at most 1; exactly 1/2 for z = 0. z >= 0.
+double normal_cdf_above(double z);
+
 /// The product of two doubles >= 0, rounded down.
 double multiply_down(double a, double b);
 
+/// The largest double that is at most x.
+double round_down(long double x);
+
+/// Relative error allowed for Boost's incomplete beta function in long double, where its arguments
+/// add up to about n.
+long double beta_error(int64_t n);
+
 /// min(1, 2 P[Bin(n, 1/2) >= k]): the two-sided p-value of k against a fair coin, for k >= n / 2.
 double fair_coin_p_value(int64_t k, int64_t n);
+
+/// P[Bin(n, p) <= k], 0 < p < 1; a p-value against a probability of success of at least p.
+double binomial_p_value(int64_t k, int64_t n, double p);
 
 /// Fisher's exact test of whether k of n is too many beside other_k of other_n: if both were drawn
 /// with one probability of success, the chance, given k + other_k successes in all, that at least k

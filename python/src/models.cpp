@@ -51,7 +51,7 @@ class Evaluator {
     workers_->run([&](int worker) {
       Array padded({batch_, input_[0], input_[1], input_[2]});
       for (int64_t first; (first = next.fetch_add(batch_)) < count;) {
-        if (*stop_) throw Cancelled{};
+        if (*stop_) throw Interrupted{};
         const int64_t used = std::min(batch_, count - first);
         const Array some = images.part(first, used);
         std::memcpy(padded.data(), some.data(), some.byte_count());

@@ -38,7 +38,7 @@ NoiseSource threaded_noise() {
                    Array& noisy) {
     if (count * x.count() < kWorthThreads) {
       add_noise(x, sigma, stream, first, count, noisy);
-      return true;
+      return;
     }
     workers->run([&](int worker) {
       const int64_t begin = count * worker / workers->count();
@@ -46,7 +46,6 @@ NoiseSource threaded_noise() {
       Array rows = noisy.part(begin, end - begin);
       add_noise(x, sigma, stream, first + begin, end - begin, rows);
     });
-    return true;
   };
 }
 

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "fedsmooth/base/normal.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -195,6 +197,57 @@ TEST(RandomTest, UniformsFillTheUnitInterval) {
   double mean = 0;
   for (const float v : u) mean += v / static_cast<double>(u.size());
   EXPECT_NEAR(mean, 0.5, 5 * std::sqrt(1.0 / 12 / static_cast<double>(u.size())));
+}
+
+// Noise for votes differs from the normals of training only where a word begins with 16 zeros.
+TEST(RandomTest, NoiseIsTheNormalsButForTheirTails) {
+  const Stream stream{make_key(1, Purpose::kEstimation), 3};
+  int64_t changed = 0, blocks = 0;
+  std::vector<float> noise(4099), plain(4099);
+  std::vector<uint32_t> words(4100);
+  for (uint32_t sample = 0; sample < 400; ++sample) {
+    fill_noise(stream, sample, noise.data(), 4099);
+    fill_normal(stream, sample, plain.data(), 4099);
+    fill_words(stream, sample, words.data(), 4100);
+    for (size_t i = 0; i + 1 < noise.size(); i += 2, ++blocks) {
+      const bool tail = words[i] < 1 << 16;
+      changed += tail;
+      const double square = double{noise[i]} * noise[i] + double{noise[i + 1]} * noise[i + 1];
+      EXPECT_EQ(tail, square > 32 * std::log(2.0) * (1 + 1e-6)) << square;
+      if (!tail) {
+        ASSERT_EQ(noise[i], plain[i]);
+        ASSERT_EQ(noise[i + 1], plain[i + 1]);
+      }
+    }
+  }
+  const double expected = static_cast<double>(blocks) / 65'536;
+  EXPECT_NEAR(static_cast<double>(changed), expected, 5 * std::sqrt(expected));
+  EXPECT_GT(changed, 0);
+}
+
+// The square of the radius beyond the tail's beginning is exponential with mean 2, from 64 bits.
+TEST(RandomTest, TailsFollowTheNormalLaw) {
+  constexpr int kDraws = 100'000;
+  std::vector<uint32_t> words(3 * kDraws);
+  fill_words({make_key(2, Purpose::kProbe)}, 0, words.data(), std::ssize(words));
+  std::vector<double> squares;
+  for (int i = 0; i < kDraws; ++i) {
+    float x = 0, y = 0;
+    tail_pair(words[3 * i] >> 16, words[3 * i + 1], words[3 * i + 2], x, y);
+    squares.push_back(double{x} * x + double{y} * y - 32 * std::log(2.0));
+    // Against the logarithm of all 64 bits.
+    const double u = (words[3 * i] >> 16) * 0x1p-32 + (words[3 * i + 1] + 0.5) * 0x1p-64;
+    EXPECT_NEAR(squares.back() + 32 * std::log(2.0), -2 * std::log(u), 2e-4);
+  }
+  std::sort(squares.begin(), squares.end());
+  double farthest = 0;  // Kolmogorov and Smirnov's distance
+  for (int i = 0; i < kDraws; ++i) {
+    farthest = std::max(farthest, std::fabs(-std::expm1(-squares[i] / 2) - (i + 0.5) / kDraws));
+  }
+  EXPECT_LT(farthest, 1.95 / std::sqrt(kDraws));  // exceeded by chance once in a thousand
+  float x = 0, y = 0;
+  tail_pair(0, 0, 0, x, y);
+  EXPECT_NEAR(x, std::sqrt(130 * std::log(2.0)), 1e-4);  // the largest: 9.49
 }
 
 }  // namespace

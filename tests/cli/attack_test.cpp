@@ -77,7 +77,7 @@ TEST_F(AttackCommandTest, SaysTheSameOnAnyNumberOfThreads) {
   EXPECT_NE(read_file(path("one.tsv")), read_file(path("other.tsv")));
 }
 
-TEST_F(AttackCommandTest, GoesOnAfterKill9) {
+TEST_F(AttackCommandTest, ContinuesAfterKill9) {
   ASSERT_EQ(run(attack("--out " + path("whole.tsv"))).status, 0);
   const std::string killed = attack("--out " + path("killed.tsv"));
   const pid_t child = start(killed);

@@ -87,7 +87,7 @@ TEST_F(CentralizedSweepCommandTest, TrainsSideBySideWhatTrainTrainsAlone) {
 }
 
 // One run is ahead of those beside it when the sweep begins.
-TEST_F(CentralizedSweepCommandTest, KilledAndInterruptedItGoesOnFromEachRunsOwnRound) {
+TEST_F(CentralizedSweepCommandTest, KilledAndInterruptedItContinuesFromEachRunsOwnRound) {
   const pid_t ahead = start(train(runs_[1], "all/" + runs_[1].name));
   wait_for_rows(path("all/" + runs_[1].name + "/rounds.tsv"), 3);
   ::kill(ahead, SIGKILL);

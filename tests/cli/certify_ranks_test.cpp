@@ -52,7 +52,15 @@ TEST_F(CertifyRanksTest, AnyNumberWritesTheSameRows) {
   EXPECT_EQ(rows("few.tsv").size(), 2U);
 }
 
-TEST_F(SlowCertifyRanksTest, GoesOnAfterAKilledRankOnAnyNumber) {
+TEST_F(CertifyRanksTest, AnyNumberLatchesTheSameRadii) {
+  const std::string radii = "--n 5000 --limit 70 --radii 0.1,0.25 ";
+  ASSERT_EQ(run(certify("one.tsv", radii)).status, 0);
+  const Outcome done = run_ranks(3, certify("ranks.tsv", radii));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+}
+
+TEST_F(SlowCertifyRanksTest, ContinuesAfterAKilledRankOnAnyNumber) {
   const std::string longer = "--n 40000 --resume";
   ASSERT_EQ(run(certify("whole.tsv", longer)).status, 0);
   for (const int victim : {1, 0}) {

@@ -38,10 +38,12 @@ class CommandsTest : public ProgramTest {
   }
 };
 
+class SlowCommandsTest : public CommandsTest {};
+
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command :
        {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
-        "sweep", "partition", "show", "bench"}) {
+        "sweep", "partition", "show", "data", "bench"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -54,7 +56,7 @@ TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
        {"train", "certify", "predict", "attack", "sweep", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
-  for (const std::string command : {"merge", "recertify", "plot", "report"}) {
+  for (const std::string command : {"merge", "recertify", "plot", "report", "data"}) {
     EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
 }
@@ -244,7 +246,7 @@ TEST_F(CommandsTest, ReportReadsAllTablesOfAFolderButATableAlone) {
   }
 }
 
-TEST_F(CommandsTest, BenchPrintsJson) {
+TEST_F(SlowCommandsTest, BenchPrintsJson) {
   const Outcome bench = run("bench certify --model.name=small --threads 1");
   ASSERT_EQ(bench.status, 0) << bench.err;
   EXPECT_GT(nlohmann::json::parse(bench.out)["samples_per_second"], 0);

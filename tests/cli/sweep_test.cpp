@@ -128,7 +128,7 @@ TEST_F(SlowSweepCommandTest, DoesSeveralGroupsAtTheSameTime) {
             read_file(path("all/e-steps2-seed1/rounds.tsv")));
 }
 
-TEST_F(SlowSweepCommandTest, SeveralGroupsAtTheSameTimeGoOnAfterKill9) {
+TEST_F(SlowSweepCommandTest, SeveralGroupsAtTheSameTimeContinueAfterKill9) {
   certify_in_two_waves();
   ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
   std::string text = read_file(path("e.toml"));
@@ -180,7 +180,7 @@ TEST_F(SweepCommandTest, SkipsWhatIsDone) {
   }
 }
 
-TEST_F(SlowSweepCommandTest, GoesOnAfterKill9) {
+TEST_F(SlowSweepCommandTest, ContinuesAfterKill9) {
   certify_in_two_waves();
   ASSERT_EQ(run("sweep " + path("e.toml") + " --out " + path("whole")).status, 0);
   const std::vector<std::pair<std::string, int64_t>> moments = {{"all/e-seed1/rounds.tsv", 3},
@@ -196,7 +196,7 @@ TEST_F(SlowSweepCommandTest, GoesOnAfterKill9) {
   EXPECT_EQ(results("all"), results("whole"));
 }
 
-TEST_F(SlowSweepCommandTest, InterruptedItSavesAndGoesOn) {
+TEST_F(SlowSweepCommandTest, InterruptedItSavesAndContinues) {
   certify_in_two_waves();
   for (const auto& [table, signal] : {std::pair("all/e-seed1/rounds.tsv", SIGINT),
                                       std::pair("all/e-seed2/certificates.tsv", SIGTERM)}) {

@@ -76,6 +76,25 @@ TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   EXPECT_LT(provenance["bytes_from_each_rank"], 4 * 2 * 1.1 * model);
 }
 
+TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
+  for (const std::string more : {"--aggregate.kind=median",
+                                 "--aggregate.kind=trimmed-mean --aggregate.trim=0.25 "
+                                 "--server.optimizer=adam --server.learning_rate=0.01 "
+                                 "--train.local.mu=0.5",
+                                 "--train.clients_per_round=6 --server.clusters=2 "
+                                 "--byzantine.share=0.3 --aggregate.kind=krum "
+                                 "--aggregate.clip=0.5"}) {
+    const std::string name = std::to_string(more.size());
+    ASSERT_EQ(run(train("one" + name, more)).status, 0);
+    for (const int count : {2, 3}) {
+      const std::string ranks = "ranks" + std::to_string(count) + name;
+      const Outcome done = run_ranks(count, train(ranks, more));
+      ASSERT_EQ(done.status, 0) << done.err;
+      expect_same_run(ranks, "one" + name);
+    }
+  }
+}
+
 TEST_F(TrainRanksTest, MoreRanksThanClients) {
   const std::string few = "--train.clients_per_round=2 --train.rounds=2";
   ASSERT_EQ(run(train("one", few)).status, 0);
@@ -84,7 +103,7 @@ TEST_F(TrainRanksTest, MoreRanksThanClients) {
   expect_same_run("four", "one");
 }
 
-TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberGoesOn) {
+TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberContinues) {
   const std::string longer = "--train.rounds=40 --resume";
   ASSERT_EQ(run(train("whole", longer)).status, 0);
   for (const int victim : {1, 0}) {  // in the middle of some round

@@ -37,6 +37,8 @@ class TrainCommandTest : public ProgramTest {
   }
 };
 
+class SlowTrainCommandTest : public TrainCommandTest {};
+
 TEST_F(TrainCommandTest, WritesARunFolder) {
   const Outcome done = run(train("run", "--json --train.evaluate_every=4 --train.rounds=4"));
   ASSERT_EQ(done.status, 0) << done.err;
@@ -77,7 +79,7 @@ TEST_F(TrainCommandTest, SaysWhatTheClientsHold) {
   EXPECT_EQ(whole[0].images(), 60);
 }
 
-TEST_F(TrainCommandTest, KilledAndResumedIsTheSameModel) {
+TEST_F(SlowTrainCommandTest, KilledAndResumedIsTheSameModel) {
   ASSERT_EQ(run(train("whole", "--threads 1")).status, 0);
   for (const int64_t at : {1, 4, 7}) {
     const pid_t child = start(train("killed", "--threads 2 --resume"));
@@ -90,7 +92,7 @@ TEST_F(TrainCommandTest, KilledAndResumedIsTheSameModel) {
   EXPECT_EQ(read_rounds(path("killed/rounds.tsv")).size(), 8U);
 }
 
-TEST_F(TrainCommandTest, InterruptedSavesAndGoesOn) {
+TEST_F(SlowTrainCommandTest, InterruptedSavesAndContinues) {
   ASSERT_EQ(run(train("whole")).status, 0);
   const pid_t child = start(train("stopped"));
   wait_for_rows(path("stopped/rounds.tsv"), 1);
@@ -104,7 +106,7 @@ TEST_F(TrainCommandTest, InterruptedSavesAndGoesOn) {
 }
 
 // As if it was killed after its last round.
-TEST_F(TrainCommandTest, DoesNotGoOnWithOtherClientsOrOtherArithmetic) {
+TEST_F(TrainCommandTest, DoesNotContinueWithOtherClientsOrOtherArithmetic) {
   write_file(path("clients.tsv"), "0\t1\n0\t2\n1\t3\n");
   const std::string tiny = train("run",
                                  "--train.rounds=2 --train.clients_per_round=1 --resume"
@@ -153,7 +155,7 @@ TEST_F(TrainCommandTest, BeginsAnewWhereNothingWasSaved) {
   expect_refused(run("train " + path("own/experiment.toml") + " --out " + path("own")), "exists");
 }
 
-TEST_F(TrainCommandTest, GoesOnWithTheSeedThatItDrew) {
+TEST_F(TrainCommandTest, ContinuesWithTheSeedThatItDrew) {
   const std::string drawn = train("run", "--seed=random --train.rounds=1 --resume");
   ASSERT_EQ(run(drawn).status, 0);
   const std::string model = model_of("run");

@@ -66,7 +66,8 @@ TEST(ExperimentRefusalTest, RefusesValuesOfTheWrongType) {
 TEST(ExperimentRefusalTest, RefusesValuesOutOfRange) {
   const Refused cases[] = {
       {"seed = -1", "e.toml:1: seed: must be a whole number >= 0 or \"random\""},
-      {"data.name = \"mnist\"", "e.toml:1: data.name: must be cifar10, image-folder, shapes"},
+      {"data.name = \"mnist\"",
+       "e.toml:1: data.name: must be cifar10, cifar100, idx, arrays, image-folder, shapes"},
       {"model.name = \"vgg\"",
        "e.toml:1: model.name: must be alexnet, alexnet-fc, resnet20, resnet110, small, layers"},
       {"model.sd = [0.5, 0]", "e.toml:1: model.sd: must be positive"},
@@ -82,11 +83,33 @@ TEST(ExperimentRefusalTest, RefusesValuesOutOfRange) {
       {"certify.n = 0", "e.toml:1: certify.n: must be positive"},
       {"certify.every = 0", "e.toml:1: certify.every: must be positive"},
       {"certify.limit = -1", "e.toml:1: certify.limit: must not be negative"},
-      {"certify.radius = \"two-sided\"", "e.toml:1: certify.radius: must be one-sided, multiclass"},
+      {"certify.radius = \"two-sided\"",
+       "e.toml:1: certify.radius: must be one-sided, multiclass; did you mean \"one-sided\"?"},
+      {"server.beta1 = 1", "e.toml:1: server.beta1: must be in [0, 1)"},
+      {"server.beta1 = \"high\"", "e.toml:1: server.beta1: must be a number or \"auto\""},
+      {"server.tau = 0", "e.toml:1: server.tau: must be positive"},
+      {"server.learning_rate = -1", "e.toml:1: server.learning_rate: must be positive"},
+      {"aggregate.trim = 0.5", "e.toml:1: aggregate.trim: must be in [0, 0.5)"},
+      {"train.local.mu = -1", "e.toml:1: train.local.mu: must not be negative"},
+      {"server.optimizer = \"adam\"\ntrain.server_momentum = 0.5",
+       "e.toml:2: train.server_momentum: server.optimizer is \"adam\"; leave "
+       "train.server_momentum out"},
       {"model.layers = [{kind = \"conv\", outputs = 3}]",
        "e.toml:1: model.layers: layers[0]: has no \"kernel\""},
   };
   for (const Refused& bad : cases) EXPECT_EQ(parse_refusal(bad.text), bad.message);
+}
+
+TEST(ExperimentRefusalTest, AMisspeltNameIsToldItsNeighbour) {
+  const std::pair<const char*, const char*> cases[] = {{"server.optimizer", "adagard"},
+                                                       {"aggregate.kind", "trimed-mean"},
+                                                       {"train.method", "gausian"}};
+  const char* neighbours[] = {"adagrad", "trimmed-mean", "gaussian"};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto& [key, word] = cases[i];
+    const std::string message = set_refusal(key, word);
+    EXPECT_TRUE(message.ends_with(fmt::format("; did you mean {:?}?", neighbours[i]))) << message;
+  }
 }
 
 TEST(ExperimentRefusalTest, SaysWhereTheTomlIsBroken) {

@@ -91,7 +91,6 @@ method = "gaussian"
 rounds = 3
 clients_per_round = 2
 schedule = "cosine"
-server_momentum = 0.5
 evaluate_every = 7
 checkpoint_every = 6
 [train.local]
@@ -101,6 +100,25 @@ passes = 9
 learning_rate = 0.1
 momentum = 0
 weight_decay = 0
+mu = 0.25
+[aggregate]
+kind = "trimmed-mean"
+clip = 7
+trim = 0.2
+assumed_bad = 4
+iterations = 6
+[server]
+optimizer = "yogi"
+learning_rate = 0.03
+momentum = 0.5
+beta1 = 0
+beta2 = 0.999
+tau = 0.1
+clusters = 5
+[byzantine]
+share = 0.3
+kind = "noise"
+scale = 2.5
 [certify]
 seed = 12
 n0 = 10
@@ -139,6 +157,22 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.method, Method::kGaussian);
   EXPECT_EQ(e.train.local.steps, 1000);
   EXPECT_EQ(e.train.local.momentum, 0);
+  EXPECT_EQ(e.train.local.mu, 0.25);
+  EXPECT_EQ(e.train.aggregate.kind, "trimmed-mean");
+  EXPECT_EQ(e.train.aggregate.trim, 0.2);
+  EXPECT_EQ(e.train.server.optimizer, "yogi");
+  EXPECT_EQ(e.train.server.learning_rate, 0.03);
+  EXPECT_EQ(e.train.server.momentum, 0.5);
+  EXPECT_EQ(e.train.server.beta1, 0);
+  EXPECT_EQ(e.train.server.beta2, 0.999);
+  EXPECT_EQ(e.train.server.tau, 0.1);
+  EXPECT_EQ(e.train.server.clusters, 5);
+  EXPECT_EQ(e.train.aggregate.clip, 7);
+  EXPECT_EQ(e.train.aggregate.assumed_bad, 4);
+  EXPECT_EQ(e.train.aggregate.iterations, 6);
+  EXPECT_EQ(e.train.byzantine.share, 0.3);
+  EXPECT_EQ(e.train.byzantine.kind, ByzantineKind::kNoise);
+  EXPECT_EQ(e.train.byzantine.scale, 2.5);
   EXPECT_EQ(e.certify.n0, 10);
   EXPECT_EQ(e.certify.n, 1000);
   EXPECT_EQ(e.certify.alpha, 0.05);
@@ -168,7 +202,7 @@ TEST(ExperimentTest, EveryKeyReadsBackTheSame) {
   const std::string text = format_experiment(parse(kEveryKey));
   EXPECT_EQ(format_experiment(parse(text)), text);
   const std::multiset<std::string> given = lines(text), defaults = lines(format_experiment({}));
-  EXPECT_EQ(given.size(), experiment_keys().size());
+  EXPECT_EQ(given.size() + 1, experiment_keys().size());  // train.server_momentum is an alias
   for (const std::string& line : given) EXPECT_EQ(defaults.count(line), 0u) << line;
 }
 
@@ -197,6 +231,23 @@ TEST(ExperimentTest, KeysLeftOutKeepTheValuesOfTheBase) {
   EXPECT_EQ(e.seed, 5u);
   EXPECT_EQ(e.certify.n, 7);
   EXPECT_EQ(e.certify.n0, 3);
+}
+
+// The key that 0.1 had. Its files say server_momentum = 0.0 for the plain average.
+TEST(ExperimentTest, ServerMomentumReadsAsTheServersRule) {
+  const Experiment heavy = parse("train.server_momentum = 0.75");
+  EXPECT_EQ(heavy.train.server.optimizer, "momentum");
+  EXPECT_EQ(heavy.train.server.momentum, 0.75);
+  EXPECT_EQ(show_key(heavy, "train.server_momentum"), "0.75");
+  const std::string text = format_experiment(heavy);
+  EXPECT_EQ(text.find("server_momentum"), std::string::npos);
+  EXPECT_EQ(format_experiment(parse(text)), text);
+  const Experiment plain = parse("train.server_momentum = 0.0");
+  EXPECT_EQ(format_experiment(plain), format_experiment({}));
+  EXPECT_EQ(show_key(plain, "train.server_momentum"), "0.0");
+  Experiment changed = heavy;
+  set_key(changed, "train.server_momentum", "0");
+  EXPECT_EQ(changed.train.server.optimizer, "average");
 }
 
 TEST(ExperimentTest, HasRoomForALargeNetwork) {
@@ -230,6 +281,13 @@ TEST(ExperimentTest, ARandomSeedIsAnotherEachTimeAndFitsToml) {
   Experiment e;
   e.seed = once;
   EXPECT_EQ(parse(format_experiment(e)).seed, once);
+}
+
+TEST(ExperimentTest, AResNetOfAnyDepthReadsBack) {
+  for (const std::string name : {"resnet8", "resnet56-a", "resnet110"}) {
+    const Experiment experiment = parse_experiment("model.name = '" + name + "'\n", "e.toml");
+    EXPECT_EQ(parse_experiment(format_experiment(experiment), "e.toml").model.name, name);
+  }
 }
 
 }  // namespace

@@ -2,21 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "fedsmooth/base/error.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
-
-/// The message of the Error that `read` throws.
-template <typename Function>
-std::string refusal(Function read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
-}
 
 Dataset two_images() {
   Array pixels({2, 3, 2, 4}, Array::Type::kByte);
@@ -91,8 +80,8 @@ TEST(DatasetTest, HeldOutImagesTakeTheTestImagesPlace) {
 }
 
 TEST(DatasetTest, PassesTheRootToTheReaders) {
-  for (const char* name : {"cifar10", "image-folder"}) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "/nowhere/", refusal([&] {
+  for (const char* name : {"cifar10", "cifar100", "idx", "arrays", "image-folder"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "/nowhere", refusal([&] {
                           load_dataset({.name = name, .root = "/nowhere"}, Split::kTest);
                         }));
   }
@@ -100,7 +89,8 @@ TEST(DatasetTest, PassesTheRootToTheReaders) {
 
 TEST(DatasetTest, RefusesAnUnknownNameWithTheKnownOnes) {
   const std::string message = refusal([] { load_dataset({.name = "mnist"}, Split::kTest); });
-  for (const char* part : {"mnist", "cifar10", "image-folder", "shapes"}) {
+  for (const char* part :
+       {"mnist", "cifar10", "cifar100", "idx", "arrays", "image-folder", "shapes"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, part, message);
   }
 }

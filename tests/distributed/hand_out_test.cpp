@@ -23,12 +23,12 @@ TEST(HandOutTest, KeepsWhatWasDoneBeforeAStop) {
   Ranks ranks;
   std::string taken;
   const Work work = [](int64_t i) -> std::string {
-    if (i == 2) throw Stopped{};
+    if (i == 2) throw Interrupted{};
     return std::to_string(i);
   };
   EXPECT_THROW(
       hand_out(ranks, 0, 5, work, [&](int64_t, const std::string& result) { taken += result; }),
-      Stopped);
+      Interrupted);
   EXPECT_EQ(taken, "01");
 }
 

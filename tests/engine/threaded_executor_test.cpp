@@ -24,16 +24,16 @@ void expect_same(const PassResult& a, const PassResult& b) {
 }
 
 TEST(ThreadedExecutorTest, LanesTrainWhatTheyKnow) {
-  for (const std::string name : {"alexnet", "small"}) {
+  for (const std::string name : {"alexnet", "small", "resnet20"}) {
     const Network network = named_network(name);
     const auto fastest = fastest_passes(network), lanes = lane_passes(network);
     EXPECT_TRUE(same_kind(*fastest, *lanes)) << name;
   }
 }
 
-// Dropout, and batch norms in residual blocks.
+// Dropout, and group norms.
 TEST(ThreadedExecutorTest, TheReferenceTrainsOtherNetworks) {
-  for (const std::string name : {"alexnet-fc", "resnet20"}) {
+  for (const std::string name : {"alexnet-fc", "resnet8-gn"}) {
     SCOPED_TRACE(name);
     const Network network = named_network(name);
     const auto fastest = fastest_passes(network), reference = reference_passes(network);

@@ -58,8 +58,12 @@ TEST(ClientTest, OneClientIsPlainSgd) {
   const Partition whole = partition(PartitionKind::kWhole, 1);
   SerialExecutor executor(reference_passes);
   ServerState state = start();
-  train(task, {.rounds = 1, .clients_per_round = 1}, whole, executor, state,
-        [](const auto&, const auto&) { return true; });
+  train({task,
+         {.rounds = 1, .clients_per_round = 1},
+         whole,
+         state,
+         [](const auto&, const auto&) { return true; }},
+        executor);
 
   const Cohort cohort = sample_cohort(whole, 1, 0, 0);
   ASSERT_EQ(cohort.images[0].size(), 600U);

@@ -1,4 +1,6 @@
 // Several runs at once: each must end as it would alone, bit for bit.
+#include "fedsmooth/federated/side_by_side.h"
+
 #include <functional>
 #include <memory>
 
@@ -85,7 +87,10 @@ TEST_P(SideBySideTest, RunsOfDifferentLengthsEndAsAlone) {
   std::vector<OwnRun> runs = {
       {task_of(1, 0.25, 0.5, 0.05), {.rounds = 2, .clients_per_round = 1}, start()},
       {task_of(2, 0.12, 1.0, 0.02),
-       {.rounds = 4, .clients_per_round = 1, .schedule = Schedule::kCosine, .server_momentum = 0.5},
+       {.rounds = 4,
+        .clients_per_round = 1,
+        .schedule = Schedule::kCosine,
+        .server = {.optimizer = "momentum", .momentum = 0.5}},
        start()},
       {task_of(3, 0.5, 0.25, 0.1),
        {.rounds = 3, .clients_per_round = 1, .schedule = Schedule::kStep},
@@ -106,11 +111,13 @@ TEST_P(SideBySideTest, RunsOfDifferentLengthsEndAsAlone) {
   EXPECT_EQ(order, a_round_at_a_time);
   for (size_t i = 0; i < runs.size(); ++i) {
     SCOPED_TRACE(i);
-    train(alone[i].task, alone[i].options, p, *executor_, alone[i].state,
-          [](const auto&, const auto&) { return true; });
+    train(training_of(alone[i], p, [](const auto&, const auto&) { return true; }), *executor_);
     EXPECT_EQ(runs[i].state.round, alone[i].options.rounds);
     expect_same(runs[i].state.global, alone[i].state.global);
-    expect_same(runs[i].state.velocity, alone[i].state.velocity);
+    ASSERT_EQ(runs[i].state.kept.size(), alone[i].state.kept.size());
+    for (const auto& [name, kept] : alone[i].state.kept) {
+      expect_same(runs[i].state.kept.at(name), kept);
+    }
   }
 }
 
@@ -148,7 +155,7 @@ TEST_P(SideBySideTest, ARunThatFailsOrStopsDoesSoAlone) {
   EXPECT_EQ(runs[0].state.round, 0);
   EXPECT_EQ(runs[2].state.round, 2);
   OwnRun alone = {good, options, start()};
-  train(alone.task, alone.options, p, *executor_, alone.state, go_on);
+  train(training_of(alone, p, go_on), *executor_);
   expect_same(runs[3].state.global, alone.state.global);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "tests/arrays.h"
@@ -16,7 +17,7 @@ namespace {
 Weights train_with(Executor& executor, const LocalTask& task, TrainOptions options,
                    const Partition& p) {
   ServerState state = start();
-  train(task, options, p, executor, state, [](const auto&, const auto&) { return true; });
+  train({task, options, p, state, [](const auto&, const auto&) { return true; }}, executor);
   return state.global;
 }
 
@@ -137,56 +138,22 @@ TEST(TrainTest, AnAttackByPointsNeedsNoise) {
   EXPECT_THROW(check_train_options(adversarial, {.estimator = Estimator::kOnePoint}, p), Error);
 }
 
-// An executor whose clients always answer with the same weights.
-class FixedAnswer : public Executor {
+// An executor that adds up and says nothing about what it supports.
+class SumOnly : public Executor {
  public:
-  explicit FixedAnswer(std::vector<Weights> answers) : answers_(std::move(answers)) {}
-  std::vector<RoundResult> run(const std::vector<Round>& rounds) override {
-    std::vector<RoundResult> results(rounds.size());
-    for (size_t i = 0; i < rounds.size(); ++i) results[i].sum.add(answers_[rounds[i].t], 1.0);
-    return results;
-  }
-
- private:
-  std::vector<Weights> answers_;
+  std::vector<RoundResult> run(const std::vector<Round>&) override { throw Bug("was run"); }
 };
 
-// The heavy ball: v <- beta v + (average - theta), theta <- theta + v, from theta = 0.
-TEST(TrainTest, ServerMomentumIsTheHeavyBall) {
-  const Network network{"linear", {1, 1, 1}, {{Layer::Kind::kLinear, "linear", 1}}};
-  const auto both = [](float value) {
-    return Weights{Array::full({1, 1}, value), Array::full({1}, 2 * value)};
-  };
-  FixedAnswer executor({both(1), both(1), both(2)});
-  LocalTask task{network, shapes()};
-  ServerState state{0, both(0), {}};
-  std::vector<float> path;
-  train(task, {.rounds = 3, .clients_per_round = 1, .server_momentum = 0.5},
-        partition(PartitionKind::kIid), executor, state, [&](const ServerState& now, const auto&) {
-          path.push_back(now.global[0].floats()[0]);
-          EXPECT_EQ(now.global[1].floats()[0], 2 * path.back());
-          return true;
-        });
-  // v = 1, theta = 1; v = 0.5 + 0, theta = 1.5; v = 0.25 + 0.5, theta = 2.25.
-  EXPECT_EQ(path, (std::vector<float>{1.0f, 1.5f, 2.25f}));
-}
-
-// A variance that falls from 1 to 0.1 would be carried to -0.71 by the heavy ball.
-TEST(TrainTest, ServerMomentumLeavesRunningStatisticsToTheAverage) {
-  const Network network{"norm", {2, 3, 3}, {{Layer::Kind::kBatchNorm, "norm"}}};
-  const auto statistics = [](float weight, float mean, float variance) {
-    return Weights{Array::full({2}, weight), Array({2}), Array::full({2}, mean),
-                   Array::full({2}, variance)};
-  };
-  FixedAnswer executor({statistics(2, 3, 0.1f), statistics(2, 3, 0.1f)});
-  LocalTask task{network, shapes()};
-  ServerState state{0, statistics(1, 0, 1), {}};
-  train(task, {.rounds = 2, .clients_per_round = 1, .server_momentum = 0.9},
-        partition(PartitionKind::kIid), executor, state,
-        [](const auto&, const auto&) { return true; });
-  EXPECT_FLOAT_EQ(state.global[0].floats()[0], 2.9f);  // trained: 1 + 1, then + 0.9
-  EXPECT_FLOAT_EQ(state.global[2].floats()[0], 3.0f);
-  EXPECT_FLOAT_EQ(state.global[3].floats()[0], 0.1f);
+TEST(TrainTest, WhatAnExecutorDoesNotSupportIsRefusedBeforeTheFirstRound) {
+  SumOnly executor;
+  TrainOptions options = kTwoRounds;
+  options.aggregate.kind = "median";
+  EXPECT_THROW(
+      train_with(executor, small_task(Method::kStandard), options, partition(PartitionKind::kIid)),
+      Error);
+  EXPECT_THROW(train_with(executor, small_task(Method::kStandard), kTwoRounds,
+                          partition(PartitionKind::kIid)),
+               Bug);
 }
 
 }  // namespace

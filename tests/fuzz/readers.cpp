@@ -1,23 +1,12 @@
 #include "tests/fuzz/readers.h"
 
-#include <cstdio>  // jpeglib.h uses FILE without including it
-
-#include <jpeglib.h>
-#include <png.h>
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
-#include "fedsmooth/data/sources.h"
 #include "fedsmooth/federated/partition.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
@@ -27,12 +16,10 @@
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/attacked.h"
-#include "tests/folder.h"
 
 namespace fedsmooth {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 using Strings = std::vector<std::string>;
@@ -222,120 +209,24 @@ void read_attack_text(const std::string& text) {
   if (!rows.empty()) must_work([&] { attacked_accuracy(rows); });
 }
 
-constexpr int kSide = 24;
-
-// A pattern that compresses badly enough to fill the file with symbols of all kinds.
-std::string pixels(int channels) {
-  std::string bytes;
-  for (int i = 0; i < kSide * kSide * channels; ++i) {
-    bytes += static_cast<char>(i % 7 == 0 ? i * i : i);
-  }
-  return bytes;
-}
-
-std::string encode_png(png_uint_32 format, int channels, int colors) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = image.height = kSide;
-  image.format = format;
-  image.colormap_entries = colors;
-  std::string rows = pixels(channels);
-  for (char& byte : rows) {
-    if (colors > 0) byte = static_cast<char>(static_cast<unsigned char>(byte) % colors);
-  }
-  const std::string palette(4 * 256, '\x55');
-  std::string bytes(1 << 16, '\0');
-  png_alloc_size_t size = bytes.size();
-  if (!png_image_write_to_memory(&image, bytes.data(), &size, 0, rows.data(), 0, palette.data())) {
-    throw std::logic_error(image.message);
-  }
-  bytes.resize(size);
-  return bytes;
-}
-
-Strings png_seeds() {
-  return {encode_png(PNG_FORMAT_RGB, 3, 0), encode_png(PNG_FORMAT_GRAY, 1, 0),
-          encode_png(PNG_FORMAT_RGB_COLORMAP, 1, 16)};
-}
-
-std::string encode_jpeg(int channels, bool progressive) {
-  jpeg_error_mgr errors;
-  jpeg_compress_struct info;
-  info.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&info);
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&info, &buffer, &size);
-  info.image_width = info.image_height = kSide;
-  info.input_components = channels;
-  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&info);
-  if (progressive) jpeg_simple_progression(&info);
-  jpeg_start_compress(&info, TRUE);
-  std::string rows = pixels(channels);
-  while (info.next_scanline < info.image_height) {
-    auto* row = reinterpret_cast<unsigned char*>(rows.data()) +
-                size_t{info.next_scanline} * kSide * channels;
-    jpeg_write_scanlines(&info, &row, 1);
-  }
-  jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  std::string bytes(reinterpret_cast<char*>(buffer), size);
-  std::free(buffer);
-  return bytes;
-}
-
-Strings jpeg_seeds() {
-  return {encode_jpeg(3, false), encode_jpeg(3, true), encode_jpeg(1, false)};
-}
-
-void read_image_bytes(const std::string& bytes) { decode_image(bytes, "image"); }
-
-constexpr size_t kBatchBytes = 10'000 * 3073;
-
-// A batch is 30 MB, too much to write for every run: most are short, a few have one label changed.
-std::string mutate_cifar10(const std::string& valid, const Strings& /*seeds*/, Random& random) {
-  if (below(random, 20) != 0) {
-    const std::string short_file = valid.substr(0, 5000);
-    return mutate_bytes(short_file, {short_file}, random);
-  }
-  std::string bytes = valid;
-  bytes[3073 * below(random, 10'000)] = static_cast<char>(below(random, 12));
-  return bytes;
-}
-
-// The reader takes a folder.
-void read_cifar10_bytes(const std::string& bytes) {
-  const fs::path folder =
-      fs::temp_directory_path() / ("fedsmooth_fuzz" + std::to_string(::getpid()));
-  struct Cleanup {
-    const fs::path& folder;
-    ~Cleanup() { remove_folder(folder); }
-  } cleanup{folder};
-  fs::create_directories(folder);
-  std::ofstream(folder / "test_batch.bin", std::ios::binary) << bytes;
-  read_cifar10(folder, Split::kTest);
-}
-
 }  // namespace
 
 std::vector<Reader> readers() {
-  return {{"parse_model", model_seeds, mutate_safetensors, read_model},
-          {"network_from_json", network_seeds, mutate_text, read_network},
-          {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
-          {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
-          {"parse_figures", figure_seeds, mutate_text, read_figure_text},
-          {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
-          {"parse_published", published_seeds, mutate_text, read_published_text},
-          {"parse_sidecar", sidecar_seeds, mutate_text, read_sidecar_text},
-          {"parse_partition", partition_seeds, mutate_text, read_partition_text},
-          {"parse_rounds", round_seeds, mutate_text, read_round_text},
-          {"parse_clients", client_seeds, mutate_text, read_client_text},
-          {"parse_attacks", attack_seeds, mutate_text, read_attack_text},
-          {"decode_image (PNG)", png_seeds, mutate_png, read_image_bytes},
-          {"decode_image (JPEG)", jpeg_seeds, mutate_bytes, read_image_bytes},
-          {"read_cifar10", [] { return Strings{std::string(kBatchBytes, '\x01')}; }, mutate_cifar10,
-           read_cifar10_bytes, /*one_in=*/10}};
+  std::vector<Reader> all = {
+      {"parse_model", model_seeds, mutate_safetensors, read_model},
+      {"network_from_json", network_seeds, mutate_text, read_network},
+      {"parse_experiment", experiment_seeds, mutate_text, read_experiment_text},
+      {"parse_sweep", sweep_seeds, mutate_text, read_sweep_text},
+      {"parse_figures", figure_seeds, mutate_text, read_figure_text},
+      {"parse_certificates", certificate_seeds, mutate_text, read_certificate_text},
+      {"parse_published", published_seeds, mutate_text, read_published_text},
+      {"parse_sidecar", sidecar_seeds, mutate_text, read_sidecar_text},
+      {"parse_partition", partition_seeds, mutate_text, read_partition_text},
+      {"parse_rounds", round_seeds, mutate_text, read_round_text},
+      {"parse_clients", client_seeds, mutate_text, read_client_text},
+      {"parse_attacks", attack_seeds, mutate_text, read_attack_text}};
+  for (Reader& reader : data_readers()) all.push_back(std::move(reader));
+  return all;
 }
 
 }  // namespace fedsmooth

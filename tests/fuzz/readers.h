@@ -19,4 +19,7 @@ struct Reader {
 
 std::vector<Reader> readers();
 
+/// Those of them that read data sets.
+std::vector<Reader> data_readers();
+
 }  // namespace fedsmooth

@@ -23,7 +23,8 @@ class FederationTest : public JobTest {
   static Experiment experiment() {
     Experiment e = small_experiment();
     e.train.clients_per_round = 3;
-    e.train.server_momentum = 0.5;
+    e.train.server.optimizer = "momentum";
+    e.train.server.momentum = 0.5;
     e.train.evaluate_every = 0;
     return e;
   }
@@ -125,7 +126,7 @@ TEST_F(FederationTest, ARunResumesOnOtherNodes) {
   arguments.federation = &federation;
   arguments.on_round = [&](const RoundRow&) { ++rounds; };
   experiment_.train.checkpoint_every = 1;
-  EXPECT_THROW(jobs::train(arguments, context_), jobs::Interrupted);
+  EXPECT_THROW(jobs::train(arguments, context_), Interrupted);
   context_.stopped = [] { return false; };
   nodes_.clear();
   federation = share_out(3);

@@ -77,7 +77,7 @@ TEST_F(JobsTest, AStoppedTrainingResumesToTheSameBits) {
     return std::make_unique<Steps>(rounds);
   };
   context_.stopped = [&] { return rounds >= 1; };
-  EXPECT_THROW(train("stopped"), jobs::Interrupted);
+  EXPECT_THROW(train("stopped"), Interrupted);
   EXPECT_FALSE(fs::exists(path("stopped") / "DONE"));
   context_.stopped = [] { return false; };
   context_.progress = {};
@@ -92,7 +92,7 @@ TEST_F(JobsTest, AStoppedCertificationResumes) {
   };
   context_.stopped = [&] { return images >= 1; };
   const Overrides many = {{"certify.n", "20000"}, {"certify.every", "1000"}};  // one by one
-  EXPECT_THROW(certify("run", false, many), jobs::Interrupted);
+  EXPECT_THROW(certify("run", false, many), Interrupted);
   const size_t rows = read_certificates(path("run") / "certificates.tsv").size();
   EXPECT_GE(rows, 1U);
   EXPECT_LT(rows, 2U);

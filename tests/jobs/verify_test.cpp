@@ -8,6 +8,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/fedsmooth.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/sequential.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/nearest_mean.h"
 
@@ -77,6 +78,33 @@ TEST_F(VerifyTest, PlantedCountsAreFound) {
   EXPECT_TRUE(verify(0).plausible());
   const jobs::Verification found = verify(20);
   EXPECT_LT(found.p_value, 1e-10);
+  EXPECT_FALSE(found.plausible());
+}
+
+// Votes that were stopped early are held against the radius that they are said to certify.
+TEST_F(VerifyTest, PlantedRadiiAreFound) {
+  const Overrides options = {{"data.name", "shapes"},
+                             {"certify.n", "5000"},
+                             {"certify.every", "100"},
+                             {"certify.radii", "0.05,0.1,0.2,0.3"}};
+  const std::string model = path("model.safetensors").string();
+  table_ = jobs::certify({.path = model, .out = path("radii.tsv").string()}, options, context_);
+  EXPECT_TRUE(verify(20).plausible());
+  EXPECT_GE(verify(1).p_value, 0.001);  // one false certificate is nothing unusual
+  std::vector<CertificateRow> rows = read_certificates(table_);
+  for (CertificateRow& row : rows) {
+    Counts counts = row.certificate.counts;
+    counts.top = counts.n = 5000;
+    counts.runner_up = 0;
+    row.certificate =
+        certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}), row.radii, row.sigma);
+  }
+  const nlohmann::json sidecar = read_sidecar(table_);
+  table_ = path("planted.tsv");
+  write_certificates(table_, rows, sidecar);
+  EXPECT_TRUE(verify(0).plausible());
+  const jobs::Verification found = verify(20);
+  EXPECT_LT(found.p_value, 1e-6);
   EXPECT_FALSE(found.plausible());
 }
 

@@ -141,10 +141,12 @@ TEST(ArchitecturesTest, RefusesANameThatItDoesNotKnow) {
 }
 
 TEST(ArchitecturesTest, RefusesImagesThatAreTooSmall) {
-  EXPECT_EQ(refusal([] {
-              named("small", {3, 8, 8});
-            }),
-            "network: layer \"max-pool\": a window of 2 does not fit a map of 1 with padding 0");
+  EXPECT_EQ(
+      refusal([] {
+        named("small", {3, 8, 8});
+      }),
+      "network small does not take images [3, 8, 8]: network: layer \"max-pool\": a window of 2 "
+      "does not fit a map of 1 with padding 0");
 }
 
 TEST(ArchitecturesTest, RefusesLayersThatGiveAnotherNumberOfClasses) {

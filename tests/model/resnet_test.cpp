@@ -19,12 +19,13 @@ Network named(const std::string& name) {
 }
 
 TEST(ResNetTest, HasAnyDepthOfSixNAndTwo) {
-  for (const std::string name : {"resnet8", "resnet20", "resnet56-a", "resnet110", "resnet1202"}) {
+  for (const std::string name :
+       {"resnet8", "resnet20", "resnet56-a", "resnet20-gn", "resnet110", "resnet1202"}) {
     EXPECT_TRUE(is_resnet(name)) << name;
   }
   for (const std::string name :
        {"resnet", "resnet2", "resnet18", "resnet-4", "resnet20b", "resnet8 ", "resnet20-",
-        "resnet1208", "resnet99999999999999999999", "ResNet20"}) {
+        "resnet20-g", "resnet20-gn-a", "resnet1208", "resnet99999999999999999999", "ResNet20"}) {
     EXPECT_FALSE(is_resnet(name)) << name;
     EXPECT_THROW(named(name), Error) << name;
   }
@@ -37,6 +38,18 @@ TEST(ResNetTest, PaddingShortcutsHaveNoWeights) {
   EXPECT_EQ(count_weights(named("resnet20")) - count_weights(named("resnet20-a")),
             32 * 16 + 64 * 32 + 2 * (32 + 64));
   EXPECT_EQ(output_shape(named("resnet20-a")), (Shape{10, 1, 1}));
+}
+
+// A group norm has a batch norm's two trained tensors and no running statistics.
+TEST(ResNetTest, GroupNormsTakeThePlaceOfBatchNorms) {
+  const Network network = named("resnet20-gn"), other = named("resnet20");
+  EXPECT_EQ(count_weights(network), count_weights(other));
+  EXPECT_EQ(network.layers[2].kind, Kind::kGroupNorm);
+  EXPECT_EQ(network.layers[2].groups, 8);
+  for (const Parameter& p : parameters(network)) EXPECT_TRUE(p.trained) << p.name;
+  const Network again = network_from_json(to_json(network), "m");
+  EXPECT_EQ(to_json(again), to_json(network));
+  EXPECT_EQ(again.layers[2].groups, 8);
 }
 
 TEST(ResNetTest, AnExperimentMayNameAnyDepth) {

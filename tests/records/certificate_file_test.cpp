@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/smoothing/sequential.h"
 #include "tests/folder.h"
 #include "tests/model/refusal.h"
 
@@ -38,7 +39,8 @@ const json kSidecar = {{"identity",
                          {"base", "cpu"},
                          {"radius", "one-sided"},
                          {"only_correct", false},
-                         {"noise_bank", false}}}};
+                         {"noise_bank", false},
+                         {"noise", "float-2"}}}};
 
 class CertificateFileTest : public ::testing::Test {
  protected:
@@ -110,6 +112,38 @@ TEST_F(CertificateFileTest, RowsOfAnotherMeasurementAreRefused) {
     r.label = 1;  // wrong, so that it may do without votes, but not in this table
     r.certificate.counts = {0, 0, 0, 0};
   });
+}
+
+TEST_F(CertificateFileTest, RowsOfAnotherRuleAreRefused) {
+  json sidecar = kSidecar;
+  sidecar["identity"].update({{"radii", {0, 0.25}}, {"beta", 0.01}});
+  CertificateRow good = row(0);
+  good.rule = VoteRule::kRadii;
+  good.cap = 1000;
+  good.beta = 0.01;
+  good.radii = {0, 0.25};
+  good.certificate = certificate_from_latches({0, 400, 380, 20}, {{100, 100}}, good.radii, 0.25);
+  const auto why = [&](const auto& change) {
+    CertificateRow bad = good;
+    change(bad);
+    write_file(table_, certificate_header() + format_row(bad));
+    write_file(sidecar_path(table_), sidecar.dump());
+    const std::string found = refusal([&] { read_certificates(table_); });
+    const std::string start = table_.string() + ":2: ";
+    return found.substr(std::min(found.size(), start.size()),
+                        found.find(" is not") - std::min(found.size(), start.size()));
+  };
+  EXPECT_EQ(why([](CertificateRow&) {}), "");
+  EXPECT_EQ(why([](CertificateRow& r) { r.cap = 2000; }), "cap");
+  EXPECT_EQ(why([](CertificateRow& r) { r.beta = 0.02; }), "beta");
+  EXPECT_EQ(why([](CertificateRow& r) { r.radii = {0, 0.3}; }), "radii");
+  EXPECT_EQ(why([](CertificateRow& r) {
+              r = row(0);
+              r.cap = 1000;
+            }),
+            "rule");
+  sidecar["identity"]["radii"] = {"x"};
+  EXPECT_NE(why([](CertificateRow&) {}), "");
 }
 
 TEST_F(CertificateFileTest, SidecarsOfAWrongTypeAreRefused) {

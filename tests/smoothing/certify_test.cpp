@@ -307,6 +307,30 @@ TEST(CertifyTest, AClassifierThatChangesGivesNoCertificates) {
   EXPECT_THROW(certify(sampler, kOrigin, 0.25, options, 0, 1), ClassifierChanged);
 }
 
+// certify() is the text, certify_all() the form that samplers answer faster.
+TEST(CertifyTest, ManyImagesAtOnceAreCertifiedAsEachAlone) {
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  std::vector<LabelledImage> images;
+  for (const uint32_t index : {7, 3, 12, 0}) images.push_back({image_at(0.02 * index), index, 1});
+  CertifyOptions o = {.n0 = 20, .n = 400};
+  for (const bool bank : {false, true}) {
+    for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
+      o.noise_bank = bank;
+      o.radius = radius;
+      const std::vector<Certificate> together = certify_all(sampler, images, kSigma, o, 5);
+      for (size_t i = 0; i < images.size(); ++i) {
+        const Certificate alone = certify(sampler, images[i].x, kSigma, o, 5, images[i].index);
+        EXPECT_EQ(together[i].counts.selected, alone.counts.selected) << i;
+        EXPECT_EQ(together[i].counts.top, alone.counts.top) << i;
+        EXPECT_EQ(together[i].counts.runner_up, alone.counts.runner_up) << i;
+        EXPECT_EQ(together[i].predict, alone.predict) << i;
+        EXPECT_EQ(together[i].p_lower, alone.p_lower) << i;
+        EXPECT_EQ(together[i].radius, alone.radius) << i;
+      }
+    }
+  }
+}
+
 TEST(CertifyTest, ProbesTakeAtMostAHundredthOfTheVotes) {
   SerialSampler sampler(fixed_batch(constant_class(0, 2), 2, /*batch=*/192));
   for (const int64_t votes : {1, 100, 1000, 19'199, 19'200, 1'000'000}) {

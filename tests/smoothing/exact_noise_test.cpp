@@ -40,7 +40,7 @@ const Stream kStream = {make_key(1, Purpose::kEstimation), 2};
 // The integers k of `count` copies of the image.
 std::vector<int> draw(const ExactNoise& noise, const Array& x, int64_t count) {
   Array noisy({count, x.size(0), x.size(1), x.size(2)});
-  EXPECT_TRUE(noise.add(x, kStream, 0, count, noisy));
+  noise.add(x, kStream, 0, count, noisy);
   const auto whole = [](float value) { return static_cast<int>(std::lround(255.0 * value)); };
   std::vector<int> found;
   int64_t broken = 0;
@@ -110,7 +110,7 @@ TEST(ExactNoiseTest, IsTheSameForEveryImage) {
 TEST(ExactNoiseTest, ClipsWhatIsFarOff) {
   const ExactNoise noise(0.1);
   Array noisy({20'000, 1, 1, 2});
-  ASSERT_TRUE(noise.add(image_of({0, 255}), kStream, 0, 20'000, noisy));
+  noise.add(image_of({0, 255}), kStream, 0, 20'000, noisy);
   const std::vector<float> values = values_of(noisy);
   EXPECT_GE(*std::min_element(values.begin(), values.end()), -1);
   EXPECT_LE(*std::max_element(values.begin(), values.end()), 2);
@@ -182,20 +182,48 @@ TEST(ExactNoiseTest, ThreadsCountTheSameVotes) {
   EXPECT_EQ(SerialSampler(f).count(request), ThreadedSampler(f, 3).count(request));
 }
 
-TEST(ExactNoiseTest, WhatCannotBeToldDoesNotCount) {
-  BaseClassifier f = fixed_batch(constant_class(1, 2), 2, 16);
-  f.noise = [](const Array&, double, Stream, int64_t first, int64_t, Array&) {
-    return first != 32;
+// 128 bits of Phi((2 k + 1) / 127.5), computed elsewhere with 80 digits.
+TEST(ExactNoiseTest, FurtherBitsDecideWhatTheFirstLeaveOpen) {
+  struct Edge {
+    int32_t k;
+    uint64_t bits, further;
   };
-  const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
-  EXPECT_EQ(SerialSampler(f).count(request), Votes({0, 0}));
-  EXPECT_EQ(ThreadedSampler(f, 2).count(request), Votes({0, 0}));
+  const ExactNoise noise(0.25);
+  for (const auto& [k, bits, further] : {Edge{0, 0x80cd0eaf0ff60838, 0xc98b449e1c830f1c},
+                                         Edge{1, 0x82671f22c1e2255c, 0x8f18f951b04ebd56},
+                                         Edge{63, 0xd7240f56bf9d20be, 0xc333641d97e51148},
+                                         Edge{-64, 0x28dbf0a94062df41, 0x3ccc9be2681aeeb7},
+                                         Edge{200, 0xffc9984b8e8d287c, 0x23f3e518f400f200},
+                                         Edge{400, 0xffffffff48a9ec22, 0x44f1b4adb05e62d9}}) {
+    EXPECT_EQ(noise.cell(bits), ExactNoise::kUndecided) << k;
+    EXPECT_EQ(noise.cell(bits, further - 20), k);
+    EXPECT_EQ(noise.cell(bits, further + 20), k + 1);
+    EXPECT_EQ(noise.cell(bits, further), ExactNoise::kUndecided) << k;
+    // Bits that the first 64 leave open on either side.
+    EXPECT_EQ(noise.cell(bits - 9, further), k);
+    EXPECT_EQ(noise.cell(bits + 9, further), k + 1);
+  }
+  EXPECT_NE(noise.cell(0, 1 << 20), ExactNoise::kUndecided);  // beyond all edges that are not 0
+  EXPECT_NE(noise.cell(UINT64_MAX, 1 << 20), ExactNoise::kUndecided);
 }
 
-// A sampler of the classifier's own would go on drawing its own noise.
+TEST(ExactNoiseTest, AnUndecidedCopyVotesForNobody) {
+  BaseClassifier f = fixed_batch(above(99), 2, 16);
+  f.noise = [](const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
+               Array& noisy) {
+    add_noise(x, sigma, stream, first, count, noisy);
+    if (first <= 32 && 32 < first + count) noisy.floats()[32 - first] = NAN;
+  };
+  const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
+  const Votes serial = SerialSampler(f).count(request);
+  EXPECT_EQ(serial[0] + serial[1], 99);
+  EXPECT_EQ(ThreadedSampler(f, 2).count(request), serial);
+}
+
+// A sampler of the classifier's own would keep drawing its own noise.
 TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
   BaseClassifier f = fixed_batch(above(99), 2);
-  f.sampler = [](std::function<bool()>) -> std::unique_ptr<Sampler> { return nullptr; };
+  f.sampler = [](Stop) -> std::unique_ptr<Sampler> { return nullptr; };
   EXPECT_THROW(with_exact_noise(f, 0.25), Error);
   // Also by hand.
   BaseClassifier exact = with_exact_noise(fixed_batch(above(99), 2), 0.25);

@@ -32,7 +32,7 @@ BaseClassifier base_classifier(const Model& trained) {
   // Folding changes rounding. Certificates are about the network that runs.
   const Model model = fold_batch_norm(trained);
   const int64_t classes = output_shape(model.network)[0];
-  if (FastNetwork::supports(model.network)) {
+  if (FastNetwork::refusal(model.network).empty()) {
     const FastNetwork network(model.network, model.weights, kCpuBatch);
     return {[network] { return Classifier(network); }, classes, kCpuBatch, describe("fast")};
   }

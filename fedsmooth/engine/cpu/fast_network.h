@@ -1,19 +1,20 @@
-// A plain layer list evaluated at one fixed batch size as fast as one CPU core can: maps as
-// [B, H, W, C], every convolution and linear layer a matrix product of fixed shape, weights laid
-// out once. The readable twin and oracle is engine/reference.
+// A network evaluated at one fixed batch size as fast as one CPU core can: maps as [B, H, W, C],
+// every convolution and linear layer a matrix product of fixed shape, weights laid out once. The
+// readable twin and oracle is engine/reference.
 #pragma once
 
-#include <functional>
+#include <string>
 #include <vector>
 
-#include "fedsmooth/model/network.h"
+#include "fedsmooth/engine/cpu/fast_steps.h"
 
 namespace fedsmooth {
 
 class FastNetwork {
  public:
-  /// Layer lists of normalisation, convolution, ReLU, max-pooling, dropout and linear layers.
-  static bool supports(const Network& network);
+  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It knows
+  /// networks that begin with a normalisation and have no group norm.
+  static std::string refusal(const Network& network);
 
   FastNetwork(const Network& network, const Weights& weights, int64_t batch);
 
@@ -21,16 +22,24 @@ class FastNetwork {
   /// memory: one copy per thread.
   Array operator()(const Array& images);
 
-  struct Step {
-    std::function<void(const float* x, float* out, float* scratch)> run;
-    int64_t out_size = 0;      // floats per batch
-    int64_t scratch_size = 0;  // floats
+  /// In place of a step's index: the images; no map.
+  static constexpr int kImages = -1, kNone = -2;
+
+  /// A step, the steps whose results it reads, and the buffer that takes its own.
+  struct PlacedStep {
+    FastStep step;
+    int x, saved;
+    int buffer = 0;
   };
 
  private:
-  std::vector<Step> steps_;
+  void run(const float* images, float* logits);
+
+  std::vector<PlacedStep> steps_;
   int64_t batch_, classes_;
-  std::vector<float> maps_[2], scratch_;  // allocated at the first call
+  int64_t part_;                          // images that go through all steps together
+  std::vector<std::vector<float>> maps_;  // the buffers, allocated at the first call
+  std::vector<float> scratch_;
 };
 
 }  // namespace fedsmooth

@@ -5,35 +5,11 @@
 
 #include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/base/vector_clones.h"
-#include "fedsmooth/engine/cpu/max_into.h"
-#include "fedsmooth/engine/cpu/toeplitz_schemes.h"
+#include "fedsmooth/engine/cpu/lane_schemes.h"
+#include "fedsmooth/engine/cpu/lane_tiles.h"
 
 namespace fedsmooth {
 namespace {
-
-// Row by row.
-struct Matrix {
-  int64_t rows, columns;
-  std::vector<float> values;
-};
-
-template <size_t kRows, size_t kColumns>
-Matrix to_matrix(const Entries<kRows, kColumns>& entries) {
-  Matrix matrix{kRows, kColumns};
-  for (const auto& row : entries) matrix.values.insert(matrix.values.end(), row.begin(), row.end());
-  return matrix;
-}
-
-struct SchemeMatrices {
-  int64_t n, products;  // along an axis
-  Matrix kernel, inputs, outputs;
-};
-
-template <class S>
-SchemeMatrices matrices_of() {
-  return {S::kSize.outputs, S::kSize.products, to_matrix(S::kKernel), to_matrix(S::kInputs),
-          to_matrix(S::kOutputs)};
-}
 
 // The scheme for a whole map, if there is one.
 const SchemeMatrices* scheme_for(const LaneConvolution& conv) {
@@ -42,27 +18,6 @@ const SchemeMatrices* scheme_for(const LaneConvolution& conv) {
   if (conv.in[1] == 2 && conv.kernel == 3 && conv.padding == 1) return &whole2;
   if (conv.in[1] == 4 && conv.kernel == 5 && conv.padding == 2) return &whole4;
   return nullptr;
-}
-
-float* reserve(std::vector<float>& buffer, int64_t size) {
-  if (std::ssize(buffer) < size) buffer.resize(size);
-  return buffer.data();
-}
-
-// out [R, R, size] = matrix x matrix^T along both axes of x [n, n, size]; or by the transposed
-// matrix. `scratch` holds [R, n, size].
-void transform(const Matrix& matrix, bool transposed, const float* x, int64_t size,
-               std::vector<float>& scratch, float* out) {
-  const int64_t n = transposed ? matrix.rows : matrix.columns;
-  const int64_t rows = transposed ? matrix.columns : matrix.rows;
-  const int64_t row = transposed ? 1 : matrix.columns, column = transposed ? matrix.columns : 1;
-  float* half = reserve(scratch, rows * n * size);
-  const float* left = matrix.values.data();
-  multiply({rows, n, n * size, left, row, column, x, n * size, half, n * size});
-  for (int64_t r = 0; r < rows; ++r) {
-    multiply(
-        {rows, n, size, left, row, column, half + r * n * size, size, out + r * rows * size, size});
-  }
 }
 
 // Output pixels with the part of a kernel row that meets real pixels: calls
@@ -112,11 +67,6 @@ void add_bias(const float* bias, int64_t pixels, int64_t channels, int64_t lanes
       for (int64_t i = 0; i < lanes; ++i) y[i] += bias[c];
     }
   }
-}
-
-FEDSMOOTH_VECTOR_CLONES
-void relu(float* y, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
 // x to y through the scheme's products; keeps the sums of x for the kernel's gradient.
@@ -185,23 +135,20 @@ void sum_lanes(const float* dy, int64_t pixels, int64_t channels, int64_t lanes,
   }
 }
 
-// Moves the gradient that is left to dx where x has the maximum y.
-FEDSMOOTH_VECTOR_CLONES
-void claim(const float* __restrict x, const float* __restrict y, int64_t size,
-           float* __restrict left, float* __restrict dx) {
-  for (int64_t i = 0; i < size; ++i) {
-    const float claimed = x[i] == y[i] ? left[i] : 0.0f;
-    dx[i] += claimed;
-    left[i] = x[i] == y[i] ? 0.0f : left[i];
-  }
-}
-
 }  // namespace
+
+FEDSMOOTH_VECTOR_CLONES
+void relu(float* y, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
 
 void convolve(const LaneConvolution& conv, Lanes lanes, const float* kernel, const float* bias,
               const float* x, float* y, bool fresh, LaneScratch& scratch) {
   const int64_t outputs = conv.out[0], pixels = conv.out[1] * conv.out[2], n = lanes.count;
-  if (const SchemeMatrices* scheme = scheme_for(conv)) {
+  if (conv.tiles) {
+    convolve_by_tiles(conv, lanes, kernel, x, y, fresh, scratch);
+    if (conv.bias) add_bias(bias, pixels, outputs, n, y);
+  } else if (const SchemeMatrices* scheme = scheme_for(conv)) {
     convolve_by(*scheme, conv, lanes, kernel, x, y, fresh, scratch);
     add_bias(bias, pixels, outputs, n, y);
   } else {
@@ -222,6 +169,7 @@ void relu_gradient(const float* __restrict y, int64_t size, float* __restrict dy
 
 void convolve_gradient(const LaneConvolution& conv, Lanes lanes, const float* kernel,
                        const float* dy, float* dx, LaneScratch& scratch) {
+  if (conv.tiles) return convolve_gradient_by_tiles(conv, lanes, kernel, dy, dx, scratch);
   if (const SchemeMatrices* scheme = scheme_for(conv)) {
     return convolve_gradient_by(*scheme, conv, lanes, dy, dx, scratch);
   }
@@ -241,6 +189,10 @@ KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const f
   if (conv.bias) {
     gradient.bias.resize(outputs);
     sum_lanes(dy, pixels, outputs, n, gradient.bias.data());
+  }
+  if (conv.tiles) {
+    gradient.kernel = kernel_gradient_by_tiles(conv, lanes, x, dy, scratch);
+    return gradient;
   }
   if (const SchemeMatrices* scheme = scheme_for(conv)) {
     gradient.kernel = kernel_gradient_by(*scheme, conv, lanes, dy, scratch);
@@ -262,33 +214,6 @@ KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const f
     std::copy_n(kernel.data() + r * padded, outputs, gradient.kernel.data() + r * outputs);
   }
   return gradient;
-}
-
-void pool(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes, const float* x,
-          float* y) {
-  const int64_t size = in[0] * lanes.count;
-  for (int64_t pixel = 0; pixel < out[1] * out[2]; ++pixel, y += size) {
-    const int64_t corner = (pixel / out[2] * in[2] + pixel % out[2]) * layer.stride;
-    std::copy_n(x + corner * size, size, y);
-    for (int64_t w = 1; w < layer.kernel * layer.kernel; ++w) {
-      max_into(y, x + (corner + w / layer.kernel * in[2] + w % layer.kernel) * size, size);
-    }
-  }
-}
-
-void pool_gradient(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes,
-                   const float* x, const float* y, const float* dy, float* dx) {
-  const int64_t size = in[0] * lanes.count;
-  std::fill_n(dx, in[1] * in[2] * size, 0.0f);
-  std::vector<float> left(size);
-  for (int64_t pixel = 0; pixel < out[1] * out[2]; ++pixel, y += size, dy += size) {
-    const int64_t corner = (pixel / out[2] * in[2] + pixel % out[2]) * layer.stride;
-    std::copy_n(dy, size, left.begin());
-    for (int64_t w = 0; w < layer.kernel * layer.kernel; ++w) {
-      const int64_t at = (corner + w / layer.kernel * in[2] + w % layer.kernel) * size;
-      claim(x + at, y, size, left.data(), dx + at);
-    }
-  }
 }
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// The layers of a LaneNetwork. Maps are [H, W, C, lanes], kernels [k, k, C, K]; the lanes are a
+// Convolutions of a LaneNetwork. Maps are [H, W, C, lanes], kernels [k, k, C, K]; the lanes are a
 // multiple of 16, of which the first `batch` hold images. All is dense float32.
 #pragma once
 
@@ -20,6 +20,7 @@ struct LaneConvolution {
   Shape in, out;
   int64_t kernel, stride, padding;
   bool bias, relu;
+  bool tiles = false;  // by lane_tiles.h
 
   int64_t padded_outputs() const { return (out[0] + 15) / 16 * 16; }
 };
@@ -35,6 +36,8 @@ struct LaneScratch {
 void convolve(const LaneConvolution& conv, Lanes lanes, const float* kernel, const float* bias,
               const float* x, float* y, bool fresh, LaneScratch& scratch);
 
+/// NaN stays NaN.
+void relu(float* y, int64_t size);
 /// Where a ReLU was at zero no gradient passes.
 void relu_gradient(const float* y, int64_t size, float* dy);
 
@@ -48,12 +51,5 @@ struct KernelGradient {
 };
 KernelGradient kernel_gradient(const LaneConvolution& conv, Lanes lanes, const float* x,
                                const float* dy, LaneScratch& scratch);
-
-/// Maximum over windows. NaN wins.
-void pool(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes, const float* x,
-          float* y);
-/// To the first pixel of each window that has the maximum.
-void pool_gradient(const Layer& layer, const Shape& in, const Shape& out, Lanes lanes,
-                   const float* x, const float* y, const float* dy, float* dx);
 
 }  // namespace fedsmooth

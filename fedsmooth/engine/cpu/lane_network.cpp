@@ -3,125 +3,68 @@
 #include <algorithm>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/engine/cpu/lane_layers.h"
+#include "fedsmooth/engine/cpu/lane_pools.h"
+#include "fedsmooth/engine/cpu/lane_stage.h"
 
 namespace fedsmooth {
 namespace {
 
 using Kind = Layer::Kind;
 
-// A pool, or a convolution with the ReLU that follows it; its weights, and what it keeps of the
-// last pass.
-struct Stage {
-  Layer layer;
-  LaneConvolution conv;
-  size_t weight = 0;                // its first tensor
-  std::vector<float> kernel, bias;  // [k, k, C, K], [K]
-  std::vector<float> y;             // [H, W, C, lanes]
-  LaneScratch scratch;
-  KernelGradient gradient;
+// Memory that goes from map to map, so that it need not be asked for again and again.
+class Buffers {
+ public:
+  std::vector<float> take(int64_t size) {
+    std::vector<float> buffer;
+    if (!free_.empty()) {
+      buffer = std::move(free_.back());
+      free_.pop_back();
+    }
+    buffer.resize(size);
+    return buffer;
+  }
+  void give_back(std::vector<float> buffer) { free_.push_back(std::move(buffer)); }
 
-  bool is_pool() const { return layer.kind == Kind::kMaxPool; }
+ private:
+  std::vector<std::vector<float>> free_;
 };
-
-int64_t size_of(const Shape& shape) { return shape[0] * shape[1] * shape[2]; }
-
-std::vector<Stage> make_stages(const Network& network) {
-  std::vector<Stage> stages;
-  Shape in = network.input;
-  size_t weight = 0;
-  for (size_t i = 1; i < network.layers.size(); ++i) {
-    const Layer& layer = network.layers[i];
-    const Shape out = shape_after(layer, in);
-    Stage stage{layer, {in, out, layer.kernel, layer.stride, layer.padding, layer.bias}, weight};
-    if (layer.kind == Kind::kLinear) {
-      stage.conv.kernel = in[1];
-      stage.conv.stride = 1;
-    }
-    if (!stage.is_pool()) {
-      weight += layer.bias ? 2 : 1;
-      stage.conv.relu = i + 1 < network.layers.size() && network.layers[i + 1].kind == Kind::kRelu;
-      if (stage.conv.relu) ++i;
-    }
-    stages.push_back(std::move(stage));
-    in = out;
-  }
-  return stages;
-}
-
-// From [K, C, k, k], as PyTorch has it (a linear layer's [K, features] is the same), to [k, k, C,
-// K] or back: calls move(there, here) for the offsets of every value.
-template <typename Move>
-void for_each_weight(const LaneConvolution& conv, const Move& move) {
-  const int64_t outputs = conv.out[0], channels = conv.in[0], taps = conv.kernel * conv.kernel;
-  for (int64_t k = 0; k < outputs; ++k) {
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t t = 0; t < taps; ++t) {
-        move((k * channels + c) * taps + t, (t * channels + c) * outputs + k);
-      }
-    }
-  }
-}
 
 class LanePasses : public Passes {
  public:
   explicit LanePasses(const Network& network)
-      : network_(network), parameters_(parameters(network)), stages_(make_stages(network)) {
-    check(lanes_support(network), "lane_passes: network {} has other layers", network.name);
+      : network_(network), parameters_(parameters(network)) {
+    const std::string why = lanes_refusal(network);
+    check(why.empty(), "lane_passes: network {}: {}", network.name, why);
+    for (const Stage& stage : stages_of(network)) stages_.emplace_back(stage);
   }
 
   void load(const Weights& weights) override {
     check(weights.size() == parameters_.size(), "lane_passes: {} tensors, the network has {}",
           weights.size(), parameters_.size());
-    for (Stage& stage : stages_) {
-      if (stage.is_pool()) continue;
-      const Array& weight = weights[stage.weight];
-      stage.kernel.resize(weight.count());
-      for_each_weight(stage.conv, [&](int64_t there, int64_t here) {
-        stage.kernel[here] = weight.floats()[there];
-      });
-      stage.bias.assign(stage.conv.out[0], 0.0f);
-      if (stage.layer.bias) {
-        const Array& bias = weights[stage.weight + 1];
-        std::copy_n(bias.floats(), bias.count(), stage.bias.begin());
-      }
-    }
+    for (LaneStage& stage : stages_) stage.load(weights);
     moved_ = true;
   }
 
   Weights weights() const override {
     Weights found(parameters_.size());
-    for (const Stage& stage : stages_) {
-      if (stage.is_pool()) continue;
-      Array weight(parameters_[stage.weight].shape);
-      float* to = weight.floats();
-      for_each_weight(stage.conv,
-                      [&](int64_t there, int64_t here) { to[there] = stage.kernel[here]; });
-      found[stage.weight] = weight;
-      if (stage.layer.bias) found[stage.weight + 1] = Array::of({stage.conv.out[0]}, stage.bias);
-    }
+    for (const LaneStage& stage : stages_) stage.store(parameters_, found);
     return found;
   }
 
-  // No layer that it knows is another one in training.
-  Array forward(const Array& images, const std::optional<Stream>&) override {
+  Array forward(const Array& images, const std::optional<Stream>& training) override {
     load_images(images);
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      Stage& stage = stages_[i];
-      stage.y.resize(size_of(stage.conv.out) * lanes_.count);
-      if (stage.is_pool()) {
-        pool(stage.layer, stage.conv.in, stage.conv.out, lanes_, input_of(i), stage.y.data());
-      } else {
-        convolve(stage.conv, lanes_, stage.kernel.data(), stage.bias.data(), input_of(i),
-                 stage.y.data(), moved_, stage.scratch);
-      }
+    for (size_t i = 1; i < stages_.size(); ++i) {
+      LaneStage& s = stages_[i];
+      const float* saved = s.stage.saved ? stages_[*s.stage.saved].y().data() : nullptr;
+      s.run(stages_[s.stage.input].y(), saved, lanes_, training.has_value(), moved_);
     }
     moved_ = false;
-    const int64_t classes = stages_.back().conv.out[0];
+    const std::vector<float>& y = stages_.back().y();
+    const int64_t classes = size_of(stages_.back().stage.out);
     Array logits({lanes_.batch, classes});
     for (int64_t b = 0; b < lanes_.batch; ++b) {
       for (int64_t k = 0; k < classes; ++k) {
-        logits.floats()[b * classes + k] = stages_.back().y[k * lanes_.count + b];
+        logits.floats()[b * classes + k] = y[k * lanes_.count + b];
       }
     }
     return logits;
@@ -145,36 +88,42 @@ class LanePasses : public Passes {
 
   std::vector<WeightGradient> backward_to_weights(const Array& gradient) override {
     backward(gradient, /*of_images=*/false, /*of_weights=*/true);
-    std::vector<WeightGradient> found;
-    for (Stage& stage : stages_) {
-      if (stage.is_pool()) continue;
-      found.push_back(
-          {stage.kernel.data(), stage.gradient.kernel.data(), std::ssize(stage.kernel)});
-      if (!stage.layer.bias) continue;
-      found.push_back({stage.bias.data(), stage.gradient.bias.data(), std::ssize(stage.bias)});
+    std::vector<WeightGradient> of_tensor(parameters_.size());
+    const auto set = [&](size_t tensor, std::vector<float>& w, const std::vector<float>& g) {
+      of_tensor[tensor] = {w.data(), g.data(), std::ssize(w)};
+    };
+    for (LaneStage& s : stages_) {
+      if (s.stage.is_product()) set(s.stage.op_tensor, s.kernel, s.gradient.kernel);
+      if (s.stage.is_product() && s.conv.bias) {
+        set(s.stage.op_tensor + 1, s.bias, s.gradient.bias);
+      }
+      if (!s.stage.norm) continue;
+      set(s.stage.norm_tensor, s.norm.weight, s.norm.weight_gradient);
+      set(s.stage.norm_tensor + 1, s.norm.bias, s.norm.bias_gradient);
     }
     moved_ = true;
+    std::vector<WeightGradient> found;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].trained) found.push_back(of_tensor[i]);
+    }
     return found;
   }
 
  private:
-  const float* input_of(size_t stage) const {
-    return stage == 0 ? input_.data() : stages_[stage - 1].y.data();
-  }
-
   // Normalised, [H, W, C, lanes].
   void load_images(const Array& images) {
     const auto [channels, height, width] = network_.input;
     const Layer& normalize = network_.layers[0];
     const int64_t area = height * width;
     lanes_ = {images.size(0), (images.size(0) + 15) / 16 * 16};
-    input_.assign(size_of(network_.input) * lanes_.count, 0.0f);
+    std::vector<float>& input = stages_[0].map;
+    input.assign(size_of(network_.input) * lanes_.count, 0.0f);
     for (int64_t c = 0; c < channels; ++c) {
       const auto mean = static_cast<float>(normalize.mean[c]);
       const auto sd = static_cast<float>(normalize.sd[c]);
       for (int64_t p = 0; p < area; ++p) {
         const float* from = images.floats() + c * area + p;
-        float* to = input_.data() + (p * channels + c) * lanes_.count;
+        float* to = input.data() + (p * channels + c) * lanes_.count;
         for (int64_t b = 0; b < lanes_.batch; ++b) to[b] = (from[b * channels * area] - mean) / sd;
       }
     }
@@ -182,60 +131,109 @@ class LanePasses : public Passes {
 
   // The gradient of the normalised images, if asked for; those of the weights go to the stages.
   std::vector<float> backward(const Array& gradient, bool of_images, bool of_weights) {
-    const int64_t classes = stages_.back().conv.out[0];
+    const int64_t classes = size_of(stages_.back().stage.out);
     check(lanes_.batch > 0 && gradient.sizes() == Sizes{lanes_.batch, classes},
           "lane_passes: gradient [{}], the last pass gave logits [{}, {}]",
           fmt::join(gradient.sizes(), ", "), lanes_.batch, classes);
-    std::vector<float> dy(classes * lanes_.count, 0.0f);
+    gradients_.assign(stages_.size(), {});
+    std::vector<float>& last = gradients_.back();
+    last.assign(classes * lanes_.count, 0.0f);
     for (int64_t b = 0; b < lanes_.batch; ++b) {
       for (int64_t k = 0; k < classes; ++k) {
-        dy[k * lanes_.count + b] = gradient.floats()[b * classes + k];
+        last[k * lanes_.count + b] = gradient.floats()[b * classes + k];
       }
     }
-    for (size_t i = stages_.size(); i-- > 0;) {
-      Stage& stage = stages_[i];
-      const LaneConvolution& conv = stage.conv;
-      if (!stage.is_pool() && conv.relu) {
-        relu_gradient(stage.y.data(), std::ssize(stage.y), dy.data());
-      }
-      if (!stage.is_pool() && of_weights) {
-        stage.gradient = kernel_gradient(conv, lanes_, input_of(i), dy.data(), stage.scratch);
-      }
-      if (i == 0 && !of_images) return {};
-      std::vector<float> dx(size_of(conv.in) * lanes_.count);
-      if (stage.is_pool()) {
-        pool_gradient(stage.layer, conv.in, conv.out, lanes_, input_of(i), stage.y.data(),
-                      dy.data(), dx.data());
-      } else {
-        convolve_gradient(conv, lanes_, stage.kernel.data(), dy.data(), dx.data(), stage.scratch);
-      }
-      dy = std::move(dx);
+    for (size_t i = stages_.size(); i-- > 1;) {
+      run_back(stages_[i], std::move(gradients_[i]), of_images, of_weights);
     }
-    return dy;
+    return std::move(gradients_[0]);
+  }
+
+  void run_back(LaneStage& s, std::vector<float> dy, bool of_images, bool of_weights) {
+    const Stage& stage = s.stage;
+    if (stage.pool) dy = pool_back(s, std::move(dy));
+    if (stage.relu) relu_gradient(s.map.data(), std::ssize(dy), dy.data());
+    if (stage.saved) add_gradient(*stage.saved, copy_of(dy));
+    if (stage.norm) {
+      if (of_weights || s.norm.of_batch) {
+        find_norm_gradients(s.pixels(), lanes_, s.before_norm.data(), dy.data(), s.norm);
+      }
+      norm_gradient(s.norm, s.pixels(), lanes_, s.before_norm.data(), dy.data());
+    }
+    const std::vector<float>& x = stages_[stage.input].y();
+    if (stage.is_product() && of_weights) {
+      s.gradient = kernel_gradient(s.conv, lanes_, x.data(), dy.data(), s.scratch);
+    }
+    if (stage.input == 0 && !of_images) return buffers_.give_back(std::move(dy));
+    if (!stage.op) return add_gradient(stage.input, std::move(dy));
+    std::vector<float> dx = buffers_.take(std::ssize(x));
+    if (stage.is_product()) {
+      convolve_gradient(s.conv, lanes_, s.kernel.data(), dy.data(), dx.data(), s.scratch);
+    } else {
+      subsample_gradient(*stage.op, stage.in, stage.map, lanes_, dy.data(), dx.data());
+    }
+    buffers_.give_back(std::move(dy));
+    add_gradient(stage.input, std::move(dx));
+  }
+
+  std::vector<float> pool_back(const LaneStage& s, std::vector<float> dy) {
+    std::vector<float> dx = buffers_.take(std::ssize(s.map));
+    if (s.stage.is_pool(Kind::kMaxPool)) {
+      pool_gradient(*s.stage.pool, s.stage.map, s.stage.out, lanes_, s.map.data(), s.pooled.data(),
+                    dy.data(), dx.data());
+    } else {
+      average_pool_gradient(s.stage.map, lanes_, dy.data(), dx.data());
+    }
+    buffers_.give_back(std::move(dy));
+    return dx;
+  }
+
+  std::vector<float> copy_of(const std::vector<float>& values) {
+    std::vector<float> copy = buffers_.take(std::ssize(values));
+    std::copy(values.begin(), values.end(), copy.begin());
+    return copy;
+  }
+
+  void add_gradient(int stage, std::vector<float> more) {
+    std::vector<float>& sum = gradients_[stage];
+    if (sum.empty()) {
+      sum = std::move(more);
+      return;
+    }
+    add_map(more.data(), std::ssize(sum), sum.data());
+    buffers_.give_back(std::move(more));
   }
 
   Network network_;
   std::vector<Parameter> parameters_;
-  std::vector<Stage> stages_;
+  std::vector<LaneStage> stages_;  // the first is the normalisation
   Lanes lanes_;
-  std::vector<float> input_;
   bool moved_ = true;  // whether the weights are others than in the last pass
+  std::vector<std::vector<float>> gradients_;  // of each stage's output, as far as they are known
+  Buffers buffers_;
 };
 
 }  // namespace
 
-bool lanes_support(const Network& network) {
-  const auto& layers = network.layers;
-  if (layers.size() < 2 || layers[0].kind != Kind::kNormalize) return false;
-  Shape shape = network.input;
-  for (size_t i = 1; i < layers.size(); ++i) {
-    const Kind kind = layers[i].kind, before = layers[i - 1].kind;
-    const bool product = kind == Kind::kConv || (kind == Kind::kLinear && shape[1] == shape[2]);
-    const bool relu = kind == Kind::kRelu && (before == Kind::kConv || before == Kind::kLinear);
-    if (!product && !relu && kind != Kind::kMaxPool) return false;
-    shape = shape_after(layers[i], shape);
+std::string lanes_refusal(const Network& network) {
+  const std::vector<Stage> stages = stages_of(network);
+  if (stages.size() < 2) return "it has too few stages";
+  const Stage& first = stages[0];
+  if (!first.is_op(Kind::kNormalize) || first.norm || first.saved || first.relu || first.pool ||
+      first.dropout) {
+    return fmt::format("stage {} is not a normalisation alone", describe(first));
   }
-  return true;
+  for (size_t i = 1; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    const bool reads_images = stage.input == Stage::kImages || stage.saved == Stage::kImages;
+    const bool oblong = stage.is_op(Kind::kLinear) && stage.in[1] != stage.in[2];
+    if (reads_images || oblong || stage.is_op(Kind::kNormalize) || stage.dropout ||
+        stage.is_norm(Kind::kGroupNorm)) {
+      return fmt::format("stage {} is not one of the lane engine's", describe(stage));
+    }
+  }
+  if (stages.back().out[1] * stages.back().out[2] != 1) return "it ends in a map, not in logits";
+  return {};
 }
 
 std::unique_ptr<Passes> lane_passes(const Network& network) {

@@ -6,67 +6,28 @@
 #include <vector>
 
 #include "fedsmooth/base/vector_clones.h"
+#include "fedsmooth/engine/cpu/toeplitz_lanes.h"
 
 namespace fedsmooth {
 namespace {
 
-// Sixteen channels at a time.
-constexpr int64_t kLanes = 16, kMaxWidth = 32;
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+constexpr int64_t kLanes = kToeplitzLanes, kMaxWidth = 32;
 
-#define FEDSMOOTH_INLINE inline __attribute__((always_inline))
-
-FEDSMOOTH_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof(Lanes)); }
-FEDSMOOTH_INLINE void store(const Lanes& from, float* to) { std::memcpy(to, &from, sizeof(Lanes)); }
-
-// sum = row * x, for a row known when compiling: zeros vanish, ones become plain additions.
-template <size_t kTerms>
-FEDSMOOTH_INLINE void combine(const std::array<double, kTerms>& row, const Lanes* x, Lanes& sum) {
-  bool first = true;
-#pragma GCC unroll 8
-  for (size_t j = 0; j < kTerms; ++j) {
-    const float factor = static_cast<float>(row[j]);
-    if (factor == 0) continue;
-    if (first) {
-      sum = factor == 1 ? x[j] : factor * x[j];
-    } else if (factor == 1) {
-      sum += x[j];
-    } else if (factor == -1) {
-      sum -= x[j];
-    } else {
-      sum += factor * x[j];
-    }
-    first = false;
-  }
-}
-
+// The sums of one window, for all channels.
 template <class S>
 FEDSMOOTH_INLINE void transform_inputs(const ToeplitzShape& shape, int64_t top, int64_t left,
                                        const float* x, float* sums, int64_t plane) {
-  constexpr int kProducts = S::kSize.products, kWindow = S::kSize.window;
   for (int64_t c = 0; c < shape.channels; c += kLanes) {
-    Lanes rows[kProducts][kWindow];  // after the first axis
-    for (int64_t j = 0; j < kWindow; ++j) {
-      Lanes column[kWindow];
-      for (int64_t i = 0; i < kWindow; ++i) {
-        const int64_t y = top + i, z = left + j;
-        column[i] = Lanes{};
-        if (y >= 0 && y < shape.n && z >= 0 && z < shape.n) {
-          load(x + (y * shape.n + z) * shape.channels + c, column[i]);
-        }
-      }
-#pragma GCC unroll 8
-      for (int p = 0; p < kProducts; ++p) combine(S::kInputs[p], column, rows[p][j]);
-    }
-    float* out = sums + c;
-    for (int p = 0; p < kProducts; ++p) {
-#pragma GCC unroll 8
-      for (int q = 0; q < kProducts; ++q, out += plane) {
-        Lanes sum;
-        combine(S::kInputs[q], rows[p], sum);
-        store(sum, out);
-      }
-    }
+    along_both_axes<S::kInputs>(
+        [&](int64_t i, int64_t j, ToeplitzLanes& to) FEDSMOOTH_INLINE_LAMBDA {
+          const int64_t y = top + i, z = left + j;
+          to = ToeplitzLanes{};
+          if (y >= 0 && y < shape.n && z >= 0 && z < shape.n) {
+            load_lanes(x + (y * shape.n + z) * shape.channels + c, to);
+          }
+        },
+        [&](int64_t p, const ToeplitzLanes& sum)
+            FEDSMOOTH_INLINE_LAMBDA { store_lanes(sum, sums + c + p * plane); });
   }
 }
 
@@ -86,24 +47,12 @@ FEDSMOOTH_INLINE void all_inputs(const ToeplitzShape& shape, int64_t images, con
 template <class S>
 FEDSMOOTH_INLINE void transform_outputs(const float* products, int64_t plane, int64_t width,
                                         float* y) {
-  constexpr int kProducts = S::kSize.products, kOutputs = S::kSize.outputs;
-  Lanes rows[kOutputs][kProducts];  // after the first axis
-  for (int64_t q = 0; q < kProducts; ++q) {
-    Lanes column[kProducts];
-    for (int64_t p = 0; p < kProducts; ++p) {
-      load(products + (p * kProducts + q) * plane, column[p]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < kOutputs; ++i) combine(S::kOutputs[i], column, rows[i][q]);
-  }
-  for (int i = 0; i < kOutputs; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < kOutputs; ++j, y += width) {
-      Lanes sum;
-      combine(S::kOutputs[j], rows[i], sum);
-      store(sum, y);
-    }
-  }
+  along_both_axes<S::kOutputs>(
+      [&](int64_t p, int64_t q, ToeplitzLanes& to) FEDSMOOTH_INLINE_LAMBDA {
+        load_lanes(products + (p * S::kSize.products + q) * plane, to);
+      },
+      [&](int64_t i, const ToeplitzLanes& sum)
+          FEDSMOOTH_INLINE_LAMBDA { store_lanes(sum, y + i * width); });
 }
 
 // NaN wins: a broken evaluation must not turn into a vote.
@@ -112,11 +61,12 @@ FEDSMOOTH_INLINE void max_into(float* __restrict a, const float* __restrict b, i
 }
 
 // Adds the bias to a tile's y [outputs, outputs, width], after the maximum, which does not mind,
-// and writes it at out, a map of rows of `row` floats. In plain loops of a length not known when
-// compiling: these g++ vectorises, comparisons of Lanes it takes apart.
+// and writes it at out, a map of rows of `row` floats; `saved` lies as `out` does. In plain loops
+// of a length not known when compiling: these g++ vectorises, comparisons of Lanes it takes apart.
 template <class S>
 FEDSMOOTH_INLINE void finish(float* __restrict y, int64_t width, const ToeplitzEnd& end,
-                             float* __restrict out, int64_t row, int64_t channels) {
+                             const float* __restrict saved, float* __restrict out, int64_t row,
+                             int64_t channels) {
   constexpr int kOutputs = S::kSize.outputs;
   const int step = end.pool ? 2 : 1;
   const float floor = end.relu ? 0.0f : -std::numeric_limits<float>::infinity();
@@ -130,6 +80,14 @@ FEDSMOOTH_INLINE void finish(float* __restrict y, int64_t width, const ToeplitzE
       }
       float* __restrict to = out + j / step * channels;
       const float* __restrict bias = end.bias;
+      if (saved != nullptr) {
+        const float* __restrict other = saved + i / step * row + j / step * channels;
+        for (int64_t c = 0; c < width; ++c) {
+          const float sum = value[c] + bias[c] + other[c];
+          to[c] = sum < floor ? floor : sum;
+        }
+        continue;
+      }
       for (int64_t c = 0; c < width; ++c) {
         const float sum = value[c] + bias[c];
         to[c] = sum < floor ? floor : sum;
@@ -151,8 +109,10 @@ FEDSMOOTH_INLINE void all_outputs(const ToeplitzShape& shape, int64_t images, co
       for (int64_t c = 0; c < width; c += kLanes) {
         transform_outputs<S>(products + c, plane, width, y + c);
       }
-      finish<S>(y, width, end, out + tile / tiles * side * row + tile % tiles * side * channels,
-                row, channels);
+      const int64_t at = tile / tiles * side * row + tile % tiles * side * channels;
+      const int64_t image = b * tiles * side * row;
+      finish<S>(y, width, end, end.saved ? end.saved + image + at : nullptr, out + at, row,
+                channels);
     }
   }
 }

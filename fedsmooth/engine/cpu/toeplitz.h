@@ -46,10 +46,12 @@ Array toeplitz_weights(Scheme scheme, const Array& kernel);
 void toeplitz_inputs(const ToeplitzShape& shape, int64_t images, const float* x, float* sums,
                      int64_t plane);
 
-/// What follows the products: the bias, then ReLU and the maximum over 2x2 pixels if asked.
+/// What follows the products: the bias, then ReLU and the maximum over 2x2 pixels if asked; or the
+/// bias, the sum with a map of the result's shape, from the same channel on, and then ReLU.
 struct ToeplitzEnd {
   const float* bias;
   bool relu, pool;
+  const float* saved = nullptr;
 };
 
 /// Products [products, images * tiles^2, width], `plane` floats apart, to `width` (16 or 32) of the

@@ -49,6 +49,7 @@ struct BatchedExecutor::State {
   }
 
   void prepare(const LocalTask& task, int64_t cohort) {
+    check(objective_of(task.method).on_gpu.has_value(), "BatchedExecutor: an unsupported task");
     if (!plan) {
       plan = std::make_unique<DevicePlan>(task.network);
       network = &task.network;
@@ -101,6 +102,18 @@ BatchedExecutor::BatchedExecutor(Precision precision, int64_t wave)
     : state_(new State{precision, wave}) {}
 
 BatchedExecutor::~BatchedExecutor() = default;
+
+std::optional<std::string> BatchedExecutor::unsupported(const Round& round) const {
+  const Network& network = round.task.network;
+  if (!BatchedPlan::supports(network)) {
+    return fmt::format("network {} has layers that the GPU engine cannot train; use --device=cpu",
+                       network.name);
+  }
+  const Objective& objective = objective_of(round.task.method);
+  if (objective.on_gpu) return {};
+  return fmt::format("train.method={:?}: the GPU engine does not have it; use --device=cpu",
+                     objective.name);
+}
 
 std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());

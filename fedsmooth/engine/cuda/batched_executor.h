@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "fedsmooth/engine/cuda/kernels/batched_product.h"
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 
@@ -18,6 +18,9 @@ class BatchedExecutor : public Executor {
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 
+  /// Networks that BatchedPlan does not support, and objectives without a form for the GPU. Needs no
+  /// GPU.
+  std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
   /// Of the first wave.
   std::map<std::string, PhaseCost> measure_step(const Round& round) override;

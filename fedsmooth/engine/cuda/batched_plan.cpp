@@ -1,6 +1,9 @@
 #include "fedsmooth/engine/cuda/batched_plan.h"
 
+#include <fmt/format.h>
+
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/model/stages.h"
 
 namespace fedsmooth {
 namespace {
@@ -56,11 +59,10 @@ void add_all_pixels(const Shape& in, BatchedStage& stage) {
   }
 }
 
-// Lays out one network. Layers are taken in order.
+// Lays out one network. Stages are taken in order.
 class Planner {
  public:
   Planner(const Network& network, BatchedPlan& plan) : network_(network), plan_(plan) {
-    shape_ = network.input;
     const Layer& normalize = network.layers[0];
     for (const double sd : normalize.sd) plan.scale.push_back(static_cast<float>(1 / sd));
     plan.mean.assign(normalize.mean.begin(), normalize.mean.end());
@@ -68,19 +70,14 @@ class Planner {
   }
 
   void run() {
-    const auto& layers = network_.layers;
-    for (size_t i = 1; i < layers.size(); ++i) {
-      const Layer& layer = layers[i];
-      if (layer.kind == Kind::kRelu) {
-        plan_.stages.back().relu = true;
-      } else if (layer.kind == Kind::kMaxPool) {
-        add_pool(layer);
-      } else {
-        add_product(layer, i == 1);
-      }
-      shape_ = shape_after(layer, shape_);
+    const std::vector<Stage> stages = stages_of(network_);
+    for (size_t i = 1; i < stages.size(); ++i) {
+      shape_ = stages[i].in;
+      if (stages[i].op) add_product(stages[i], i == 1);
+      shape_ = stages[i].map;
+      if (stages[i].pool) add_pool(*stages[i].pool);
     }
-    plan_.classes = static_cast<int>(shape_[0]);
+    plan_.classes = static_cast<int>(stages.back().out[0]);
     // Every client's vector starts on a line of the cache: it made products a third faster.
     plan_.size = (plan_.size + 63) / 64 * 64;
     plan_.real.resize(plan_.size);
@@ -119,9 +116,11 @@ class Planner {
     }
   }
 
-  void add_product(const Layer& layer, bool first) {
+  void add_product(const Stage& of, bool first) {
+    const Layer& layer = *of.op;
+    const Shape& out = of.map;
     BatchedStage stage;
-    const Shape out = shape_after(layer, shape_);
+    stage.relu = of.relu;
     stage.in = map_of(shape_);
     stage.out = map_of(out);
     const bool linear = layer.kind == Kind::kLinear;
@@ -178,6 +177,20 @@ class Planner {
   Shape shape_;
 };
 
+bool is_bare_normalization(const Stage& stage) {
+  return stage.is_op(Kind::kNormalize) && !stage.norm && !stage.saved && !stage.relu &&
+         !stage.pool && !stage.dropout;
+}
+
+// A link of a chain: a product with its ReLU and maxima, or, but for the first, maxima alone.
+bool fits(const Stage& stage, size_t index) {
+  const bool chained = stage.input == static_cast<int>(index) - 1 && !stage.saved;
+  const bool pools = !stage.pool || stage.is_pool(Kind::kMaxPool);
+  if (!chained || !pools || stage.norm || stage.dropout) return false;
+  if (stage.op) return stage.is_product() && stage.op->outputs <= kMostChannels;
+  return index > 1 && stage.pool && !stage.relu;
+}
+
 }  // namespace
 
 int count_pairs(const PairLists& lists) {
@@ -186,24 +199,28 @@ int count_pairs(const PairLists& lists) {
   return static_cast<int>(count);
 }
 
-bool BatchedPlan::supports(const Network& network) {
-  const auto& layers = network.layers;
-  if (layers.size() < 2 || layers[0].kind != Kind::kNormalize) return false;
-  if (layers[1].kind != Kind::kConv && layers[1].kind != Kind::kLinear) return false;
-  if (network.input[0] * network.input[1] * network.input[2] > kLargestImage) return false;
-  for (size_t i = 1; i < layers.size(); ++i) {
-    const Kind kind = layers[i].kind, before = layers[i - 1].kind;
-    const bool relu = kind == Kind::kRelu && (before == Kind::kConv || before == Kind::kLinear);
-    if (kind != Kind::kConv && kind != Kind::kLinear && kind != Kind::kMaxPool && !relu) {
-      return false;
-    }
-    if (layers[i].outputs > kMostChannels) return false;
+std::string BatchedPlan::refusal(const Network& network) {
+  const std::vector<Stage> stages = stages_of(network);
+  if (stages.size() < 2 || !is_bare_normalization(stages[0])) {
+    return "it does not begin with a normalisation alone";
   }
-  return layers.back().kind == Kind::kLinear;
+  const int64_t size = network.input[0] * network.input[1] * network.input[2];
+  if (size > kLargestImage) {
+    return fmt::format("its images have {} values, more than {}", size, kLargestImage);
+  }
+  for (size_t i = 1; i < stages.size(); ++i) {
+    if (!fits(stages[i], i)) {
+      return fmt::format("stage {} is not one of the GPU engine's", describe(stages[i]));
+    }
+  }
+  const Stage& last = stages.back();
+  if (last.is_op(Kind::kLinear) && !last.relu && !last.pool) return {};
+  return fmt::format("stage {} is not a linear layer at the end", describe(last));
 }
 
 BatchedPlan::BatchedPlan(const Network& network) {
-  check(supports(network), "BatchedPlan: network {} has other layers", network.name);
+  const std::string why = refusal(network);
+  check(why.empty(), "BatchedPlan: network {}: {}", network.name, why);
   Planner(network, *this).run();
 }
 

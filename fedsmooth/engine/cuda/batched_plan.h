@@ -11,6 +11,7 @@
 // and stride 4 become kernel 3 on 48 channels. A linear layer has one tap per pixel.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fedsmooth/model/network.h"
@@ -46,9 +47,11 @@ struct BatchedStage {
 };
 
 struct BatchedPlan {
-  /// Layer lists of normalisation, convolution, ReLU, max-pooling and linear layers, for images of
-  /// up to 12,000 values.
-  static bool supports(const Network& network);
+  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It knows
+  /// chains of convolutions and linear layers with ReLU and max-pooling, for images of up to 12,000
+  /// values.
+  static std::string refusal(const Network& network);
+  static bool supports(const Network& network) { return refusal(network).empty(); }
   explicit BatchedPlan(const Network& network);
 
   std::vector<BatchedStage> stages;

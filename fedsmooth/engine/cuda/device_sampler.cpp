@@ -38,7 +38,7 @@ class DevicePass : public VotePass {
     return logits;
   }
 
-  void vote(const NoisyRows& rows, int* counts) override {
+  void vote(const NoisyRows& rows, VoteCounter* counts) override {
     enqueue_copies(rows);
     const BatchedPlan& plan = model().plan();
     const VoteCount count{rows, passes_.logits(), plan.classes, plan.stages.back().out.channels,
@@ -53,7 +53,7 @@ class DevicePass : public VotePass {
   virtual void enqueue_images(const float* x) {
     const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
     InputMap map = model().input_map(passes_.input());
-    map.x = x;
+    map.first = {x, nullptr, 1};
     launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
     passes_.forward(model().weights(), launches_);
   }
@@ -74,10 +74,18 @@ class BankedPass : public DevicePass {
  public:
   explicit BankedPass(SharedModel model) : DevicePass(std::move(model)), first_(*model_) {}
 
-  void prepare(const std::vector<VoteRequest>& requests, const float* x) override {
+  void take_images(const float* x, int count) override {
+    images_ = count;
+    if (count == 0) return;
+    of_x_ = first_.of_images(x, count, launches_);
+  }
+
+  void prepare(const std::vector<VoteRequest>& requests) override {
     if (requests.empty()) return;
     VoteRequest draws = requests.front();
-    for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.n);
+    draws.n += draws.first;
+    draws.first = 0;
+    for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.first + r.n);
     for (const VoteRequest& r : requests) {
       check(r.stream.key.value == draws.stream.key.value && r.stream.item == draws.stream.item &&
                 r.sigma == draws.sigma,
@@ -86,7 +94,8 @@ class BankedPass : public DevicePass {
     const auto found = std::find_if(banks_.begin(), banks_.end(),
                                     [&](const auto& bank) { return bank->serves(draws); });
     if (found == banks_.end()) {
-      // Selection's and estimation's; others have had their time.
+      // Selection's and estimation's; others, and shorter ones, have had their time.
+      std::erase_if(banks_, [&](const auto& bank) { return bank->begins(draws); });
       if (banks_.size() == 2) banks_.erase(banks_.begin());
       try {
         banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, kGpuBatch, launches_));
@@ -98,8 +107,6 @@ class BankedPass : public DevicePass {
     } else {
       bank_ = found->get();
     }
-    images_ = static_cast<int>(requests.size());
-    of_x_ = first_.of_images(x, images_, launches_);
   }
 
  private:
@@ -123,7 +130,7 @@ class BankedPass : public DevicePass {
     check_cuda(cudaStreamSynchronize(nullptr), "bank");
     NoisyRows rows;
     rows.copies = copies.data();
-    rows.images = 1;
+    rows.requests = 1;
     rows.total = rows.rows = kGpuBatch;
     enqueue_sums(rows, of_noise.data(), nothing.data(), 1);
     check_cuda(cudaStreamSynchronize(launches_.stream()), "bank");
@@ -160,8 +167,10 @@ BaseClassifier gpu_classifier(const Model& model, Precision precision) {
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {
-  return classifier_of<BankedPass>(std::make_shared<const DeviceModel>(model, Precision::kBfloat16),
-                                   "-fp32-first");
+  BaseClassifier f = classifier_of<BankedPass>(
+      std::make_shared<const DeviceModel>(model, Precision::kBfloat16), "-fp32-first");
+  f.exact_sampler = nullptr;  // what is clipped after the sum is not a sum of parts
+  return f;
 }
 
 }  // namespace fedsmooth

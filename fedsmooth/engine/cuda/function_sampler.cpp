@@ -19,14 +19,14 @@ class FunctionSampler : public SerialSampler {
     x.upload(r.x.floats(), r.x.count(), stream_);
     noisy.clear(stream_);  // a short batch is filled up
     const NoisyCopies wanted{r.stream.key.value, r.stream.item, r.stream.client,
-                             static_cast<float>(r.sigma), 0};
+                             static_cast<float>(r.sigma), static_cast<uint32_t>(r.first), 0, 0};
     const DeviceArray<NoisyCopies> copies(1);
     copies.upload(&wanted, 1, stream_);
-    const DeviceArray<int> counts(classes());
+    const DeviceArray<VoteCounter> counts(classes());
     counts.clear(stream_);
     NoisyRows rows;
     rows.copies = copies.data();
-    rows.images = 1;
+    rows.requests = 1;
     rows.x = x.data();
     rows.total = r.n;
     rows.rows = static_cast<int>(batch());
@@ -38,7 +38,7 @@ class FunctionSampler : public SerialSampler {
       const auto width = static_cast<int>(classes());
       check_cuda(count_votes({rows, logits, width, width, counts.data()}, stream_), "votes");
     }
-    const std::vector<int> found = counts.download(stream_);
+    const std::vector<VoteCounter> found = counts.download(stream_);
     return {found.begin(), found.end()};
   }
 

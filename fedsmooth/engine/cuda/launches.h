@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 

@@ -176,19 +176,28 @@ void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettin
   u.velocity = weights.velocity + stage.kernel;
   u.working =
       weights.working == nullptr ? nullptr : static_cast<char*>(weights.working) + stage.kernel * 2;
+  u.global = weights.global == nullptr ? nullptr : weights.global + stage.kernel;
   u.client_size = plan.size;
   u.real = stage.masked ? device_.real.data() + stage.kernel : nullptr;
   u.settings = settings;
   // Weights and momentum are read and written, the working weights written.
-  const double per_weight = weights.working == nullptr ? 16 : 18;
+  const double per_weight =
+      (weights.working == nullptr ? 16 : 18) + (weights.global == nullptr ? 0 : 4);
   launches.add("update", update_kernel(precision_, u, launches.stream()), operations_of(stage),
                map_bytes_of(stage) + weights_of(stage) * per_weight);
   if (!stage.has_bias) return;
-  launches.add("update", update_bias(precision_,
-                                     {clients_, rows_, stage.out.channels, stage.out.pixels(),
-                                      gradients_[i].data(), weights.weights + stage.bias,
-                                      weights.velocity + stage.bias, plan.size, settings},
-                                     launches.stream()));
+  BiasUpdate bias;
+  bias.clients = clients_;
+  bias.rows = rows_;
+  bias.channels = stage.out.channels;
+  bias.pixels = stage.out.pixels();
+  bias.dy = gradients_[i].data();
+  bias.weights = weights.weights + stage.bias;
+  bias.velocity = weights.velocity + stage.bias;
+  bias.global = weights.global == nullptr ? nullptr : weights.global + stage.bias;
+  bias.client_size = plan.size;
+  bias.settings = settings;
+  launches.add("update", update_bias(precision_, bias, launches.stream()));
 }
 
 void LayerPasses::update(const StackedWeights& weights, const ClientSettings* settings,

@@ -16,6 +16,7 @@ struct StackedWeights {
   float* weights = nullptr;
   void* working = nullptr;  // in bfloat16; null: the weights themselves are multiplied
   float* velocity = nullptr;
+  const float* global = nullptr;  // those that the round began with, for FedProx; null: without
 };
 
 class LayerPasses {
@@ -26,7 +27,7 @@ class LayerPasses {
   static int64_t bytes_per_row(const BatchedPlan& plan, Precision precision);
 
   void* input() const { return input_.data(); }  // the first map, to be filled
-  const float* logits() const { return logits_.data(); }
+  float* logits() const { return logits_.data(); }
   void* output_gradient() const { return gradients_.back().data(); }  // zero, to be filled
   const void* input_gradient() const { return input_gradient_.data(); }
 

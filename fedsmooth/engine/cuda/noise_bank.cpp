@@ -29,7 +29,7 @@ DeviceArray<float> FirstLayer::of_images(const float* images, int count, Launche
   const DeviceArray<float> map(rows * stage().in.row_size());
   DeviceArray<float> out(rows * row_size());
   InputMap input = model_.input_map(map.data());
-  input.x = images;
+  input.first = {images, nullptr, 1};
   launches.add(
       "bank", make_input(Precision::kFloat32, model_.shape(count, rows), input, launches.stream()));
   multiply(map.data(), rows, /*bias=*/true, out.data(), launches);
@@ -64,12 +64,12 @@ NoiseBank::NoiseBank(const FirstLayer& layer, const DeviceModel& model, const Vo
   of_noise_ = DeviceArray<float>(blocks * rows * layer.row_size());
   const Stream& stream = draws.stream;
   const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
-      {stream.key.value, stream.item, stream.client, static_cast<float>(draws.sigma), 0}});
+      {stream.key.value, stream.item, stream.client, static_cast<float>(draws.sigma)}});
   const DeviceArray<float> zero(std::vector<float>(model.image_size(), 0.0f));
   check_cuda(cudaStreamSynchronize(nullptr), "bank");
   NoisyRows noises;
   noises.copies = copies.data();
-  noises.images = 1;
+  noises.requests = 1;
   noises.x = zero.data();
   noises.total = draws.n;
   noises.rows = rows;
@@ -82,9 +82,12 @@ NoiseBank::NoiseBank(const FirstLayer& layer, const DeviceModel& model, const Vo
 }
 
 bool NoiseBank::serves(const VoteRequest& r) const {
-  return r.sigma == draws_.sigma && r.n <= draws_.n &&
-         r.stream.key.value == draws_.stream.key.value && r.stream.item == draws_.stream.item &&
-         r.stream.client == draws_.stream.client;
+  return begins(r) && r.first + r.n <= draws_.n;
+}
+
+bool NoiseBank::begins(const VoteRequest& r) const {
+  return r.sigma == draws_.sigma && r.stream.key.value == draws_.stream.key.value &&
+         r.stream.item == draws_.stream.item && r.stream.client == draws_.stream.client;
 }
 
 }  // namespace fedsmooth

@@ -41,6 +41,8 @@ class NoiseBank {
             Launches& launches);
 
   bool serves(const VoteRequest& request) const;
+  /// Whether its draws are the first ones of the request's stream, perhaps too few.
+  bool begins(const VoteRequest& request) const;
   const float* data() const { return of_noise_.data(); }
 
  private:

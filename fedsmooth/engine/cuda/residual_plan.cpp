@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/model/network_json.h"
+#include "fedsmooth/model/stages.h"
 
 namespace fedsmooth {
 namespace {
@@ -15,56 +15,32 @@ struct Refusal {
   std::string why;
 };
 
-// Layers of one list, taken in order.
-class LayerWalk {
- public:
-  LayerWalk(const std::vector<Layer>& layers, std::string path)
-      : layers_(layers), path_(std::move(path)) {}
+// What a convolution's stage has to be.
+struct Form {
+  int kernel, stride, outputs;
+  int input;                 // the stage that it reads
+  std::optional<int> saved;  // the stage that it adds
+  bool relu = true;
+  bool may_end = false;  // whether the mean over all pixels may follow
 
-  bool is_next(Kind kind) const { return next_ < layers_.size() && layers_[next_].kind == kind; }
-
-  const Layer& take(Kind kind, const std::string& expected) {
-    if (!is_next(kind)) refuse(expected);
-    return layers_[next_++];
+  bool fits(const Stage& stage) const {
+    return stage.is_op(Kind::kConv) && stage.op->kernel == kernel && stage.op->stride == stride &&
+           stage.op->padding == kernel / 2 && stage.op->outputs == outputs &&
+           stage.input == input && stage.saved == saved && stage.relu == relu && !stage.norm &&
+           !stage.dropout && (!stage.pool || (may_end && stage.is_pool(Kind::kAvgPool)));
   }
 
-  const Layer& take_conv(int kernel, int stride, int outputs) {
-    const std::string expected = fmt::format(
-        "a {0}x{0} convolution with stride {1} to {2} channels", kernel, stride, outputs);
-    const Layer& conv = take(Kind::kConv, expected);
-    if (conv.kernel != kernel || conv.stride != stride || conv.padding != kernel / 2 ||
-        conv.outputs != outputs) {
-      --next_;
-      refuse(expected);
-    }
-    return conv;
+  std::string text() const {
+    return fmt::format("a {0}x{0} convolution with stride {1} to {2} channels{3}{4}", kernel,
+                       stride, outputs, saved ? ", the block's sum" : "", relu ? ", a ReLU" : "");
   }
-
-  void end(const std::string& expected) const {
-    if (next_ < layers_.size()) refuse(expected);
-  }
-
-  const Layer& peek() const { return layers_.at(next_); }
-  std::string path() const { return fmt::format("{}{}", path_, next_); }
-
-  [[noreturn]] void refuse(const std::string& expected) const {
-    if (next_ == layers_.size()) throw Refusal{fmt::format("it ends where {} has to be", expected)};
-    const Layer& layer = layers_[next_];
-    const std::string name = layer.name.empty() ? path() : layer.name;
-    throw Refusal{fmt::format("layer {} ({}) is not {}", name, kind_name(layer.kind), expected)};
-  }
-
- private:
-  const std::vector<Layer>& layers_;
-  std::string path_;
-  size_t next_ = 0;
 };
 
-// Goes through a network; without weights only to see whether it can be planned.
+// Goes through a network's stages; without weights only to see whether it can be planned.
 class Planner {
  public:
   Planner(const Network& network, const Weights* weights, ResidualPlan& plan)
-      : network_(network), weights_(weights), plan_(plan) {}
+      : network_(network), stages_(stages_of(network)), weights_(weights), plan_(plan) {}
 
   void run() {
     const Shape input = {residual::kImageChannels, residual::kImageSide, residual::kImageSide};
@@ -72,91 +48,116 @@ class Planner {
       throw Refusal{fmt::format("its images are [{}], not [{}]", fmt::join(network_.input, ", "),
                                 fmt::join(input, ", "))};
     }
-    LayerWalk layers(network_.layers, "");
-    const Layer& normalize = layers.take(Kind::kNormalize, "a normalisation");
-    plan_.mean.assign(normalize.mean.begin(), normalize.mean.end());
-    for (const double sd : normalize.sd) plan_.scale.push_back(static_cast<float>(1 / sd));
-    plan_.stem = add(layers.take_conv(3, 1, residual::channels_of(0)), residual::kImageChannels);
-    layers.take(Kind::kRelu, "a ReLU");
-    while (layers.is_next(Kind::kResidual)) {
-      add_block(layers);
-      layers.take(Kind::kRelu, "a ReLU");
+    add_normalization();
+    plan_.stem = take({3, 1, residual::channels_of(0), 0, {}}, residual::kImageChannels);
+    bool ended = false;  // by the mean over all pixels
+    while (!ended && (next_ < stages_.size() && !stages_[next_].is_op(Kind::kLinear))) {
+      add_block();
+      ended = stages_[next_ - 1].pool.has_value();
     }
     if (stage_ + 1 < residual::kStages || layer_list(0).empty()) {
-      layers.refuse("a residual block: there must be three stages of them");
+      refuse("a residual block: there must be three stages of them");
     }
-    layers.take(Kind::kAvgPool, "the mean over all pixels");
-    add_linear(layers.take(Kind::kLinear, "a linear layer"));
-    layers.end("the last: nothing may follow the linear layer");
+    if (!ended) refuse("the mean over all pixels, before the linear layer");
+    add_linear();
+    if (next_ < stages_.size()) refuse("the last: nothing may follow the linear layer");
   }
 
  private:
   std::vector<PlannedConv>& layer_list(int stage) { return plan_.stages[stage].layers; }
 
-  void add_block(LayerWalk& layers) {
-    const std::string path = layers.path();
-    const Layer& block = layers.peek();
-    LayerWalk body(block.body, path + ".body."), shortcut(block.shortcut, path + ".shortcut.");
-    const bool enters = body.is_next(Kind::kConv) && body.peek().stride != 1;
-    if (enters && (stage_ + 1 == residual::kStages || layer_list(0).empty())) {
-      body.refuse("a convolution that keeps the shape");
+  [[noreturn]] void refuse(const std::string& expected) const {
+    if (next_ == stages_.size()) {
+      throw Refusal{fmt::format("it ends where {} has to be", expected)};
     }
-    const int before = residual::channels_of(stage_);
-    if (enters) ++stage_;
-    const int channels = residual::channels_of(stage_);
-    PlannedConv first = add(body.take_conv(3, enters ? 2 : 1, channels), before);
-    body.take(Kind::kRelu, "a ReLU");
-    PlannedConv second = add(body.take_conv(3, 1, channels), channels);
-    body.end("the sum: nothing may follow a block's second convolution");
-    if (enters) {
-      PlannedStage& left = plan_.stages[stage_ - 1];
-      left.enter = std::move(first);
-      left.shortcut = add_shortcut(shortcut, before);
-    } else {
-      layer_list(stage_).push_back(std::move(first));
-    }
-    shortcut.end("the input itself");
-    layer_list(stage_).push_back(std::move(second));
-    layers.take(Kind::kResidual, "a residual block");
+    throw Refusal{fmt::format("stage {} is not {}", describe(stages_[next_]), expected)};
   }
 
-  PlannedConv add_shortcut(LayerWalk& shortcut, int in) {
-    if (!shortcut.is_next(Kind::kSubsample)) return add(shortcut.take_conv(1, 2, 2 * in), in);
-    const Layer& layer = shortcut.peek();
-    if (layer.stride != 2 || layer.outputs != 2 * in) {
-      shortcut.refuse(fmt::format("every second pixel in {} channels", 2 * in));
-    }
-    shortcut.take(Kind::kSubsample, "");
-    return subsampling(in);
+  void add_normalization() {
+    const auto is_bare = [](const Stage& stage) {
+      return stage.is_op(Kind::kNormalize) && !stage.norm && !stage.saved && !stage.relu &&
+             !stage.pool && !stage.dropout;
+    };
+    if (stages_.empty() || !is_bare(stages_[0])) refuse("a normalisation alone");
+    const Layer& normalize = *stages_[next_++].op;
+    plan_.mean.assign(normalize.mean.begin(), normalize.mean.end());
+    for (const double sd : normalize.sd) plan_.scale.push_back(static_cast<float>(1 / sd));
   }
 
-  PlannedConv add(const Layer& layer, int in) {
-    const auto out = static_cast<int>(layer.outputs), kernel = static_cast<int>(layer.kernel);
-    PlannedConv conv{layer.name, in, out, kernel, {}, {}};
-    take_weights(layer, conv.weight, conv.bias);
+  PlannedConv take(const Form& form, int in) {
+    if (next_ == stages_.size() || !form.fits(stages_[next_])) refuse(form.text());
+    const Stage& stage = stages_[next_++];
+    PlannedConv conv{stage.op->name, in, form.outputs, form.kernel, {}, {}};
+    take_weights(stage, conv.weight, conv.bias);
     return conv;
   }
 
-  void add_linear(const Layer& layer) {
-    if (layer.outputs > residual::kMaxClasses) {
-      throw Refusal{fmt::format("layer {} has {} classes, more than {}", layer.name, layer.outputs,
-                                residual::kMaxClasses)};
+  // A shortcut's stage comes before the body's.
+  void add_block() {
+    const int x = static_cast<int>(next_) - 1;
+    const Stage& first_stage = stages_[next_];
+    const bool enters = first_stage.is_op(Kind::kSubsample) ||
+                        (first_stage.is_op(Kind::kConv) && first_stage.op->kernel == 1);
+    if (enters && (stage_ + 1 == residual::kStages || layer_list(0).empty())) {
+      refuse("a convolution that keeps the shape");
     }
-    plan_.classes = static_cast<int>(layer.outputs);
-    take_weights(layer, plan_.linear, plan_.linear_bias);
+    const int before = residual::channels_of(stage_);
+    int saved = x;
+    if (enters) {
+      saved = static_cast<int>(next_);
+      plan_.stages[stage_].shortcut = take_shortcut(x, before);
+      ++stage_;
+    }
+    const int channels = residual::channels_of(stage_);
+    PlannedConv first = take({3, enters ? 2 : 1, channels, x, {}}, before);
+    if (enters) {
+      plan_.stages[stage_ - 1].enter = std::move(first);
+    } else {
+      layer_list(stage_).push_back(std::move(first));
+    }
+    const int h = static_cast<int>(next_) - 1;
+    layer_list(stage_).push_back(
+        take({3, 1, channels, h, saved, /*relu=*/true, /*may_end=*/true}, channels));
   }
 
-  void take_weights(const Layer& layer, Array& weight, Array& bias) {
+  PlannedConv take_shortcut(int x, int in) {
+    const Stage& stage = stages_[next_];
+    if (!stage.is_op(Kind::kSubsample)) return take({1, 2, 2 * in, x, {}, /*relu=*/false}, in);
+    const bool fits = stage.op->stride == 2 && stage.op->outputs == 2 * in && !stage.norm &&
+                      !stage.saved && !stage.relu && !stage.pool && !stage.dropout;
+    if (!fits || stage.input != x) refuse(fmt::format("every second pixel in {} channels", 2 * in));
+    ++next_;
+    return subsampling(in);
+  }
+
+  void add_linear() {
+    if (next_ == stages_.size()) refuse("a linear layer");
+    const Stage& stage = stages_[next_];
+    if (!stage.is_op(Kind::kLinear) || stage.relu || stage.norm || stage.saved || stage.pool ||
+        stage.dropout) {
+      refuse("a linear layer at the end");
+    }
+    if (stage.op->outputs > residual::kMaxClasses) {
+      throw Refusal{fmt::format("stage {} has {} classes, more than {}", describe(stage),
+                                stage.op->outputs, residual::kMaxClasses)};
+    }
+    ++next_;
+    plan_.classes = static_cast<int>(stage.op->outputs);
+    take_weights(stage, plan_.linear, plan_.linear_bias);
+  }
+
+  void take_weights(const Stage& stage, Array& weight, Array& bias) {
     if (weights_ == nullptr) return;
-    weight = weights_->at(next_++);
-    bias = layer.bias ? weights_->at(next_++) : Array({layer.outputs});
+    weight = weights_->at(stage.op_tensor);
+    bias = stage.op->bias ? weights_->at(stage.op_tensor + 1) : Array({stage.op->outputs});
   }
 
   const Network& network_;
+  std::vector<Stage> stages_;
   const Weights* weights_;
   ResidualPlan& plan_;
-  int stage_ = 0;
-  size_t next_ = 0;  // of the weights
+  int stage_ = 0;    // of the kernels
+  size_t next_ = 0;  // of the network's stages
 };
 
 }  // namespace

@@ -91,7 +91,7 @@ class ResidualPass : public VotePass {
       }
     }
     std::vector<NoisyCopies> single(batch);
-    for (int i = 0; i < batch; ++i) single[i].first = i;
+    for (int i = 0; i < batch; ++i) single[i].first = single[i].image = i;
     single_ = DeviceArray<NoisyCopies>(single);
     check_cuda(cudaStreamSynchronize(nullptr), "images");
   }
@@ -100,7 +100,7 @@ class ResidualPass : public VotePass {
   Array classify(const DeviceArray<float>& x) override {
     NoisyRows rows;
     rows.copies = single_.data();
-    rows.images = rows.rows = batch();
+    rows.requests = rows.rows = batch();
     rows.total = batch();
     rows.x = x.data();
     enqueue(rows, nullptr, logits_.data());
@@ -109,10 +109,10 @@ class ResidualPass : public VotePass {
     return logits;
   }
 
-  void vote(const NoisyRows& rows, int* counts) override { enqueue(rows, counts, nullptr); }
+  void vote(const NoisyRows& rows, VoteCounter* counts) override { enqueue(rows, counts, nullptr); }
 
  private:
-  void enqueue(const NoisyRows& rows, int* counts, float* logits) {
+  void enqueue(const NoisyRows& rows, VoteCounter* counts, float* logits) {
     votes_.rows = rows;
     votes_.counts = counts;
     votes_.logits = logits;

@@ -31,11 +31,13 @@ class VotePass {
   /// Logits [batch, classes] of such images, by what vote() runs.
   virtual Array classify(const DeviceArray<float>& x) = 0;
 
-  /// What the images of a list of requests need beforehand.
-  virtual void prepare(const std::vector<VoteRequest>& /*requests*/, const float* /*x*/) {}
+  /// Images [count, C, H, W] on the device, which the requests to come are of.
+  virtual void take_images(const float* /*x*/, int /*count*/) {}
+  /// What a list of requests needs beforehand.
+  virtual void prepare(const std::vector<VoteRequest>& /*requests*/) {}
 
-  /// Adds the votes of the rows to counts [images, classes] on the device; does not wait.
-  virtual void vote(const NoisyRows& rows, int* counts) = 0;
+  /// Adds the votes of the rows to counts [requests, classes] on the device; does not wait.
+  virtual void vote(const NoisyRows& rows, VoteCounter* counts) = 0;
 
  protected:
   Launches launches_;

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "fedsmooth/federated/calibrate.h"
+#include "fedsmooth/federated/smoothmix.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -12,26 +15,31 @@ constexpr int kFewClients = 32;  // do not fill a GPU
 
 // What a captured step depends on, beyond the numbers that lie on the device.
 auto steps_of(const LocalTask& task) {
-  return std::make_tuple(task.method, task.attack.estimator, task.attack.steps,
-                         task.attack.normalize, task.attack.epsilon > 0, task.smoothing.m,
-                         task.local.steps, task.local.batch, task.local.passes, task.augment);
+  return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
+                         task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
+                         task.objective.steps, task.smoothing.m, task.local.steps, task.local.batch,
+                         task.local.passes, task.local.calibrate, task.augment,
+                         task.local.mu > 0);
 }
 
 ClientSettings settings_of(const Round& round, int64_t k) {
   const LocalTask& task = round.task;
+  const bool mixes = objective_of(task.method).on_gpu->examples == GpuExamples::kMixed;
+  const AttackOptions ascent = mixes ? mix_ascent(task) : task.attack;
   return {make_key(task.seed, Purpose::kTraining, static_cast<uint64_t>(round.t)).value,
           static_cast<uint32_t>(k),
           static_cast<float>(task.smoothing.sigma),
-          static_cast<float>(task.attack.epsilon),
-          static_cast<float>(step_size(task.attack)),
+          static_cast<float>(ascent.epsilon),
+          static_cast<float>(step_size(ascent)),
           static_cast<float>(task.local.learning_rate),
           static_cast<float>(task.local.momentum),
-          static_cast<float>(task.local.weight_decay)};
+          static_cast<float>(task.local.weight_decay),
+          static_cast<float>(task.local.mu)};
 }
 
-WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients) {
+WaveShape shape_of(const LocalTask& task, const BatchedPlan& plan, int clients, int64_t copies) {
   const auto batch = static_cast<int>(task.local.batch);
-  const int noises = adds_noise(task.method) ? static_cast<int>(task.smoothing.m) : 1;
+  const auto noises = static_cast<int>(copies);
   const auto [channels, height, width] = plan.input;
   return {clients,
           batch,
@@ -55,11 +63,15 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
       device_(device),
       data_(data),
       precision_(precision),
-      shape_(shape_of(task, device.plan, clients)),
+      shape_(shape_of(task, device.plan, clients, noises_of(task))),
+      scored_(shape_of(task, device.plan, clients, gpu_copies_of(task))),
       launches_(/*urgent=*/clients <= kFewClients),
-      passes_(device, precision, clients, shape_.rows, /*gradients=*/true) {
+      passes_(device, precision, clients, scored_.rows, /*gradients=*/true) {
   const BatchedPlan& plan = device.plan;
   const int64_t batch = shape_.batch, noises = shape_.noises;
+  if (examples() == GpuExamples::kMixed && shape_.rows != scored_.rows) {
+    ascent_.emplace(device, precision, clients, shape_.rows, /*gradients=*/true);
+  }
   const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
   settings_ = DeviceArray<ClientSettings>(n);
   augment_keys_ = DeviceArray<uint64_t>(n);
@@ -69,19 +81,27 @@ Wave::Wave(const LocalTask& task, const DevicePlan& device, const DeviceData& da
   usable_ = DeviceArray<int>(n);
   x_ = DeviceArray<float>(images);
   x_adv_ = DeviceArray<float>(images);
-  if (adds_noise(task.method)) noise_ = DeviceArray<float>(images * noises);
+  if (objective_of(task.method).adds_noise) noise_ = DeviceArray<float>(images * noises);
   probability_ = DeviceArray<float>(n * rows);
   baseline_ = DeviceArray<float>(n * rows);
   before_ = DeviceArray<float>(n * batch);
   after_ = DeviceArray<float>(n * batch);
   perturbation_ = DeviceArray<float>(n * batch);
-  loss_ = DeviceArray<double>(n);
+  score_weights_ = DeviceArray<ScoreWeights<float>>(n);
+  score_room_ = DeviceArray<float>(n * batch * score_room(scored_));
+  if (examples() == GpuExamples::kMixed) {
+    mix_ = DeviceArray<float>(n * batch);
+    mixing_ = DeviceArray<MixSettings>(n);
+  }
+  terms_ = DeviceArray<Terms>(n);
+  if (task.local.calibrate) offsets_ = DeviceArray<float>(n * shape_.padded_classes);
   shares_ = DeviceArray<double>(n);
   global_ = DeviceArray<float>(static_cast<int64_t>(plan.positions.size()));
   vector_ = DeviceArray<float>(plan.size);
   weights_ = DeviceArray<float>(n * plan.size);
   velocity_ = DeviceArray<float>(n * plan.size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(n * plan.size * 2);
+  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * plan.size);
   sums_ = DeviceArray<long long>(plan.size);
   sum_ = DeviceArray<long long>(global_.size());
   values_ = HostArray<float>(global_.size());
@@ -95,11 +115,14 @@ Wave::~Wave() {
 
 int64_t Wave::bytes_per_client(const LocalTask& task, const BatchedPlan& plan,
                                Precision precision) {
-  const WaveShape shape = shape_of(task, plan, 1);
-  const int64_t per_weight = precision == Precision::kBfloat16 ? 10 : 8;
+  const WaveShape shape = shape_of(task, plan, 1, noises_of(task));
+  const WaveShape scored = shape_of(task, plan, 1, gpu_copies_of(task));
+  const int64_t rows = scored.rows + (shape.rows == scored.rows ? 0 : shape.rows);
+  const int64_t per_weight =
+      (precision == Precision::kBfloat16 ? 10 : 8) + (task.local.mu > 0 ? 4 : 0);
   const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + shape.noises);
-  return plan.size * per_weight + shape.rows * LayerPasses::bytes_per_row(plan, precision) +
-         images * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
+  return plan.size * per_weight + rows * LayerPasses::bytes_per_row(plan, precision) + images * 4 +
+         shape.batch * score_room(scored) * 4 + task.local.steps * task.local.batch * 4 + (1 << 20);
 }
 
 void Wave::capture() {
@@ -115,28 +138,43 @@ void Wave::capture() {
 void Wave::load_clients(const std::vector<WavePart>& parts) {
   const int64_t taken = task_.local.steps * task_.local.batch;
   std::vector<ClientSettings> settings(shape_.clients);
+  std::vector<ScoreWeights<float>> weights(shape_.clients);
+  std::vector<MixSettings> mixing(shape_.clients);
   std::vector<uint64_t> keys(shape_.clients, 0);
+  std::vector<float> offsets(offsets_.size(), 0.0f);
   std::vector<int> chosen(chosen_.size(), 0);
   std::vector<double> shares(shape_.clients, 0.0);
   int64_t place = 0;
   for (const auto& [round, first, count, result] : parts) {
     const LocalTask& task = round.task;
+    const auto [lambda, eta, sigma] = score_weights(task);
+    const Key mix = make_key(task.seed, Purpose::kObjective, static_cast<uint64_t>(round.t));
     const Key augment = make_key(task.seed, Purpose::kAugment, static_cast<uint64_t>(round.t));
     for (size_t i = first; i < first + count; ++i, ++place) {
       const int64_t k = round.cohort.clients[i];
       settings[place] = settings_of(round, k);
+      weights[place] = {static_cast<float>(lambda), static_cast<float>(eta),
+                        static_cast<float>(sigma)};
+      mixing[place] = {mix.value, static_cast<float>(mix_first_step(task))};
       keys[place] = augment.value;
+      if (task.local.calibrate) {
+        const std::vector<float> shares = log_class_shares(task.data, round.cohort.images[i]);
+        std::copy(shares.begin(), shares.end(), offsets.begin() + place * shape_.padded_classes);
+      }
       const auto order = shuffle_images(round.cohort.images[i], taken, task.seed, k, round.t);
       std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
       shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
     }
   }
   settings_.upload(settings.data(), settings_.size(), launches_.stream());
+  score_weights_.upload(weights.data(), score_weights_.size(), launches_.stream());
+  mixing_.upload(mixing.data(), mixing_.size(), launches_.stream());
+  offsets_.upload(offsets.data(), offsets_.size(), launches_.stream());
   augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
   chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
   shares_.upload(shares.data(), shares_.size(), launches_.stream());
   step_.clear(launches_.stream());
-  loss_.clear(launches_.stream());
+  terms_.clear(launches_.stream());
   const std::vector<int> usable(shape_.clients, 1);
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
   place = 0;
@@ -165,25 +203,30 @@ void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
   spread.weights = weights_.data() + begin;
   spread.velocity = velocity_.data() + begin;
   spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
+  spread.global = global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin;
   check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
   // values_ serves the next part too.
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
 }
 
 void Wave::add_results(const std::vector<WavePart>& parts) {
-  const auto loss = loss_.download(launches_.stream());
+  const auto terms = terms_.download(launches_.stream());
   const auto before = before_.download(launches_.stream()),
              after = after_.download(launches_.stream());
   const auto perturbation = perturbation_.download(launches_.stream());
   int64_t place = 0;
   for (const WavePart& part : parts) {
-    const std::vector<int> usable = add_sum(part, place);
+    const std::vector<int> usable = find_usable(part, place);
+    if (part.round.gather == Gather::kSum) {
+      add_sum(part, place, usable);
+    } else {
+      add_each(part, place, usable);
+    }
     const double epsilon = part.round.task.attack.epsilon;
     for (size_t i = 0; i < part.count; ++i, ++place) {
       if (!usable[i]) continue;
       Telemetry telemetry;
-      telemetry.loss = loss[place];
-      telemetry.steps = task_.local.steps * task_.local.passes;
+      telemetry.add_steps(terms[place], task_.local.steps * task_.local.passes);
       for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
         const int64_t at = place * shape_.batch + b;
         telemetry.add_attack(perturbation[at] / epsilon, before[at], after[at]);
@@ -193,8 +236,20 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   }
 }
 
-// The weights of a part, whose clients begin at `place`. Returns which of them were usable.
-std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
+// Which of a part's clients, who begin at `place`, have usable weights.
+std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
+  WeightCheck check;
+  check.clients = static_cast<int>(part.count);
+  check.size = device_.plan.size;
+  check.weights = weights_.data() + place * check.size;
+  check.largest = FixedPointSum::kLargest;
+  check.usable = usable_.data() + place;
+  check_cuda(check_weights(check, launches_.stream()), "check_weights");
+  const std::vector<int> all = usable_.download(launches_.stream());
+  return {all.begin() + place, all.begin() + place + check.clients};
+}
+
+void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable) {
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
   sum.size = device_.plan.size;
@@ -202,14 +257,11 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
   sum.weights = weights_.data() + place * sum.size;
   sum.positions = device_.positions.data();
   sum.scale = shares_.data() + place;
-  sum.largest = FixedPointSum::kLargest;
   sum.usable = usable_.data() + place;
   sum.sums = sums_.data();
   sum.out = sum_.data();
   check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
   sum_.download(host_sum_.data(), launches_.stream());
-  const std::vector<int> all = usable_.download(launches_.stream());
-  std::vector<int> usable(all.begin() + place, all.begin() + place + sum.clients);
   int64_t share = 0, dropped = 0;
   for (size_t i = 0; i < part.count; ++i) {
     if (usable[i]) {
@@ -219,7 +271,29 @@ std::vector<int> Wave::add_sum(const WavePart& part, int64_t place) {
     }
   }
   part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
-  return usable;
+}
+
+void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>& usable) {
+  for (size_t i = 0; i < part.count; ++i) {
+    if (!usable[i]) {
+      part.result.sum.drop();
+      continue;
+    }
+    const float* stacked = weights_.data() + (place + static_cast<int64_t>(i)) * device_.plan.size;
+    check_cuda(take_weights(stacked, device_.positions.data(), global_.size(), global_.data(),
+                            launches_.stream()),
+               "take_weights");
+    global_.download(values_.data(), launches_.stream());
+    ClientWeights& one = part.result.each.emplace_back();
+    one.client = part.round.cohort.clients[part.first + i];
+    one.share = part.round.cohort.share(part.first + i);
+    const float* value = values_.data();
+    for (const Array& shape : part.round.global) {
+      Array& w = one.weights.emplace_back(shape.sizes());
+      std::copy_n(value, w.count(), w.floats());
+      value += w.count();
+    }
+  }
 }
 
 std::map<std::string, PhaseCost> Wave::measure_step(const std::vector<WavePart>& parts) {

@@ -1,11 +1,12 @@
 // Clients that train side by side on the GPU.
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/batched_scores.h"
 #include "fedsmooth/engine/cuda/layer_passes.h"
-#include "fedsmooth/federated/train.h"
+#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 
@@ -41,28 +42,42 @@ class Wave {
                                   Precision precision);
 
  private:
-  bool attacked() const { return attacks(task_.method) && task_.attack.epsilon > 0; }
-  const float* noise() const { return adds_noise(task_.method) ? noise_.data() : nullptr; }
+  bool attacked() const { return attacks(task_) && task_.attack.epsilon > 0; }
+  GpuExamples examples() const { return objective_of(task_.method).on_gpu->examples; }
+  const float* noise() const { return noise_.data(); }  // null: none is added
+  /// The passes of an ascent: fewer rows than a step's examples may have.
+  const LayerPasses& ascent() const { return ascent_ ? *ascent_ : passes_; }
 
   void capture();
   void enqueue_step();
-  void enqueue_attack();
-  void enqueue_forward(const float* noise);
-  void enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen);
+  void enqueue_attack(int64_t steps);
+  void enqueue_mixing();
+  InputMap input_of(const LayerPasses& passes) const;
+  void enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input);
+  void enqueue_ascent_forward(const float* noise);
+  void enqueue_examples_forward();
+  void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
+  void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
   void add_results(const std::vector<WavePart>& parts);
-  std::vector<int> add_sum(const WavePart& part, int64_t place);
+  std::vector<int> find_usable(const WavePart& part, int64_t place) const;
+  void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);
+  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable);
 
-  StackedWeights stacked() const { return {weights_.data(), working_.data(), velocity_.data()}; }
+  StackedWeights stacked() const {
+    return {weights_.data(), working_.data(), velocity_.data(), global_of_each_.data()};
+  }
 
   LocalTask task_;
   const DevicePlan& device_;
   const DeviceData& data_;
   Precision precision_;
-  WaveShape shape_;
+  WaveShape shape_;   // of the noises
+  WaveShape scored_;  // of a step's examples
   Launches launches_;
   LayerPasses passes_;
+  std::optional<LayerPasses> ascent_;  // if its rows are not those of the examples
   cudaGraphExec_t graph_ = nullptr;
 
   DeviceArray<ClientSettings> settings_;
@@ -70,9 +85,14 @@ class Wave {
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
   DeviceArray<float> before_, after_, perturbation_;
-  DeviceArray<double> loss_, shares_;
+  DeviceArray<ScoreWeights<float>> score_weights_;
+  DeviceArray<float> score_room_, mix_, offsets_;
+  DeviceArray<MixSettings> mixing_;
+  DeviceArray<Terms> terms_;
+  DeviceArray<double> shares_;
   DeviceArray<float> global_, vector_, weights_, velocity_;
-  DeviceArray<uint8_t> working_;  // weights in bfloat16, if products are
+  DeviceArray<uint8_t> working_;       // weights in bfloat16, if products are
+  DeviceArray<float> global_of_each_;  // [client], for FedProx alone
   DeviceArray<long long> sums_, sum_;
   HostArray<float> values_;
   HostArray<long long> host_sum_;

@@ -1,6 +1,8 @@
 // A local step of all clients, as launches on the wave's stream.
 #include "fedsmooth/engine/cuda/wave.h"
 
+#include "fedsmooth/federated/smoothmix.h"
+
 namespace fedsmooth {
 
 // SmoothAdv(theta, b) and the SGD steps over its list, for all clients.
@@ -22,24 +24,43 @@ void Wave::enqueue_step() {
     launches_.add("noise", draw_noise(shape_, settings_.data(), step_.data(), noise_.data(),
                                       launches_.stream()));
   }
-  if (attacked()) enqueue_attack();
+  if (examples() == GpuExamples::kMixed) {
+    enqueue_mixing();
+  } else if (attacked()) {
+    enqueue_attack(task_.attack.steps);
+  }
   for (int64_t pass = 0; pass < task_.local.passes; ++pass) {
-    enqueue_forward(noise());
-    enqueue_loss(LossStep::Gradient::kLoss, shape_.noises, probability_.data(),
-                 pass == 0 ? after_.data() : nullptr);
+    enqueue_examples_forward();
+    enqueue_score(pass == 0 ? after_.data() : nullptr);
     passes_.update(stacked(), settings_.data(), launches_);
   }
   launches_.add("rest", next_step(step_.data(), launches_.stream()));
 }
 
-void Wave::enqueue_attack() {
-  const bool stochastic = task_.attack.estimator == Estimator::kStochastic;
-  const bool two_point = task_.attack.estimator == Estimator::kTwoPoint;
+// SmoothMix: x_adv becomes the mixed image.
+void Wave::enqueue_mixing() {
+  MixStep mixing;
+  mixing.settings = settings_.data();
+  mixing.mixing = mixing_.data();
+  mixing.step = step_.data();
+  mixing.x = x_.data();
+  mixing.x_adv = x_adv_.data();
+  mixing.mix = mix_.data();
+  enqueue_attack(1);
+  launches_.add("attack", take_first_step(shape_, mixing, launches_.stream()));
+  enqueue_attack(mix_ascent(task_).steps - 1);
+  launches_.add("attack", mix_images(shape_, mixing, launches_.stream()));
+}
+
+void Wave::enqueue_attack(int64_t steps) {
+  const bool mixes = examples() == GpuExamples::kMixed;
+  const bool stochastic = mixes || task_.attack.estimator == Estimator::kStochastic;
+  const bool two_point = !mixes && task_.attack.estimator == Estimator::kTwoPoint;
   const BatchedMap& map = device_.plan.stages.front().in;
   AttackStep attack;
   attack.x = x_.data();
   attack.x_adv = x_adv_.data();
-  attack.map_gradient = stochastic ? passes_.input_gradient() : nullptr;
+  attack.map_gradient = stochastic ? ascent().input_gradient() : nullptr;
   attack.source = device_.source.data();
   attack.pixels = map.pixels();
   attack.map_channels = map.channels;
@@ -47,51 +68,95 @@ void Wave::enqueue_attack() {
   attack.noise = noise_.data();
   attack.probability = probability_.data();
   attack.baseline = two_point ? baseline_.data() : nullptr;
-  attack.normalize = task_.attack.normalize;
+  attack.normalize = mixes || task_.attack.normalize;
   attack.settings = settings_.data();
   attack.step = step_.data();
   attack.perturbation = perturbation_.data();
-  for (int64_t step = 0; step < task_.attack.steps; ++step) {
+  for (int64_t step = 0; step < steps; ++step) {
     if (two_point) {
-      enqueue_forward(nullptr);
-      enqueue_loss(LossStep::Gradient::kNone, 1, baseline_.data(), nullptr);
+      enqueue_ascent_forward(nullptr);
+      enqueue_attack_loss(/*gradient=*/false, 1, baseline_.data(), nullptr);
     }
-    enqueue_forward(noise());
-    enqueue_loss(stochastic ? LossStep::Gradient::kAttack : LossStep::Gradient::kNone,
-                 shape_.noises, probability_.data(), step == 0 ? before_.data() : nullptr);
-    if (stochastic) passes_.differentiate_input(stacked(), launches_);
+    enqueue_ascent_forward(noise());
+    enqueue_attack_loss(/*gradient=*/stochastic, shape_.noises, probability_.data(),
+                        step == 0 ? before_.data() : nullptr);
+    if (stochastic) ascent().differentiate_input(stacked(), launches_);
     launches_.add("attack", step_attack(precision_, shape_, attack, launches_.stream()));
   }
 }
 
-void Wave::enqueue_forward(const float* noise) {
+InputMap Wave::input_of(const LayerPasses& passes) const {
   const BatchedMap& map = device_.plan.stages.front().in;
   InputMap input;
-  input.x = x_adv_.data();
-  input.noise = noise;
   input.source = device_.source.data();
   input.mean = device_.mean.data();
   input.scale = device_.scale.data();
   input.pixels = map.pixels();
   input.map_channels = map.channels;
-  input.out = passes_.input();
-  launches_.add("images", make_input(precision_, shape_, input, launches_.stream()));
-  passes_.forward(stacked(), launches_);
+  input.out = passes.input();
+  return input;
 }
 
-void Wave::enqueue_loss(LossStep::Gradient gradient, int noises, float* probability, float* seen) {
+// From images to logits.
+void Wave::enqueue_pass(const LayerPasses& passes, const WaveShape& shape, const InputMap& input) {
+  launches_.add("images", make_input(precision_, shape, input, launches_.stream()));
+  passes.forward(stacked(), launches_);
+  if (!task_.local.calibrate) return;
+  launches_.add("rest", shift_logits(shape, offsets_.data(), passes.logits(), launches_.stream()));
+}
+
+void Wave::enqueue_ascent_forward(const float* noise) {
+  InputMap input = input_of(ascent());
+  input.first = {x_adv_.data(), noise, noise == nullptr ? 1 : shape_.noises};
+  enqueue_pass(ascent(), shape_, input);
+}
+
+void Wave::enqueue_examples_forward() {
+  InputMap input = input_of(passes_);
+  const ExampleCopies noisy = {x_adv_.data(), noise(), shape_.noises};
+  switch (examples()) {
+    case GpuExamples::kNoisy:
+      input.first = noisy;
+      break;
+    case GpuExamples::kAndClean:
+      input.first = {x_.data(), nullptr, 1};
+      input.second = noisy;
+      break;
+    case GpuExamples::kMixed:
+      input.first = {x_.data(), noise(), shape_.noises};
+      input.second = noisy;
+      break;
+  }
+  enqueue_pass(passes_, scored_, input);
+}
+
+void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen) {
   WaveShape shape = shape_;
   shape.noises = noises;
-  LossStep loss;
+  AttackLoss loss;
   loss.gradient = gradient;
-  loss.logits = passes_.logits();
+  loss.logits = ascent().logits();
   loss.y = y_.data();
   loss.probability = probability;
-  loss.out = passes_.output_gradient();
-  loss.loss = loss_.data();
+  loss.out = ascent().output_gradient();
   loss.step = step_.data();
   loss.seen = seen;
-  launches_.add("rest", take_loss(precision_, shape, loss, launches_.stream()));
+  launches_.add("rest", take_attack_loss(precision_, shape, loss, launches_.stream()));
+}
+
+void Wave::enqueue_score(float* seen) {
+  ScoreStep score;
+  score.kind = objective_of(task_.method).on_gpu->score;
+  score.logits = passes_.logits();
+  score.y = y_.data();
+  score.weights = score_weights_.data();
+  score.mix = mix_.data();
+  score.room = score_room_.data();
+  score.out = passes_.output_gradient();
+  score.terms = terms_.data();
+  score.step = step_.data();
+  score.seen = seen;
+  launches_.add("rest", take_score(precision_, scored_, score, launches_.stream()));
 }
 
 }  // namespace fedsmooth

@@ -8,29 +8,19 @@ namespace {
 
 using Kind = Layer::Kind;
 
-// Gives the layers their shapes and tensors, in the order of parameters().
-template <typename Number>
-std::vector<Stage<Number>> place(const std::vector<Layer>& layers, Shape& shape, size_t& weight) {
-  std::vector<Stage<Number>> stages;
-  for (const Layer& layer : layers) {
-    Stage<Number> stage{layer, shape, shape, weight};
-    if (layer.kind == Kind::kResidual) {
-      Shape branch = shape;
-      stage.body = place<Number>(layer.body, stage.out, weight);
-      stage.shortcut = place<Number>(layer.shortcut, branch, weight);
-    } else {
-      stage.out = shape_after(layer, shape);
-      weight += count_tensors(layer);
-    }
-    shape = stage.out;
-    stages.push_back(std::move(stage));
-  }
-  return stages;
-}
-
 template <typename Number>
 void add(const Map<Number>& other, Map<Number>& to) {
   for (size_t i = 0; i < to.values.size(); ++i) to.values[i] += other.values[i];
+}
+
+// What a map's readers have for its gradient so far, and one more.
+template <typename Number>
+void add_or_set(const Map<Number>& more, Map<Number>& gradient) {
+  if (gradient.values.empty()) {
+    gradient = more;
+  } else {
+    add(more, gradient);
+  }
 }
 
 template <typename Number>
@@ -52,124 +42,136 @@ void scale_by(const std::vector<Number>& factors, Map<Number>& map) {
 }  // namespace
 
 template <typename Number>
-ReferenceNetwork<Number>::ReferenceNetwork(const Network& network) {
-  Shape shape = network.input;
-  size_t weight = 0;
-  stages_ = place<Number>(network.layers, shape, weight);
+ReferenceNetwork<Number>::ReferenceNetwork(const Network& network) : stages_(stages_of(network)) {}
+
+template <typename Number>
+const Map<Number>& ReferenceNetwork<Number>::map_of(int stage) const {
+  return stage == Stage::kImages ? images_ : kept_[stage].y;
 }
 
 template <typename Number>
 Map<Number> ReferenceNetwork<Number>::forward(const Map<Number>& images,
                                               const std::optional<Stream>& training) {
   training_ = training;
-  dropped_ = 0;
-  return run(stages_, images);
+  images_ = images;
+  kept_.assign(stages_.size(), {});
+  for (size_t i = 0; i < stages_.size(); ++i) kept_[i].y = apply(stages_[i], kept_[i]);
+  return map_of(static_cast<int>(stages_.size()) - 1);
 }
 
 template <typename Number>
-Map<Number> ReferenceNetwork<Number>::run(std::vector<Stage<Number>>& stages, Map<Number> x) {
-  for (Stage<Number>& stage : stages) {
-    Map<Number> y = apply(stage, x);
-    stage.x = std::move(x);
-    x = std::move(y);
+Map<Number> ReferenceNetwork<Number>::apply(const Stage& stage, Kept<Number>& kept) {
+  Map<Number> h = apply_op(stage, map_of(stage.input));
+  if (stage.norm) h = apply_norm(stage, std::move(h), kept);
+  if (stage.saved) add(map_of(*stage.saved), h);
+  if (stage.relu) h = relu(h);
+  if (stage.relu || stage.pool) kept.map = h;
+  if (stage.is_pool(Kind::kMaxPool)) h = kept.pooled = max_pool(*stage.pool, h, stage.out);
+  if (stage.is_pool(Kind::kAvgPool)) h = average_pool(h);
+  if (stage.dropout && training_) {
+    kept.kept = draw_kept<Number>(std::ssize(h.values), stage.dropout->drop_rate, *training_,
+                                  stage.dropout_sample);
+    scale_by(kept.kept, h);
   }
-  return x;
+  return h;
 }
 
 template <typename Number>
-Map<Number> ReferenceNetwork<Number>::apply(Stage<Number>& stage, const Map<Number>& x) {
-  const Layer& layer = stage.layer;
-  const auto tensor = [&](size_t i) -> Values<Number>& { return weights[stage.weight + i]; };
+Map<Number> ReferenceNetwork<Number>::apply_op(const Stage& stage, const Map<Number>& x) {
+  if (!stage.op) return x;
+  const Layer& layer = *stage.op;
+  const auto tensor = [&](size_t i) -> const Values<Number>& {
+    return weights[stage.op_tensor + i];
+  };
   switch (layer.kind) {
     case Kind::kNormalize:
       return normalize(layer, x);
     case Kind::kConv:
     case Kind::kLinear:
-      return convolve(layer, x, tensor(0), layer.bias ? tensor(1) : Values<Number>{}, stage.out);
-    case Kind::kBatchNorm:
-      stage.of_batch = training_.has_value();
-      stage.statistics = stage.of_batch ? batch_statistics(x, tensor(2), tensor(3))
-                                        : running_statistics(tensor(2), tensor(3));
-      return batch_norm(x, stage.statistics, tensor(0), tensor(1));
-    case Kind::kRelu:
-      return stage.y = relu(x);
-    case Kind::kMaxPool:
-      return stage.y = max_pool(layer, x, stage.out);
-    case Kind::kAvgPool:
-      return average_pool(x);
+      return convolve(layer, x, tensor(0), layer.bias ? tensor(1) : Values<Number>{}, stage.map);
     case Kind::kSubsample:
-      return subsample(layer, x, stage.out);
-    case Kind::kDropout: {
-      stage.kept.clear();
-      if (!training_) return x;
-      stage.kept = draw_kept<Number>(std::ssize(x.values), layer.drop_rate, *training_, dropped_++);
-      Map<Number> y = x;
-      scale_by(stage.kept, y);
-      return y;
-    }
-    case Kind::kResidual: {
-      Map<Number> y = run(stage.body, x);
-      add(run(stage.shortcut, x), y);
-      return y;
-    }
+      return subsample(layer, x, stage.map);
+    default:
+      throw Bug("reference: unknown stage " + describe(stage));
   }
-  throw Bug("reference: unknown kind of layer");
+}
+
+template <typename Number>
+Map<Number> ReferenceNetwork<Number>::apply_norm(const Stage& stage, Map<Number> x,
+                                                 Kept<Number>& kept) {
+  const auto tensor = [&](size_t i) -> Values<Number>& { return weights[stage.norm_tensor + i]; };
+  kept.before_norm = std::move(x);
+  const Map<Number>& before = kept.before_norm;
+  if (stage.is_norm(Kind::kGroupNorm)) {
+    const int64_t groups = stage.norm->groups;
+    kept.statistics = group_statistics(before, groups);
+    return group_norm(before, groups, kept.statistics, tensor(0), tensor(1));
+  }
+  kept.of_batch = training_.has_value();
+  kept.statistics = kept.of_batch ? batch_statistics(before, tensor(2), tensor(3))
+                                  : running_statistics(tensor(2), tensor(3));
+  return batch_norm(before, kept.statistics, tensor(0), tensor(1));
 }
 
 template <typename Number>
 auto ReferenceNetwork<Number>::backward(const Map<Number>& gradient) -> Gradients {
   gradients_.weights.assign(weights.size(), {});
-  gradients_.images = run_back(stages_, gradient);
+  gradients_.images = {};
+  map_gradients_.assign(stages_.size(), {});
+  gradient_of(static_cast<int>(stages_.size()) - 1) = gradient;
+  for (size_t i = stages_.size(); i-- > 0;) {
+    apply_back(stages_[i], kept_[i], std::move(map_gradients_[i]));
+  }
   return std::move(gradients_);
 }
 
 template <typename Number>
-Map<Number> ReferenceNetwork<Number>::run_back(std::vector<Stage<Number>>& stages, Map<Number> dy) {
-  for (size_t i = stages.size(); i-- > 0;) dy = apply_back(stages[i], dy);
-  return dy;
+Map<Number>& ReferenceNetwork<Number>::gradient_of(int stage) {
+  return stage == Stage::kImages ? gradients_.images : map_gradients_[stage];
 }
 
 template <typename Number>
-Map<Number> ReferenceNetwork<Number>::apply_back(Stage<Number>& stage, const Map<Number>& dy) {
-  const Layer& layer = stage.layer;
-  const auto gradient = [&](size_t i) -> Values<Number>& {
-    return gradients_.weights[stage.weight + i];
-  };
+void ReferenceNetwork<Number>::apply_back(const Stage& stage, const Kept<Number>& kept,
+                                          Map<Number> dy) {
+  if (!kept.kept.empty()) scale_by(kept.kept, dy);
+  if (stage.is_pool(Kind::kMaxPool)) dy = max_pool_back(*stage.pool, kept.map, kept.pooled, dy);
+  if (stage.is_pool(Kind::kAvgPool)) dy = average_pool_back(dy, stage.map);
+  if (stage.relu) dy = relu_back(kept.map, dy);
+  if (stage.saved) add_or_set(dy, gradient_of(*stage.saved));
+  if (stage.norm) dy = norm_back(stage, kept, dy);
+  add_or_set(op_back(stage, std::move(dy)), gradient_of(stage.input));
+}
+
+template <typename Number>
+Map<Number> ReferenceNetwork<Number>::norm_back(const Stage& stage, const Kept<Number>& kept,
+                                                const Map<Number>& dy) {
+  const Values<Number>& weight = weights[stage.norm_tensor];
+  NormGradients<Number> found =
+      stage.is_norm(Kind::kGroupNorm)
+          ? group_norm_back(kept.before_norm, dy, stage.norm->groups, kept.statistics, weight)
+          : batch_norm_back(kept.before_norm, dy, kept.statistics, weight, kept.of_batch);
+  gradients_.weights[stage.norm_tensor] = std::move(found.weight);
+  gradients_.weights[stage.norm_tensor + 1] = std::move(found.bias);
+  return std::move(found.x);
+}
+
+template <typename Number>
+Map<Number> ReferenceNetwork<Number>::op_back(const Stage& stage, Map<Number> dy) {
+  if (!stage.op) return dy;
+  const Layer& layer = *stage.op;
   switch (layer.kind) {
     case Kind::kNormalize:
       return normalize_back(layer, dy);
     case Kind::kConv:
     case Kind::kLinear:
-      gradient(0) = weight_gradient(layer, stage.x, dy);
-      if (layer.bias) gradient(1) = bias_gradient(dy);
-      return convolve_back(layer, dy, weights[stage.weight], stage.in);
-    case Kind::kBatchNorm: {
-      BatchNormGradients<Number> found =
-          batch_norm_back(stage.x, dy, stage.statistics, weights[stage.weight], stage.of_batch);
-      gradient(0) = std::move(found.weight);
-      gradient(1) = std::move(found.bias);
-      return std::move(found.x);
-    }
-    case Kind::kRelu:
-      return relu_back(stage.y, dy);
-    case Kind::kMaxPool:
-      return max_pool_back(layer, stage.x, stage.y, dy);
-    case Kind::kAvgPool:
-      return average_pool_back(dy, stage.in);
+      gradients_.weights[stage.op_tensor] = weight_gradient(layer, map_of(stage.input), dy);
+      if (layer.bias) gradients_.weights[stage.op_tensor + 1] = bias_gradient(dy);
+      return convolve_back(layer, dy, weights[stage.op_tensor], stage.in);
     case Kind::kSubsample:
       return subsample_back(layer, dy, stage.in);
-    case Kind::kDropout: {
-      Map<Number> dx = dy;
-      if (!stage.kept.empty()) scale_by(stage.kept, dx);
-      return dx;
-    }
-    case Kind::kResidual: {
-      Map<Number> dx = run_back(stage.body, dy);
-      add(run_back(stage.shortcut, dy), dx);
-      return dx;
-    }
+    default:
+      throw Bug("reference: unknown stage " + describe(stage));
   }
-  throw Bug("reference: unknown kind of layer");
 }
 
 template class ReferenceNetwork<float>;

@@ -1,26 +1,27 @@
-// The oracle: a network's passes in plain loops, for every kind of layer.
+// The oracle: a network's passes in plain loops, for every kind of stage.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "fedsmooth/engine/reference/convolutions.h"
 #include "fedsmooth/engine/reference/layers.h"
+#include "fedsmooth/engine/reference/norms.h"
 #include "fedsmooth/federated/passes.h"
+#include "fedsmooth/model/stages.h"
 
 namespace fedsmooth::reference {
 
-/// A layer in its place, and what it keeps of the last pass.
+/// What a stage keeps of the last pass, as far as its gradient needs it.
 template <typename Number>
-struct Stage {
-  Layer layer;
-  Shape in, out;
-  size_t weight = 0;                  // the first of its tensors
-  std::vector<Stage> body, shortcut;  // of a residual block
-  Map<Number> x, y;                   // input; output where the gradient needs it
-  std::vector<Number> kept;           // dropout: 0 or 1 / (1 - rate)
-  Statistics statistics;              // batch norm
-  bool of_batch = false;              // whether they are the batch's
+struct Kept {
+  Map<Number> y;  // the output, which others may read
+  Map<Number> before_norm;
+  Map<Number> map, pooled;   // before and after pooling
+  Statistics statistics;     // batch and group norm
+  bool of_batch = false;     // whether they are the batch's
+  std::vector<Number> kept;  // dropout: 0 or 1 / (1 - rate)
 };
 
 /// Passes over weights in `Number`, float or double.
@@ -42,14 +43,21 @@ class ReferenceNetwork {
   Gradients backward(const Map<Number>& gradient);
 
  private:
-  Map<Number> run(std::vector<Stage<Number>>& stages, Map<Number> x);
-  Map<Number> apply(Stage<Number>& stage, const Map<Number>& x);
-  Map<Number> run_back(std::vector<Stage<Number>>& stages, Map<Number> dy);
-  Map<Number> apply_back(Stage<Number>& stage, const Map<Number>& dy);
+  const Map<Number>& map_of(int stage) const;
+  Map<Number> apply_op(const Stage& stage, const Map<Number>& x);
+  Map<Number> apply_norm(const Stage& stage, Map<Number> x, Kept<Number>& kept);
+  Map<Number> apply(const Stage& stage, Kept<Number>& kept);
 
-  std::vector<Stage<Number>> stages_;
+  Map<Number>& gradient_of(int stage);
+  Map<Number> norm_back(const Stage& stage, const Kept<Number>& kept, const Map<Number>& dy);
+  Map<Number> op_back(const Stage& stage, Map<Number> dy);
+  void apply_back(const Stage& stage, const Kept<Number>& kept, Map<Number> dy);
+
+  std::vector<Stage> stages_;
+  Map<Number> images_;
+  std::vector<Kept<Number>> kept_;  // of each stage
   std::optional<Stream> training_;
-  uint32_t dropped_ = 0;  // dropout layers so far: each draws a sample of its own
+  std::vector<Map<Number>> map_gradients_;  // of each stage's output, as far as they are added up
   Gradients gradients_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "fedsmooth/engine/cuda/device_memory.h"
 #include "fedsmooth/engine/torch/finish_map.h"
+#include "fedsmooth/model/stages.h"
 
 namespace fedsmooth {
 namespace {
@@ -46,73 +47,62 @@ Tensor finish(const Map& h, bool relu = false) {
   return relu ? out.relu_() : out;
 }
 
-// Takes the weights in the order in which layers use them.
 class FusedPass {
  public:
-  explicit FusedPass(const Tensors& weights) : weights_(weights) {}
+  FusedPass(const Tensors& weights, const Tensor& images) : weights_(weights), images_(images) {}
 
-  Map run(const std::vector<Layer>& layers, const Tensor& input) {
-    Map h{input};
-    for (const Layer& layer : layers) {
-      if (layer.kind == Kind::kRelu) {
-        h = {finish(h, /*relu=*/true), {}, {}, true};
-      } else if (layer.kind == Kind::kConv) {
-        h = convolve(layer, finish(h));
-      } else if (layer.kind == Kind::kResidual) {
-        h = branch(layer, finish(h));
-      } else {
-        h = {apply_alone(layer, finish(h))};
-      }
+  // The bias of a convolution is left to the pass that also adds and cuts off.
+  void run(const Stage& stage) {
+    Map h{output(stage.input)};
+    if (stage.is_op(Kind::kConv)) {
+      h = convolve(stage, h.values);
+    } else if (stage.op) {
+      h = {apply_alone(*stage.op, stage.op_tensor, h.values)};
     }
-    return h;
+    if (stage.norm) h = {apply_alone(*stage.norm, stage.norm_tensor, finish(h))};
+    if (stage.saved) h.other = output(*stage.saved);
+    Tensor y = finish(h, stage.relu);
+    if (stage.pool) y = apply_alone(*stage.pool, 0, y);
+    outputs_.push_back(y);
   }
 
-  bool used_all() const { return next_ == weights_.size(); }
+  const Tensor& output(int stage) const {
+    return stage == Stage::kImages ? images_ : outputs_[stage];
+  }
 
  private:
-  const Tensor& take() {
-    TORCH_CHECK(next_ < weights_.size(), "fused_forward: the network has more than ",
-                weights_.size(), " tensors");
-    return weights_[next_++];
+  Map convolve(const Stage& stage, const Tensor& x) {
+    const Tensor bias = stage.op->bias ? weights_[stage.op_tensor + 1] : Tensor();
+    const Tensor y =
+        at::conv2d(x, weights_[stage.op_tensor], {}, stage.op->stride, stage.op->padding);
+    return {y, bias, {}, true};
   }
 
-  // The bias is left to the pass that follows.
-  Map convolve(const Layer& layer, const Tensor& x) {
-    const Tensor& weight = take();
-    const Tensor bias = layer.bias ? take() : Tensor();
-    return {at::conv2d(x, weight, {}, layer.stride, layer.padding), bias, {}, true};
-  }
-
-  Map branch(const Layer& layer, const Tensor& x) {
-    Map body = run(layer.body, x);
-    const Tensor shortcut = finish(run(layer.shortcut, x));
-    if (body.other.defined()) body = {finish(body), {}, {}, true};
-    body.other = shortcut;
-    return body;
-  }
-
-  Tensor apply_alone(const Layer& layer, const Tensor& x) {
+  Tensor apply_alone(const Layer& layer, size_t tensor, const Tensor& x) {
     const Shape in = {x.size(1), x.size(2), x.size(3)}, out = shape_after(layer, in);
-    const Network alone = {"layer", in, {layer}};
-    Tensors weights;
-    for (size_t i = parameters(alone).size(); i > 0; --i) weights.push_back(take());
-    return torch_forward(alone, weights, x)
+    const auto first = weights_.begin() + static_cast<int64_t>(tensor);
+    const Tensors weights(first, first + static_cast<int64_t>(count_tensors(layer)));
+    return torch_forward({"layer", in, {layer}}, weights, x)
         .view({x.size(0), out[0], out[1], out[2]})
         .contiguous(x.suggest_memory_format());
   }
 
   const Tensors& weights_;
-  size_t next_ = 0;
+  const Tensor& images_;
+  Tensors outputs_;  // of the stages so far
 };
 
 }  // namespace
 
 at::Tensor fused_forward(const Network& network, const Tensors& weights, const at::Tensor& images) {
   c10::NoGradGuard no_grad;
-  FusedPass pass(weights);
-  const at::Tensor logits = finish(pass.run(network.layers, images));
-  TORCH_CHECK(pass.used_all(), "fused_forward: more tensors than network ", network.name, " has");
-  return logits.flatten(1);
+  const size_t tensors = parameters(network).size();
+  TORCH_CHECK(weights.size() == tensors, "fused_forward: ", weights.size(), " tensors, network ",
+              network.name, " has ", tensors);
+  const std::vector<Stage> stages = stages_of(network);
+  FusedPass pass(weights, images);
+  for (const Stage& stage : stages) pass.run(stage);
+  return pass.output(static_cast<int>(stages.size()) - 1).flatten(1);
 }
 
 }  // namespace fedsmooth

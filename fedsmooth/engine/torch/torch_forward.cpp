@@ -62,6 +62,11 @@ class Pass {
         return at::batch_norm(h, weight, bias, mean, variance, training_.has_value(),
                               /*momentum=*/0.1, kBatchNormEpsilon, /*cudnn_enabled=*/false);
       }
+      case Kind::kGroupNorm: {
+        const Tensor &weight = take(), &bias = take();
+        return at::group_norm(h, layer.groups, weight, bias, kBatchNormEpsilon,
+                              /*cudnn_enabled=*/false);
+      }
       case Kind::kRelu:
         return overwrite ? h.relu_() : at::relu(h);
       case Kind::kMaxPool:

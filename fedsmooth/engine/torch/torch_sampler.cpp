@@ -1,5 +1,4 @@
-#include "fedsmooth/engine/torch/torch_sampler.h"
-
+// Networks and modules that only LibTorch can run, on the GPU.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -8,6 +7,8 @@
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
 #include "fedsmooth/engine/torch/fused_forward.h"
 #include "fedsmooth/engine/torch/steady_batch.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
+#include "fedsmooth/engine/torch/torch_script.h"
 #include "fedsmooth/model/fold.h"
 
 namespace fedsmooth {
@@ -18,8 +19,8 @@ constexpr cudaStream_t kStream = nullptr;
 
 class TorchSampler : public Sampler {
  public:
-  TorchSampler(const BaseClassifier& f, TensorFunction on_gpu, std::function<bool()> cancelled)
-      : Sampler(f), f_(std::move(on_gpu)), cancelled_(std::move(cancelled)) {}
+  TorchSampler(const BaseClassifier& f, TensorFunction on_gpu, Stop stopped)
+      : Sampler(f), f_(std::move(on_gpu)), stopped_(std::move(stopped)) {}
 
   Votes count(const VoteRequest& r) override {
     c10::NoGradGuard no_grad;
@@ -27,20 +28,21 @@ class TorchSampler : public Sampler {
     if (!noisy_.defined()) {
       noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
     }
-    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>{
-        {r.stream.key.value, r.stream.item, r.stream.client, static_cast<float>(r.sigma), 0}});
-    const DeviceArray<int> counts(classes());
+    const DeviceArray<NoisyCopies> copies(
+        std::vector<NoisyCopies>{{r.stream.key.value, r.stream.item, r.stream.client,
+                                  static_cast<float>(r.sigma), static_cast<uint32_t>(r.first)}});
+    const DeviceArray<VoteCounter> counts(classes());
     counts.clear(kStream);
     NoisyRows rows;
     rows.copies = copies.data();
-    rows.images = 1;
+    rows.requests = 1;
     rows.x = x.data_ptr<float>();
     rows.total = r.n;
     rows.rows = static_cast<int>(batch());
     rows.image_size = static_cast<int>(x.numel());
     rows.area = static_cast<int>(x.size(1) * x.size(2));
     for (; rows.begin < r.n; rows.begin += batch()) {
-      if (cancelled_ && cancelled_()) throw Cancelled{};
+      if (stopped_ && stopped_()) throw Interrupted{};
       check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
       const at::Tensor logits = f_(noisy_).contiguous();
       const auto width = static_cast<int>(classes());
@@ -48,7 +50,7 @@ class TorchSampler : public Sampler {
           count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
           "votes");
     }
-    const std::vector<int> found = counts.download(kStream);
+    const std::vector<VoteCounter> found = counts.download(kStream);
     return {found.begin(), found.end()};
   }
 
@@ -68,7 +70,7 @@ class TorchSampler : public Sampler {
 
  private:
   TensorFunction f_;
-  std::function<bool()> cancelled_;
+  Stop stopped_;
   at::Tensor noisy_;
   at::Tensor checked_;  // the inputs of check()
 };
@@ -86,8 +88,8 @@ BaseClassifier classifier_for(const TensorFunction& on_gpu, int64_t classes, int
   f.batch = batch;
   f.description =
       fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), TORCH_VERSION);
-  f.sampler = [on_gpu, f](std::function<bool()> cancelled) {
-    return std::make_unique<TorchSampler>(f, on_gpu, std::move(cancelled));
+  f.sampler = [on_gpu, f](Stop stopped) {
+    return std::make_unique<TorchSampler>(f, on_gpu, std::move(stopped));
   };
   return f;
 }
@@ -120,12 +122,12 @@ BaseClassifier torch_gpu_classifier(const Model& trained) {
   return choose_batch(on_gpu, output_shape(model.network)[0], "bf16", model.network.input);
 }
 
-BaseClassifier torch_gpu_classifier(const TensorFunction& on_gpu, int64_t classes,
-                                    const Shape& input) {
+BaseClassifier torch_script_gpu_classifier(const std::filesystem::path& path, int64_t classes,
+                                           const Shape& input) {
   // What is called float32 is not to be rounded to TF32.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
-  return choose_batch(on_gpu, classes, "fp32", input);
+  return choose_batch(load_torch_script(path, /*gpu=*/true), classes, "fp32", input);
 }
 
 }  // namespace fedsmooth

@@ -1,5 +1,6 @@
 #include "fedsmooth/engine/torch/torch_script.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -7,6 +8,7 @@
 #include <torch/version.h>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
 
 namespace fedsmooth {
 namespace {
@@ -66,6 +68,8 @@ TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
     return output.toTensor().to(torch::kFloat);
   };
 }
+
+bool torch_knows_gpus() { return at::hasCUDA(); }
 
 BaseClassifier torch_script_classifier(const std::filesystem::path& path, const Shape& input) {
   constexpr int64_t kBatch = 192;

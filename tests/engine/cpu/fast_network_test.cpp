@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "fedsmooth/model/architectures.h"
+#include "fedsmooth/model/fold.h"
 #include "tests/engine/passes.h"
+#include "tests/layers.h"
 
 namespace fedsmooth {
 namespace {
@@ -28,7 +30,7 @@ Array noisy_images(const Shape& shape) {
 
 // Relative error of the logits against the same network in double.
 void expect_same(const Network& network, const Weights& weights, double tolerance) {
-  ASSERT_TRUE(FastNetwork::supports(network));
+  ASSERT_TRUE(FastNetwork::refusal(network).empty());
   const Array images = noisy_images(network.input);
   FastNetwork fast(network, weights, kBatch);
   EXPECT_LT(relative_error(fast(images), exact_logits(network, weights, images)), tolerance);
@@ -43,6 +45,59 @@ TEST(FastNetworkTest, GivesTheLogitsOfTheReference) {
     SCOPED_TRACE(name);
     const Network network = named(name);
     expect_same(network, initial_weights(network, Key{1}), kTolerance);
+  }
+}
+
+// Norms are not the identity; folded, and as layers of their own. Twenty convolutions by tiles of
+// sums whose rounding the scheme multiplies by about ten: ten times the above.
+TEST(FastNetworkTest, GivesTheLogitsOfResidualNetworks) {
+  for (const std::string name : {"resnet8", "resnet20", "resnet8-a"}) {
+    SCOPED_TRACE(name);
+    const Network network = named(name);
+    const Weights weights = reference::lively_weights(network, std::sqrt(6.0f));
+    expect_same(network, weights, 10 * kTolerance);
+    const Model folded = fold_batch_norm({network, weights});
+    expect_same(folded.network, folded.weights, 10 * kTolerance);
+  }
+}
+
+// A network of odd sizes, with sums after products of every kind, and after none.
+TEST(FastNetworkTest, AddsSavedMaps) {
+  using Kind = Layer::Kind;
+  const auto conv = [](const std::string& name, int64_t outputs, int64_t kernel, int64_t stride,
+                       int64_t padding) {
+    return Layer{Kind::kConv, name, outputs, kernel, stride, padding};
+  };
+  const Layer relu{Kind::kRelu}, pool{Kind::kMaxPool, "", 0, 2, 2};
+  const Network network = {
+      "sums",
+      {2, 16, 16},
+      {normalize({0.1, 0.2}, {0.5, 2.0}),
+       residual({conv("a", 2, 3, 1, 1)}, {}),
+       conv("b", 16, 3, 1, 1),
+       relu,
+       residual({conv("c", 16, 3, 1, 1)}, {relu}),
+       pool,
+       residual({}, {}),
+       relu,
+       residual({conv("d", 24, 3, 2, 1), {Kind::kBatchNorm, "n"}},
+                {{Kind::kSubsample, "", 24, 1, 2}}),
+       relu,
+       residual({{Kind::kAvgPool}, {Kind::kLinear, "e", 24}, relu}, {{Kind::kAvgPool}}),
+       residual({{Kind::kLinear, "f", 24}}, {}),
+       relu,
+       {Kind::kLinear, "g", 3}}};
+  expect_same(network, reference::lively_weights(network, 1), kTolerance);
+}
+
+TEST(FastNetworkTest, AnImageDoesNotDependOnItsPlace) {
+  const Model model =
+      fold_batch_norm({named("resnet8"), initial_weights(named("resnet8"), Key{1})});
+  const Array images = noisy_images(model.network.input);
+  FastNetwork fast(model.network, model.weights, kBatch), alone(model.network, model.weights, 1);
+  const Array all = fast(images);
+  for (const int64_t i : {0, 7, 29}) {
+    EXPECT_TRUE(same_bits(alone(images.part(i, 1)), all.part(i, 1))) << i;
   }
 }
 
@@ -113,8 +168,10 @@ TEST(FastNetworkTest, CopiesRunBesideEachOther) {
   EXPECT_EQ(differ, 0);
 }
 
-TEST(FastNetworkTest, LeavesResidualNetworksToTheReference) {
-  EXPECT_FALSE(FastNetwork::supports(named("resnet20")));
+TEST(FastNetworkTest, NamesTheStageThatItDoesNotKnow) {
+  EXPECT_EQ(FastNetwork::refusal(named("resnet20")), "");
+  EXPECT_EQ(FastNetwork::refusal(named("resnet20-gn")),
+            "stage conv1 (conv, group-norm, relu) is not one of the fast evaluator's");
 }
 
 }  // namespace

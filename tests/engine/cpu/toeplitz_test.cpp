@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "fedsmooth/engine/reference/layers.h"
+#include "fedsmooth/engine/reference/convolutions.h"
 #include "tests/arrays.h"
 
 namespace fedsmooth {

@@ -11,6 +11,7 @@
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
+#include "fedsmooth/federated/reductions.h"
 #include "fedsmooth/model/architectures.h"
 #include "tests/engine/cuda/gpu.h"
 
@@ -99,6 +100,8 @@ struct Case {
   Method method;
   Estimator estimator = Estimator::kStochastic;
   int64_t passes = 1;
+  double mu = 0;
+  ExampleSource examples = ExampleSource::kNoise;
 };
 
 const std::vector<Case> kCases = {
@@ -112,7 +115,25 @@ const std::vector<Case> kCases = {
     {"AlexnetGaussian", "alexnet", Method::kGaussian},
     {"Odd", "odd", Method::kSmoothAdv},
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
+    {"FedProx", "odd", Method::kGaussian, Estimator::kStochastic, 2, 3.0},
+    {"AlexnetFedProx", "alexnet", Method::kGaussian, Estimator::kStochastic, 1, 3.0},
+    {"Consistency", "small", Method::kConsistency},
+    {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1, 0.0,
+     ExampleSource::kSmoothAdv},
+    {"AlexnetConsistency", "alexnet", Method::kConsistency},
+    {"Stability", "small", Method::kStability},
+    {"Macer", "small", Method::kMacer},
+    {"SmoothMix", "small", Method::kSmoothMix},
+    {"AlexnetSmoothMix", "alexnet", Method::kSmoothMix},
 };
+
+LocalTask task_of(const Case& c) {
+  LocalTask task = task_for(c.network, c.method, c.estimator);
+  task.local.passes = c.passes;
+  task.local.mu = c.mu;
+  task.objective.examples = c.examples;
+  return task;
+}
 
 class BatchedExecutorCaseTest : public BatchedExecutorTest,
                                 public testing::WithParamInterface<Case> {};
@@ -121,8 +142,7 @@ class BatchedExecutorCaseTest : public BatchedExecutorTest,
 // a near-tie of a maximum or a sign that is decided otherwise moves single weights further: by up
 // to 2% of the largest movement in AlexNet.
 TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
-  LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
-  task.local.passes = GetParam().passes;
+  const LocalTask task = task_of(GetParam());
   SerialExecutor serial(reference_passes);
   BatchedExecutor batched(Precision::kFloat32);
   const Weights global = start(task.network);
@@ -133,6 +153,8 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
   EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
   EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
   EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_robust(), expected.telemetry.mean_robust(), 1e-5);
+  EXPECT_NEAR(found.telemetry.mean_entropy(), expected.telemetry.mean_entropy(), 1e-5);
   EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
   EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(), 1e-4);
   EXPECT_NEAR(found.telemetry.mean_drop(), expected.telemetry.mean_drop(), 1e-5);
@@ -142,7 +164,7 @@ TEST_P(BatchedExecutorCaseTest, TrainsLikeTheSerialExecutor) {
 // a maximum that goes to another of them sends its gradient elsewhere: up to a fifth of a movement
 // was measured.
 TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
-  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  const LocalTask task = task_of(GetParam());
   BatchedExecutor half(Precision::kBfloat16), full(Precision::kFloat32);
   const Weights global = start(task.network);
   const RoundResult a = run_round(half, {task, global, cohort_of(5), 4});
@@ -152,7 +174,7 @@ TEST_P(BatchedExecutorCaseTest, Bfloat16StaysNear) {
 }
 
 TEST_P(BatchedExecutorCaseTest, WavesChangeNothing) {
-  const LocalTask task = task_for(GetParam().network, GetParam().method, GetParam().estimator);
+  const LocalTask task = task_of(GetParam());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
     BatchedExecutor whole(precision);
     const Weights expected = round_of(whole, task, 9);
@@ -182,6 +204,7 @@ std::vector<OwnRound> mixed_rounds(LocalTask task) {
     task.local.learning_rate = 0.02 * static_cast<double>(i + 1);
     task.local.momentum = i == 1 ? 0.5 : 0.9;
     task.local.weight_decay = i == 2 ? 1e-2 : 1e-4;
+    task.local.mu *= i == 3 ? 0.5 : 1;
     rounds.push_back({task, initial_weights(task.network, Key{5 + static_cast<uint64_t>(i)}),
                       std::vector<int64_t>{1, 9, 1, 4}[i], 3 * i});
   }
@@ -199,8 +222,7 @@ void expect_same_round(const RoundResult& a, const RoundResult& b, const Weights
 
 // Waves of 7 begin and end within rounds, those of 1 never hold two.
 TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
-  const std::vector<OwnRound> mixed =
-      mixed_rounds(task_for(GetParam().network, GetParam().method, GetParam().estimator));
+  const std::vector<OwnRound> mixed = mixed_rounds(task_of(GetParam()));
   std::vector<Round> rounds;
   for (const OwnRound& one : mixed) rounds.push_back(one.round());
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
@@ -220,6 +242,87 @@ TEST_P(BatchedExecutorCaseTest, RoundsThatShareWavesDoNotTouchEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, BatchedExecutorCaseTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// Two steps, without momentum: they part at the second one, by rate mu (w_1 - w_0), which the
+// weights' own rounding, 2^-25, hides only where it is small.
+TEST_F(BatchedExecutorTest, FedProxPullsToTheWeightsOfTheRound) {
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    LocalTask task = task_for("alexnet", Method::kGaussian, Estimator::kStochastic);
+    task.local.momentum = 0;
+    const auto train = [&](int64_t steps, double mu) {
+      task.local.steps = steps;
+      task.local.mu = mu;
+      BatchedExecutor executor(precision);
+      return round_of(executor, task, 1);
+    };
+    const double mu = 3, rate = task.local.learning_rate;
+    const Weights w0 = start(task.network), w1 = train(1, mu);
+    EXPECT_EQ(difference(w1, train(1, 0), w0), 0);
+    const Weights plain = train(2, 0), pulled = train(2, mu);
+    for (size_t i = 0; i < w0.size(); ++i) {
+      for (int64_t j = 0; j < w0[i].count(); ++j) {
+        const double pull = rate * mu * (double{w1[i].floats()[j]} - w0[i].floats()[j]);
+        ASSERT_NEAR(pulled[i].floats()[j], plain[i].floats()[j] - pull, 2e-7) << i << " " << j;
+      }
+    }
+  }
+}
+
+// Each client's weights, in whatever waves: their sum is the sum, and a median has one value.
+TEST_F(BatchedExecutorTest, TheWeightsOfEachClientAddUpToTheSum) {
+  LocalTask task = task_for("odd", Method::kSmoothAdv, Estimator::kStochastic);
+  const Weights global = start(task.network);
+  const Cohort cohort = cohort_of(9);
+  BatchedExecutor whole;
+  const RoundResult summed = run_round(whole, {task, global, cohort, 4});
+  const RoundResult all = run_round(whole, {task, global, cohort, 4, 0, Gather::kEach});
+  for (const int64_t wave : {0, 1, 2, 7}) {
+    BatchedExecutor executor(Precision::kBfloat16, wave);
+    const RoundResult found = run_round(executor, {task, global, cohort, 4, 0, Gather::kEach});
+    ASSERT_EQ(found.each.size(), 9U);
+    EXPECT_EQ(found.telemetry.loss, summed.telemetry.loss);
+    FixedPointSum sum;
+    for (const ClientWeights& one : found.each) {
+      const auto at = std::find(cohort.clients.begin(), cohort.clients.end(), one.client);
+      ASSERT_TRUE(sum.add(one.weights, cohort.share(at - cohort.clients.begin())));
+    }
+    EXPECT_EQ(difference(sum.average(global), summed.sum.average(global), global), 0);
+    for (const std::string kind : {"median", "trimmed-mean", "krum", "geometric-median"}) {
+      EXPECT_EQ(difference(reduce({kind}, task.network, found, global),
+                           reduce({kind}, task.network, all, global), global),
+                0);
+    }
+  }
+}
+
+TEST_F(BatchedExecutorTest, ABrokenClientIsNotAmongThoseThatAreKept) {
+  LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
+  task.local.learning_rate = 1e6;
+  const Weights global = start(task.network);
+  BatchedExecutor executor;
+  const RoundResult result = run_round(executor, {task, global, cohort_of(3), 0, 0, Gather::kEach});
+  EXPECT_EQ(result.sum.dropped(), 3);
+  EXPECT_TRUE(result.nothing_kept());
+}
+
+TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) {
+  LocalTask task = task_for("alexnet", Method::kConsistency, Estimator::kStochastic);
+  task.objective.lambda = task.objective.eta = 0.0;
+  const LocalTask plain = task_for("alexnet", Method::kGaussian, Estimator::kStochastic);
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
+    BatchedExecutor a(precision), b(precision);
+    EXPECT_EQ(difference(round_of(a, task, 3), round_of(b, plain, 3), start(plain.network)), 0);
+  }
+}
+
+TEST_F(BatchedExecutorTest, CalibratesLikeTheSerialExecutor) {
+  LocalTask task = task_for("small", Method::kSmoothAdv, Estimator::kStochastic);
+  task.local.calibrate = true;
+  SerialExecutor serial(reference_passes);
+  BatchedExecutor batched(Precision::kFloat32);
+  const Weights global = start(task.network);
+  EXPECT_LT(difference(round_of(batched, task, 3), round_of(serial, task, 3), global), 1e-4);
+}
 
 TEST_F(BatchedExecutorTest, DrawsTheNormalsOfTheCpu) {
   WaveShape shape{2, 3, 2, 64, 3, 5, 7, 105};

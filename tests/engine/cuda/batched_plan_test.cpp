@@ -118,9 +118,12 @@ TEST_P(BatchedPlanCaseTest, ListsTheSamePairsThreeTimes) {
 INSTANTIATE_TEST_SUITE_P(Networks, BatchedPlanCaseTest, testing::Values("alexnet", "small", "odd"),
                          [](const auto& info) { return info.param; });
 
-TEST(BatchedPlanTest, LeavesOtherNetworksToTheCpu) {
-  EXPECT_FALSE(BatchedPlan::supports(network_called("resnet20")));
-  EXPECT_FALSE(BatchedPlan::supports(network_called("alexnet-fc")));  // has dropout
+TEST(BatchedPlanTest, NamesTheStageThatItDoesNotKnow) {
+  EXPECT_EQ(BatchedPlan::refusal(network_called("alexnet")), "");
+  EXPECT_EQ(BatchedPlan::refusal(network_called("resnet20")),
+            "stage conv1 (conv, batch-norm, relu) is not one of the GPU engine's");
+  EXPECT_EQ(BatchedPlan::refusal(network_called("alexnet-fc")),
+            "stage features.10 (conv, relu, max-pool, dropout) is not one of the GPU engine's");
 }
 
 }  // namespace

@@ -10,11 +10,14 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
@@ -110,8 +113,76 @@ TEST_P(DeviceSamplerCaseTest, ItsSamplerIsCheckedAndProbed) {
     const Votes before = sampler->count(request_for(1, 5000));
     for (int i = 0; i < 3; ++i) sampler->probe();
     EXPECT_EQ(sampler->count(request_for(1, 5000)), before);
-    EXPECT_THROW(with_exact_noise(f, 0.5), Error);
   }
+  EXPECT_THROW(with_exact_noise(banked_gpu_classifier(model), 0.5), Error);
+}
+
+// Votes that are asked for in pieces, of images that the sampler holds.
+TEST_P(DeviceSamplerCaseTest, PiecesAddUpToTheWhole) {
+  const Model model = model_called(GetParam());
+  for (const bool bank : {false, true}) {
+    const BaseClassifier f = bank ? banked_gpu_classifier(model) : gpu_classifier(model);
+    const auto sampler = f.sampler({});
+    std::vector<VoteRequest> requests = {request_for(1, 300), request_for(2, 300)};
+    if (bank) requests[1].stream = requests[0].stream;
+    const std::vector<Votes> whole = sampler->count_all(requests);
+    sampler->hold({requests[0].x, requests[1].x});
+    std::vector<Votes> sum(2, Votes(10, 0));
+    for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 200}}) {
+      std::vector<VoteRequest> some = {requests[1], requests[0]};
+      for (int i = 0; i < 2; ++i) {
+        some[i].first = first;
+        some[i].n = n;
+        some[i].held = 1 - i;
+      }
+      const std::vector<Votes> found = sampler->count_all(some);
+      for (int i = 0; i < 2; ++i) {
+        for (int64_t c = 0; c < 10; ++c) sum[1 - i][c] += found[i][c];
+      }
+    }
+    EXPECT_EQ(sum, whole);
+    VoteRequest other = requests[0];
+    other.x = other.x.clone();
+    other.held = 0;  // it is not
+    EXPECT_THROW(sampler->count(other), Bug);
+    EXPECT_EQ(sampler->count_all(requests), whole);
+  }
+}
+
+// The CPU's exact noise, counted by the GPU's own classifier.
+TEST_P(DeviceSamplerCaseTest, ExactNoiseIsThatOfTheCpu) {
+  const BaseClassifier f = with_exact_noise(gpu_classifier(model_called(GetParam())), 0.5);
+  SerialSampler serial(f);
+  const auto sampler = make_sampler(f, 1);
+  EXPECT_EQ(sampler->noise_kind(), NoiseKind::kExact);
+  VoteRequest request = request_for(1, kGpuBatch + 17);
+  request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
+  EXPECT_EQ(sampler->count(request), serial.count(request));
+  EXPECT_THROW(sampler->count(request_for(1, 10)), Error);  // not made of bytes
+}
+
+// Given radii are latched as one image at a time and the CPU's noise would.
+TEST_P(DeviceSamplerCaseTest, RadiiAreLatchedAsByTheSerialSampler) {
+  const BaseClassifier f = gpu_classifier(model_called(GetParam()));
+  const auto sampler = f.sampler({});
+  SerialSampler serial(f);
+  CertifyOptions o;
+  o.n0 = 50;
+  o.n = 3000;
+  o.radii = {0.1, 0.2, 0.5};
+  std::vector<LabelledImage> images;
+  for (uint32_t i = 0; i < 20; ++i) images.push_back({uniform({3, 32, 32}, i), i});
+  const auto together = certify_all(*sampler, images, 0.5, o, 1);
+  std::set<int64_t> numbers;
+  for (uint32_t i = 0; i < 20; i += 5) {
+    const Certificate alone = certify(serial, images[i].x, 0.5, o, 1, i);
+    EXPECT_EQ(together[i].radius, alone.radius);
+    EXPECT_EQ(together[i].counts.n, alone.counts.n);
+    EXPECT_EQ(together[i].counts.top, alone.counts.top);
+    EXPECT_EQ(together[i].latches.size(), alone.latches.size());
+  }
+  for (const Certificate& c : together) numbers.insert(c.counts.n);
+  EXPECT_GE(numbers.size(), 2U);
 }
 
 // From the bank, and without: the same sums but for float32 rounding and the first layer's
@@ -155,7 +226,7 @@ TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
 
 TEST_F(DeviceSamplerTest, StopsWhenAsked) {
   const auto sampler = gpu_classifier(model_called("small")).sampler([] { return true; });
-  EXPECT_THROW(sampler->count(request_for(1, 100)), Cancelled);
+  EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
 // f(x) = [x . w > 0] for a unit vector w: the distance to the half-space's border is known.
@@ -216,6 +287,50 @@ TEST_F(HalfSpaceTest, RadiiCover) {
   EXPECT_GT(largest, 0.3);
 }
 
+// Bit for bit the CPU's, tails included; with samples from any number on.
+TEST_F(DeviceSamplerTest, NoiseIsThatOfTheCpu) {
+  const int rows = 2048, size = 3072;
+  const Stream stream{make_key(1, Purpose::kEstimation), 5};
+  const uint32_t first = 0xfffffe00;  // up to the last of 2^32 samples, and those before
+  const DeviceArray<NoisyCopies> copies(
+      std::vector<NoisyCopies>{{stream.key.value, 5, 0, 0.5f, first - 1536}});
+  const std::vector<float> pixels(size, 0.25f);
+  const DeviceArray<float> x(pixels), out(int64_t{rows} * size);
+  NoisyRows r;
+  r.copies = copies.data();
+  r.requests = 1;
+  r.x = x.data();
+  r.total = r.rows = rows;
+  r.image_size = size;
+  r.area = size / 3;
+  check_cuda(make_noisy_images(r, out.data(), nullptr), "make_noisy_images");
+  const std::vector<float> found = out.download(nullptr);
+  Array expected({rows, 3, 32, 32});
+  add_noise(Array::full({3, 32, 32}, 0.25f), 0.5, stream, int64_t{first} - 1536, rows, expected);
+  int64_t different = 0, tails = 0;
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    different += found[i] != expected.floats()[i];
+    tails += std::abs(found[i] - 0.25f) > 0.5f * 4.71f;  // certainly from a tail
+  }
+  EXPECT_EQ(different, 0);
+  EXPECT_GT(tails, 0);
+}
+
+// A class may get more votes than 32 bits count.
+TEST_F(DeviceSamplerTest, CountsBeyond32Bits) {
+  const int rows = 1000;
+  const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
+  const DeviceArray<float> logits(std::vector<float>(2 * rows, 1.0f));
+  const VoteCounter before = (VoteCounter{1} << 32) - 10;
+  const DeviceArray<VoteCounter> counts(std::vector<VoteCounter>{before, 7});
+  NoisyRows r;
+  r.copies = copies.data();
+  r.requests = 1;
+  r.total = r.rows = rows;
+  check_cuda(count_votes({r, logits.data(), 2, 2, counts.data()}, nullptr), "count_votes");
+  EXPECT_EQ(counts.download(nullptr), (std::vector<VoteCounter>{before + rows, 7}));
+}
+
 // The device's noise itself: moments, tails, neighbours, streams.
 TEST_F(DeviceSamplerTest, NoiseIsNormal) {
   const int rows = 2048, size = 3072;
@@ -225,7 +340,7 @@ TEST_F(DeviceSamplerTest, NoiseIsNormal) {
     const DeviceArray<float> x(std::vector<float>(size, 0.0f)), out(int64_t{rows} * size);
     NoisyRows r;
     r.copies = on_device.data();
-    r.images = 1;
+    r.requests = 1;
     r.x = x.data();
     r.total = r.rows = rows;
     r.image_size = size;

@@ -10,6 +10,7 @@
 #include "fedsmooth/engine/cuda/batched_executor.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/federated/train.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"
 
@@ -33,8 +34,10 @@ class GpuTrainingTest : public GpuTest {
     PartitionOptions clients;
     clients.clients = 20;
     clients.samples_per_client = 400;
-    train(task, options_, {clients, data_.labels, 10, 0}, executor, state,
-          [&](const ServerState&, const RoundReport&) { return --most > 0; });
+    const Partition partition(clients, data_.labels, 10, 0);
+    train({task, options_, partition, state,
+           [&](const ServerState&, const RoundReport&) { return --most > 0; }},
+          executor);
     return state;
   }
 

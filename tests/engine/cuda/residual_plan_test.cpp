@@ -81,37 +81,53 @@ TEST(ResidualPlanTest, RefusesByName) {
               n.input = {3, 64, 64};
             }),
             "its images are [3, 64, 64], not [3, 32, 32]");
-  EXPECT_EQ(refusal_after([](Network& n) { n.layers[1].outputs = 32; }),
-            "layer conv1 (conv) is not a 3x3 convolution with stride 1 to 16 channels");
-  EXPECT_EQ(refusal_after([](Network& n) { n.layers[3].body[2].kernel = 5; }),
-            "layer layer1.0.conv2 (conv) is not a 3x3 convolution with stride 1 to 16 channels");
+  EXPECT_EQ(refusal_after([](Network& n) { n.layers[1].kernel = 1, n.layers[1].padding = 0; }),
+            "stage conv1 (conv, relu) is not a 3x3 convolution with stride 1 to 16 channels, "
+            "a ReLU");
+  EXPECT_EQ(refusal_after([](Network& n) {
+              n.layers[3].body[2].kernel = 5, n.layers[3].body[2].padding = 2;
+            }),
+            "stage layer1.0.conv2 (conv, sum, relu) is not a 3x3 convolution with stride 1 to 16 "
+            "channels, the block's sum, a ReLU");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers[5].body[0].outputs = 64; }),
-            "layer layer2.0.conv1 (conv) is not a 3x3 convolution with stride 2 to 32 channels");
-  EXPECT_EQ(refusal_after([](Network& n) { n.layers[5].shortcut[0].stride = 1; }),
-            "layer layer2.0.downsample.0 (conv) is not a 1x1 convolution with stride 2 to 32 "
+            "stage layer2.0.conv1 (conv, relu) is not a 3x3 convolution with stride 2 to 32 "
+            "channels, a ReLU");
+  EXPECT_EQ(refusal_after([](Network& n) {
+              n.layers[5].body[0].stride = n.layers[5].shortcut[0].stride = 1;
+            }),
+            "stage layer2.0.downsample.0 (conv) is not a 1x1 convolution with stride 2 to 32 "
             "channels");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers[3].body[1] = {Kind::kDropout}; }),
-            "layer 3.body.1 (dropout) is not a ReLU");
+            "stage layer1.0.conv1 (conv, dropout) is not a 3x3 convolution with stride 1 to 16 "
+            "channels, a ReLU");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers[3].shortcut = {{Kind::kRelu}}; }),
-            "layer 3.shortcut.0 (relu) is not the input itself");
-  EXPECT_EQ(refusal_after([](Network& n) {
-              n.layers[4] = {Kind::kMaxPool, "", 0, 2, 2};
-            }),
-            "layer 4 (max-pool) is not a ReLU");
+            "stage 3.shortcut.0 (relu) is not a 3x3 convolution with stride 1 to 16 channels, "
+            "a ReLU");
+  EXPECT_EQ(refusal_after([](Network& n) { n.layers[4] = {Kind::kDropout}; }),
+            "stage layer1.0.conv2 (conv, sum, dropout) is not a 3x3 convolution with stride 1 to "
+            "16 channels, the block's sum, a ReLU");
   EXPECT_EQ(refusal_after([](Network& n) {
               n.layers[9] = {Kind::kMaxPool, "", 0, 8, 8};
             }),
-            "layer 9 (max-pool) is not the mean over all pixels");
+            "stage layer3.0.conv2 (conv, sum, relu, max-pool) is not a 3x3 convolution with "
+            "stride 1 to 64 channels, the block's sum, a ReLU");
+  EXPECT_EQ(refusal_after([](Network& n) { n.layers.erase(n.layers.begin() + 9); }),
+            "stage fc (linear) is not the mean over all pixels, before the linear layer");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers.back().outputs = 1000; }),
-            "layer fc has 1000 classes, more than 128");
+            "stage fc (linear) has 1000 classes, more than 128");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers.push_back({Kind::kRelu}); }),
-            "layer 11 (relu) is not the last: nothing may follow the linear layer");
+            "stage fc (linear, relu) is not a linear layer at the end");
+  EXPECT_EQ(refusal_after(
+                [](Network& n) { n.layers.push_back(n.layers[10]), n.layers[11].name = "more"; }),
+            "stage more (linear) is not the last: nothing may follow the linear layer");
   EXPECT_EQ(refusal_after([](Network& n) { n.layers.resize(3); }),
             "it ends where a residual block: there must be three stages of them has to be");
 }
 
 TEST(ResidualPlanTest, RefusesBatchNormsThatAreNotFolded) {
-  EXPECT_EQ(residual_refusal(residual_network("resnet20")), "layer bn1 (batch-norm) is not a ReLU");
+  EXPECT_EQ(residual_refusal(residual_network("resnet20")),
+            "stage conv1 (conv, batch-norm, relu) is not a 3x3 convolution with stride 1 to 16 "
+            "channels, a ReLU");
 }
 
 TEST(ResidualPlanTest, RefusesOtherNetworks) {

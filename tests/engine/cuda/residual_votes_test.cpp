@@ -12,8 +12,10 @@
 #include "fedsmooth/engine/cuda/residual_sampler.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
 #include "fedsmooth/model/fold.h"
 #include "fedsmooth/smoothing/certify.h"
+#include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/residual_networks.h"
 
@@ -174,6 +176,34 @@ TEST_F(ResidualVotesTest, WhatLiesBesideChangesNothing) {
   EXPECT_EQ(sampler->count_all({}).size(), 0U);
 }
 
+TEST_F(ResidualVotesTest, ExactNoiseIsThatOfTheCpu) {
+  VoteRequest request = request_for(1, 1100);
+  request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
+  const BaseClassifier f = with_exact_noise(
+      classifier(balanced(residual_model("resnet8", true), request), 1000), request.sigma);
+  EXPECT_EQ(make_sampler(f, 1)->count(request), SerialSampler(f).count(request));
+}
+
+// In pieces, of images that the sampler holds.
+TEST_F(ResidualVotesTest, PiecesAddUpToTheWhole) {
+  const BaseClassifier f =
+      classifier(balanced(residual_model("resnet8", true), request_for(2, 1)), 1000);
+  const auto sampler = f.sampler({});
+  const std::vector<VoteRequest> requests = {request_for(1, 1500), request_for(2, 1500)};
+  const std::vector<Votes> whole = sampler->count_all(requests);
+  sampler->hold({requests[0].x, requests[1].x});
+  Votes sum(10, 0);
+  for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 400}, {400, 1100}}) {
+    VoteRequest some = requests[1];
+    some.first = first;
+    some.n = n;
+    some.held = 1;
+    const Votes found = sampler->count(some);
+    for (int64_t c = 0; c < 10; ++c) sum[c] += found[c];
+  }
+  EXPECT_EQ(sum, whole[1]);
+}
+
 // As --noise-bank asks for them.
 TEST_F(ResidualVotesTest, ImagesMayShareDraws) {
   std::vector<VoteRequest> requests;
@@ -200,7 +230,7 @@ TEST_F(ResidualVotesTest, BrokenLogitsVoteForNobody) {
 TEST_F(ResidualVotesTest, StopsWhenAsked) {
   const auto sampler =
       classifier(residual_model("resnet8", false), 64).sampler([] { return true; });
-  EXPECT_THROW(sampler->count(request_for(1, 100)), Cancelled);
+  EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
 TEST_F(ResidualVotesTest, IsWhatCountsResNets) {
@@ -214,15 +244,14 @@ TEST_F(ResidualVotesTest, IsWhatCountsResNets) {
 TEST_F(ResidualVotesTest, AForeignLayerIsRefusedByName) {
   Model model = residual_model("resnet8", false);
   model.network.layers[5] = {Layer::Kind::kDropout};
+  if (torch_knows_gpus()) GTEST_SKIP() << "LibTorch runs it";
   try {
     choose_classifier("cuda", model);
     FAIL() << "not refused";
   } catch (const Error& e) {
     const std::string what = e.what();
-#ifndef FEDSMOOTH_TORCH
     EXPECT_NE(what.find("network resnet8: layer 4 (dropout) is not a ReLU"), std::string::npos)
         << what;
-#endif
   }
   EXPECT_EQ(choose_classifier("auto", model).description.find("hopper"), std::string::npos);
 }

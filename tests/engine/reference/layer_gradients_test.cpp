@@ -33,6 +33,12 @@ Layer dropout(double rate) {
   return made;
 }
 
+Layer group_norm(int64_t groups) {
+  Layer made = layer(Kind::kGroupNorm, "norm");
+  made.groups = groups;
+  return made;
+}
+
 const Layer kRelu = layer(Kind::kRelu, ""), kMean = layer(Kind::kAvgPool, ""),
             kNorm = layer(Kind::kBatchNorm, "norm"), kNorm2 = layer(Kind::kBatchNorm, "norm2");
 
@@ -55,6 +61,9 @@ const std::vector<Case> kCases = {
     {"AveragePool", {3, 4, 5}, {kMean}},
     {"BatchNormAsItAnswers", {3, 3, 4}, {kNorm}},
     {"BatchNormInTraining", {3, 3, 4}, {kNorm}, true},
+    {"GroupNormOfOneGroup", {3, 3, 4}, {group_norm(1)}},
+    {"GroupNormOfTwoGroups", {4, 3, 2}, {group_norm(2)}, true},
+    {"GroupNormOfSingleChannels", {3, 3, 4}, {conv("c", 3, 3, 1, 1), group_norm(3), kRelu}},
     {"DropoutAsItAnswers", {2, 3, 4}, {dropout(0.4)}},
     {"DropoutTwiceInTraining", {2, 3, 4}, {dropout(0.4), dropout(0.3)}, true},
     {"ResidualOfIdentities", {2, 3, 4}, {residual({}, {})}},

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "fedsmooth/engine/reference/convolutions.h"
+#include "fedsmooth/engine/reference/norms.h"
+
 namespace fedsmooth::reference {
 namespace {
 

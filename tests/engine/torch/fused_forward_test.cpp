@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
 #include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
 #include "tests/engine/torch/tensors.h"
@@ -80,7 +81,8 @@ TEST(FusedForwardTest, WantsExactlyTheNetworksTensors) {
 // bfloat16 rounds maps and weights by a relative 2^-9 each; their errors are of either sign, so
 // over 20 layers they grow like roots: 2 sqrt(20) 2^-9 is 0.018, and three times that is allowed.
 TEST(FusedForwardTest, RunsOnTheGpu) {
-  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << missing_for_torch_gpu();
+  if (!missing_gpu().empty()) GTEST_SKIP() << missing_gpu();
+  if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Model model = folded_resnet();
   const Array values = uniform({64, 3, 32, 32}, 3);
   const Tensor images = as_tensor(values);

@@ -1,17 +1,17 @@
 #if defined(FEDSMOOTH_CUDA) && defined(FEDSMOOTH_TORCH)
 
-#include "fedsmooth/engine/torch/torch_sampler.h"
-
 #include <gtest/gtest.h>
 
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
 namespace {
 
 TEST(TorchSamplerTest, CountsWhatItsClassifierSays) {
-  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << missing_for_torch_gpu();
+  if (!missing_gpu().empty()) GTEST_SKIP() << missing_gpu();
+  if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Network network = named_network("resnet20");
   Weights weights = initial_weights(network, Key{1});
   // Large enough that noise changes the answer.

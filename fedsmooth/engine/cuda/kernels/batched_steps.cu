@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
 
 namespace fedsmooth {
 namespace {
@@ -63,15 +64,17 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
   extern __shared__ float image[];
   const int row = blockIdx.x, client = blockIdx.y, eights = m.map_channels / 8;
-  const int noises = m.noise == nullptr ? 1 : s.noises;
-  const bool used = row < s.batch * noises;
+  const int copies = m.first.copies + m.second.copies, copy = row % copies;
+  const bool used = row < s.batch * copies, second = copy >= m.first.copies;
   if (used) {
-    const int64_t from = static_cast<int64_t>(client) * s.batch + row / noises;
-    const int64_t sample = static_cast<int64_t>(client) * s.batch * noises + row;
+    const ExampleCopies& kind = second ? m.second : m.first;
+    const float *x = kind.x, *noise = kind.noise;
+    const int64_t from = static_cast<int64_t>(client) * s.batch + row / copies;
+    const int64_t sample = from * kind.copies + (second ? copy - m.first.copies : copy);
 #pragma unroll 4
     for (int i = threadIdx.x; i < s.image_size; i += kThreads) {
-      float value = m.x[from * s.image_size + i];
-      if (m.noise != nullptr) value = value + m.noise[sample * s.image_size + i];
+      float value = x[from * s.image_size + i];
+      if (noise != nullptr) value = value + noise[sample * s.image_size + i];
       const int c = i / (s.height * s.width);
       image[i] = (value - m.mean[c]) * m.scale[c];
     }
@@ -90,30 +93,21 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
   }
 }
 
-// Sum over a block in a fixed order, known to all its threads.
-template <typename Number>
-__device__ Number sum_block(Number value) {
-  __shared__ Number parts[kThreads / 32];
-  for (int distance = 16; distance > 0; distance /= 2) {
-    value += __shfl_down_sync(~0u, value, distance);
-  }
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
-  __syncthreads();
-  Number sum = parts[0];
-  for (int i = 1; i < kThreads / 32; ++i) sum += parts[i];
-  return sum;
+__global__ void shift_logits_kernel(WaveShape s, const float* offsets, float* logits) {
+  const int i = blockIdx.x * kThreads + threadIdx.x, client = blockIdx.y;
+  const int size = s.rows * s.padded_classes;
+  if (i >= size) return;
+  logits[static_cast<int64_t>(client) * size + i] +=
+      offsets[client * s.padded_classes + i % s.padded_classes];
 }
 
 // A block a client, a thread an image at a time.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l) {
+__global__ void __launch_bounds__(kThreads) attack_loss_kernel(WaveShape s, AttackLoss l) {
   const int client = blockIdx.x;
   const float* logits = l.logits + static_cast<int64_t>(client) * s.rows * s.padded_classes;
   T* out = static_cast<T*>(l.out) + static_cast<int64_t>(client) * s.rows * s.padded_classes;
   float* probability = l.probability + static_cast<int64_t>(client) * s.rows;
-  const float count = static_cast<float>(s.batch * s.noises);
-  double loss = 0.0;
   for (int image = threadIdx.x; image < s.batch; image += kThreads) {
     const int y = l.y[client * s.batch + image];
     float mean = 0.0f;
@@ -125,17 +119,10 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l)
       for (int k = 0; k < s.classes; ++k) sum += expf(z[k] - largest);
       probability[row] = expf(z[y] - largest) / sum;
       mean += probability[row];
-      loss += static_cast<double>(logf(sum) - (z[y] - largest));
-      if (l.gradient == LossStep::Gradient::kLoss) {
-        for (int k = 0; k < s.classes; ++k) {
-          const float p = expf(z[k] - largest) / sum;
-          store(out + row * s.padded_classes + k, (p - (k == y ? 1.0f : 0.0f)) / count);
-        }
-      }
     }
     mean /= static_cast<float>(s.noises);
     if (l.seen != nullptr && *l.step == 0) l.seen[client * s.batch + image] = mean;
-    if (l.gradient != LossStep::Gradient::kAttack) continue;
+    if (!l.gradient) continue;
     // J = -log of the mean, which is clamped at 1e-20.
     for (int i = 0; i < s.noises; ++i) {
       const int row = image * s.noises + i;
@@ -151,9 +138,6 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(WaveShape s, LossStep l)
       }
     }
   }
-  if (l.gradient != LossStep::Gradient::kLoss) return;
-  const double total = sum_block(loss);
-  if (threadIdx.x == 0) l.loss[client] += total / count;
 }
 
 // The gradient of one image into shared memory: the sum over its noises.
@@ -228,6 +212,35 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
+// A block an image, as below.
+__global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, MixStep m) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  const float most = m.mixing[client].first_step;
+  if (most == 0.0f) return;
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  float* x = m.x + offset;
+  const float* x_adv = m.x_adv + offset;
+  float squares = 0.0f;
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
+    const float d = x_adv[v] - x[v];
+    squares += d * d;
+  }
+  const float factor = fminf(most / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
+  for (int v = threadIdx.x; v < s.image_size; v += kThreads) x[v] += (x_adv[v] - x[v]) * factor;
+}
+
+__global__ void __launch_bounds__(kThreads) mix_images_kernel(WaveShape s, MixStep m) {
+  const int image = blockIdx.x, client = blockIdx.y;
+  const philox4x32_ctr_t words = philox(m.mixing[client].key, 0, image,
+                                        static_cast<uint32_t>(*m.step), m.settings[client].client);
+  const float mix = static_cast<float>(words.v[0] >> 8) * 0x1p-24f / 2.0f;
+  if (threadIdx.x == 0) m.mix[client * s.batch + image] = mix;
+  const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
+  for (int64_t v = offset + threadIdx.x; v < offset + s.image_size; v += kThreads) {
+    m.x_adv[v] = (1.0f - mix) * m.x[v] + mix * m.x_adv[v];
+  }
+}
+
 __global__ void next_step_kernel(int* step) { ++*step; }
 
 }  // namespace
@@ -253,10 +266,17 @@ cudaError_t make_input(Precision precision, const WaveShape& shape, const InputM
   });
 }
 
-cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
-                      cudaStream_t stream) {
+cudaError_t shift_logits(const WaveShape& shape, const float* offsets, float* logits,
+                         cudaStream_t stream) {
+  const dim3 grid = blocks_for(int64_t{shape.rows} * shape.padded_classes, shape.clients);
+  shift_logits_kernel<<<grid, kThreads, 0, stream>>>(shape, offsets, logits);
+  return cudaGetLastError();
+}
+
+cudaError_t take_attack_loss(Precision precision, const WaveShape& shape, const AttackLoss& loss,
+                             cudaStream_t stream) {
   return launch_in(precision, [&](auto value) {
-    loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
+    attack_loss_kernel<decltype(value)><<<shape.clients, kThreads, 0, stream>>>(shape, loss);
   });
 }
 
@@ -267,6 +287,16 @@ cudaError_t step_attack(Precision precision, const WaveShape& shape, const Attac
   return launch_in(precision, [&](auto value) {
     attack_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, attack);
   });
+}
+
+cudaError_t take_first_step(const WaveShape& shape, const MixStep& step, cudaStream_t stream) {
+  take_first_step_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, step);
+  return cudaGetLastError();
+}
+
+cudaError_t mix_images(const WaveShape& shape, const MixStep& step, cudaStream_t stream) {
+  mix_images_kernel<<<dim3(shape.batch, shape.clients), kThreads, 0, stream>>>(shape, step);
+  return cudaGetLastError();
 }
 
 cudaError_t find_kernels() {

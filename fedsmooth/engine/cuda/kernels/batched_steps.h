@@ -1,6 +1,6 @@
 // What a local step does between the products of batched_product.h, on the GPU, for all clients of
-// a wave: images and noise, the loss, the attack. Arithmetic follows the serial path
-// (federated/client.cpp, attack/smooth_adv.cpp) operation by operation.
+// a wave: images and noise, the attack. Arithmetic follows the serial path
+// (federated/client.cpp, attack/attack_smoothed.cpp) operation by operation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -38,9 +38,17 @@ cudaError_t load_images(const WaveShape& shape, const ImageLoad& load, cudaStrea
 cudaError_t draw_noise(const WaveShape& shape, const ClientSettings* settings, const int* step,
                        float* noise, cudaStream_t stream);
 
-/// The network's input map [client, pixel, row, channel]: normalised x + noise (null: without).
-struct InputMap {
+/// Copies of images x [client, batch, image] with noise [client, batch * copies, image]; null:
+/// without.
+struct ExampleCopies {
   const float *x = nullptr, *noise = nullptr;
+  int copies = 0;
+};
+
+/// The network's input map [client, pixel, row, channel], normalised. An image's rows are its
+/// copies of the first kind, then those of the second.
+struct InputMap {
+  ExampleCopies first, second;
   const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
   const float *mean = nullptr, *scale = nullptr;
   int pixels = 0, map_channels = 0;
@@ -49,22 +57,23 @@ struct InputMap {
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
                        cudaStream_t stream);
 
-/// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
-/// gradient with respect to the logits of the attack's J or of the loss.
-struct LossStep {
-  enum class Gradient { kNone, kAttack, kLoss };
+/// Adds offsets [client, padded class] to logits [client, row, padded class].
+cudaError_t shift_logits(const WaveShape& shape, const float* offsets, float* logits,
+                         cudaStream_t stream);
 
-  Gradient gradient = Gradient::kNone;
+/// Probabilities of the true class [client, row] and their mean per image; then, if asked, the
+/// gradient of the attack's J with respect to the logits.
+struct AttackLoss {
+  bool gradient = false;
   const float* logits = nullptr;  // [client, row, padded class]
   const int* y = nullptr;
   float* probability = nullptr;
-  void* out = nullptr;     // [client, row, padded class]
-  double* loss = nullptr;  // [client]: the mean over the rows is added, with kLoss
+  void* out = nullptr;  // [client, row, padded class]
   const int* step = nullptr;
   float* seen = nullptr;  // [client, batch]: mean probability, written in step 0; null: nowhere
 };
-cudaError_t take_loss(Precision precision, const WaveShape& shape, const LossStep& loss,
-                      cudaStream_t stream);
+cudaError_t take_attack_loss(Precision precision, const WaveShape& shape, const AttackLoss& loss,
+                             cudaStream_t stream);
 
 /// One step of the ascent. Gradients come from the input map's gradient, or from the noise and the
 /// probabilities.
@@ -84,6 +93,22 @@ struct AttackStep {
 };
 cudaError_t step_attack(Precision precision, const WaveShape& shape, const AttackStep& attack,
                         cudaStream_t stream);
+
+/// SmoothMix, after the first step of its ascent: x moves towards x_adv by at most `first_step`.
+/// After the last: x_adv becomes (1 - mix) x + mix x_adv.
+struct MixSettings {
+  uint64_t key = 0;  // of mix
+  float first_step = 0;
+};
+struct MixStep {
+  const ClientSettings* settings = nullptr;
+  const MixSettings* mixing = nullptr;  // [client]
+  const int* step = nullptr;
+  float *x = nullptr, *x_adv = nullptr;
+  float* mix = nullptr;  // [client, batch]
+};
+cudaError_t take_first_step(const WaveShape& shape, const MixStep& step, cudaStream_t stream);
+cudaError_t mix_images(const WaveShape& shape, const MixStep& step, cudaStream_t stream);
 
 /// Whether this build has code for the GPU.
 cudaError_t find_kernels();

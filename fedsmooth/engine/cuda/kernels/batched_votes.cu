@@ -1,6 +1,5 @@
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
 
-#include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/noisy_rows.cuh"
 
@@ -8,36 +7,35 @@ namespace fedsmooth {
 namespace {
 
 // Calls each(i, channel, value) for the values of the copy at `place`, by all threads of the block.
-template <class Each>
+template <bool kExact, class Each>
 __device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& each) {
-  const int image = image_of(r, place);
-  const NoisyCopies c = r.copies[image];
-  const float* x = r.x + static_cast<int64_t>(image) * r.image_size;
-  const auto sample = static_cast<uint32_t>(place - c.first);
+  const NoisyCopies c = r.copies[request_of(r, place)];
+  const float* x = r.x + static_cast<int64_t>(c.image) * r.image_size;
+  const uint32_t sample = sample_of(c, place);
   for (int quad = threadIdx.x; 4 * quad < r.image_size; quad += kThreads) {
     const int channel = 4 * quad / r.area, next_channel = (channel + 1) * r.area;
-    const philox4x32_ctr_t words = philox(c.key, quad, sample, c.item, c.client);
-    float drawn[4];
-    normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
-    normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
+    float clean[4], noisy[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) clean[j] = 4 * quad + j < r.image_size ? x[4 * quad + j] : 0.0f;
+    noisy_quad<kExact>(r, c, sample, quad, clean, noisy);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int i = 4 * quad + j;
       if (i >= r.image_size) break;
-      each(i, i < next_channel ? channel : i / r.area, add(x[i], multiply(c.sigma, drawn[j])));
+      each(i, i < next_channel ? channel : i / r.area, noisy[j]);
     }
   }
 }
 
 // A block a row. The copy goes into shared memory in order, and from there to the map's pixels.
-template <typename T>
+template <typename T, bool kExact>
 __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
   extern __shared__ float image[];
   const int row = blockIdx.x, eights = r.map.map_channels / 8;
   const int64_t place = r.begin + row;
   const bool used = place < r.total;
   if (used) {
-    each_noisy_value(r, place, [&](int i, int c, float value) {
+    each_noisy_value<kExact>(r, place, [&](int i, int c, float value) {
       image[i] = (value - r.map.mean[c]) * r.map.scale[c];
     });
   }
@@ -54,11 +52,12 @@ __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
   }
 }
 
+template <bool kExact>
 __global__ void __launch_bounds__(kThreads) noisy_images_kernel(NoisyRows r, float* out) {
   const int64_t place = r.begin + blockIdx.x;
   if (place >= r.total) return;
   float* row = out + static_cast<int64_t>(blockIdx.x) * r.image_size;
-  each_noisy_value(r, place, [&](int i, int, float value) { row[i] = value; });
+  each_noisy_value<kExact>(r, place, [&](int i, int, float value) { row[i] = value; });
 }
 
 // Four channels of the sum at one pixel.
@@ -87,12 +86,12 @@ __global__ void add_from_bank_kernel(BankRows b) {
   const int64_t copy = b.rows.begin + row;
   float4 value = {};
   if (copy < b.rows.total) {
-    const int image = image_of(b.rows, copy);
-    const int64_t sample = copy - b.rows.copies[image].first;
+    const NoisyCopies c = b.rows.copies[request_of(b.rows, copy)];
+    const int64_t sample = sample_of(c, copy);
     const int64_t block = sample / b.rows.rows, in_block = sample % b.rows.rows;
     const auto* of_noise = reinterpret_cast<const float4*>(b.of_noise) +
                            (block * b.pixels * b.rows.rows + in_block) * fours + four;
-    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + image * fours + four;
+    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + c.image * fours + four;
     if (b.squares == 0) {
       value = sum_at(b, of_noise, of_x, place);
     } else {
@@ -123,23 +122,28 @@ __global__ void count_votes_kernel(VoteCount v) {
     if (z[k] > z[best]) best = k;
   }
   if (!finite) return;
-  // Of a warp's votes for the same class of the same image one thread adds up all.
-  const int at = image_of(v.rows, place) * v.classes + best;
+  // Of a warp's votes for the same class of the same request one thread adds up all.
+  const int at = request_of(v.rows, place) * v.classes + best;
   const unsigned same = __match_any_sync(__activemask(), at);
-  if (threadIdx.x % 32 == __ffs(same) - 1) atomicAdd(v.counts + at, __popc(same));
+  if (threadIdx.x % 32 == __ffs(same) - 1)
+    atomicAdd(v.counts + at, static_cast<VoteCounter>(__popc(same)));
 }
 
 }  // namespace
 
 cudaError_t make_noisy_input(Precision precision, const NoisyRows& r, cudaStream_t stream) {
   return launch_in(precision, [&](auto value) {
-    noisy_input_kernel<decltype(value)>
-        <<<r.rows, kThreads, sizeof(float) * r.image_size, stream>>>(r);
+    using T = decltype(value);
+    const auto kernel =
+        r.exact.edges != nullptr ? noisy_input_kernel<T, true> : noisy_input_kernel<T, false>;
+    kernel<<<r.rows, kThreads, sizeof(float) * r.image_size, stream>>>(r);
   });
 }
 
 cudaError_t make_noisy_images(const NoisyRows& r, float* out, cudaStream_t stream) {
-  noisy_images_kernel<<<r.rows, kThreads, 0, stream>>>(r, out);
+  const auto kernel =
+      r.exact.edges != nullptr ? noisy_images_kernel<true> : noisy_images_kernel<false>;
+  kernel<<<r.rows, kThreads, 0, stream>>>(r, out);
   return cudaGetLastError();
 }
 

@@ -187,6 +187,7 @@ __global__ void __launch_bounds__(kBiasThreads) bias_kernel(BiasUpdate u) {
     for (int i = 0; i < parts; ++i) gradient += sums[i * u.channels + k];
     float& w = u.weights[client * u.client_size + k];
     float& v = u.velocity[client * u.client_size + k];
+    if (u.global != nullptr) gradient += s.mu * (w - u.global[client * u.client_size + k]);
     v = s.momentum * v + (gradient + s.weight_decay * w);
     w -= s.learning_rate * v;
   }
@@ -199,7 +200,7 @@ __global__ void scatter_kernel(const float* values, const int* positions, int64_
 }
 
 __global__ void spread_kernel(const float* vector, int64_t size, float* weights, float* velocity,
-                              bf16* working) {
+                              bf16* working, float* global) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
   if (i >= size) return;
   const int64_t at = blockIdx.y * size + i;
@@ -207,9 +208,10 @@ __global__ void spread_kernel(const float* vector, int64_t size, float* weights,
   store_four(weights + at, values);
   store_four(velocity + at, {});
   if (working != nullptr) store_four(working + at, values);
+  if (global != nullptr) store_four(global + at, values);
 }
 
-__global__ void usable_kernel(WeightSum s) {
+__global__ void usable_kernel(WeightCheck s) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
   if (i >= s.size) return;
   const Four w = load_four(s.weights + blockIdx.y * s.size + i);
@@ -234,6 +236,11 @@ __global__ void sum_kernel(WeightSum s) {
 __global__ void gather_kernel(WeightSum s) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < s.count) s.out[i] = s.sums[s.positions[i]];
+}
+
+__global__ void take_kernel(const float* w, const int* positions, int64_t count, float* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < count) out[i] = w[positions[i]];
 }
 
 }  // namespace
@@ -268,12 +275,22 @@ cudaError_t spread_weights(const WeightSpread& w, cudaStream_t stream) {
   scatter_kernel<<<blocks_for(w.count, 1), kThreads, 0, stream>>>(w.values, w.positions, w.count,
                                                                   w.vector);
   spread_kernel<<<blocks_for(w.size / 4, w.clients), kThreads, 0, stream>>>(
-      w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working));
+      w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working), w.global);
+  return cudaGetLastError();
+}
+
+cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream) {
+  usable_kernel<<<blocks_for(check.size / 4, check.clients), kThreads, 0, stream>>>(check);
+  return cudaGetLastError();
+}
+
+cudaError_t take_weights(const float* w, const int* positions, int64_t count, float* out,
+                         cudaStream_t stream) {
+  take_kernel<<<blocks_for(count, 1), kThreads, 0, stream>>>(w, positions, count, out);
   return cudaGetLastError();
 }
 
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
-  usable_kernel<<<blocks_for(sum.size / 4, sum.clients), kThreads, 0, stream>>>(sum);
   sum_kernel<<<blocks_for(sum.size, 1), kThreads, 0, stream>>>(sum);
   gather_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
   return cudaGetLastError();

@@ -1,5 +1,5 @@
 // What happens to the weights of a wave's clients on the GPU: they are spread, stepped by SGD, and
-// added up for the average.
+// added up for the average or taken one by one.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/batched_product.h"
@@ -15,6 +15,7 @@ struct WeightSpread {
   float* vector = nullptr;         // scratch
   float *weights = nullptr, *velocity = nullptr;
   void* working = nullptr;  // in bfloat16; null: not wanted
+  float* global = nullptr;  // a copy that no step moves; null: not wanted
 };
 cudaError_t spread_weights(const WeightSpread& spread, cudaStream_t stream);
 
@@ -27,6 +28,7 @@ struct WeightUpdate {
   DevicePairs pairs;                              // by tap
   float *weights = nullptr, *velocity = nullptr;  // [tap, C, K]
   void* working = nullptr;                        // null: the weights themselves
+  const float* global = nullptr;                  // as the round began, for FedProx; null: without
   int64_t client_size = 0;
   const uint8_t* real = nullptr;  // [tap, C, K]: whether it is a weight at all; null: all are
   const ClientSettings* settings = nullptr;
@@ -38,24 +40,37 @@ struct BiasUpdate {
   int clients = 0, rows = 0, channels = 0, pixels = 0;
   const void* dy = nullptr;
   float *weights = nullptr, *velocity = nullptr;
+  const float* global = nullptr;  // as above
   int64_t client_size = 0;
   const ClientSettings* settings = nullptr;
 };
 cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStream_t stream);
 
-/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the clients k whose weights are all
-/// within
-/// +-largest; `usable` [client], one for each before, says which are.
+/// Sets usable[k], which is 1 before, to 0 for the clients k with a weight that is not within
+/// +-largest.
+struct WeightCheck {
+  int clients = 0;
+  int64_t size = 0;
+  const float* weights = nullptr;
+  float largest = 0;
+  int* usable = nullptr;
+};
+cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream);
+
+/// out[i] = w[position[i]] of one client.
+cudaError_t take_weights(const float* w, const int* positions, int64_t count, float* out,
+                         cudaStream_t stream);
+
+/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the usable clients k.
 struct WeightSum {
   int clients = 0;
   int64_t size = 0, count = 0;
   const float* weights = nullptr;
   const int* positions = nullptr;
   const double* scale = nullptr;  // [client]
-  float largest = 0;
-  int* usable = nullptr;
-  long long* sums = nullptr;  // [size]: scratch
-  long long* out = nullptr;   // [count]
+  const int* usable = nullptr;    // [client]
+  long long* sums = nullptr;      // [size]: scratch
+  long long* out = nullptr;       // [count]
 };
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream);
 

@@ -1,6 +1,5 @@
 #include "fedsmooth/engine/cuda/kernels/hopper_residual.h"
 
-#include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/noisy_rows.cuh"
 #include "fedsmooth/engine/cuda/kernels/residual_transition.cuh"
 #include "fedsmooth/engine/cuda/kernels/residual_warpgroup.cuh"
@@ -20,27 +19,25 @@ struct NoisyImage {
 };
 
 // x + sigma e in float32, normalised, rounded once. A thread makes four pixels of a row.
+template <bool kExact>
 __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, uint32_t image) {
   constexpr int kQuads = kImageSide * kImageSide / 4;  // of a channel
-  const int of = image_of(r, place);
-  const NoisyCopies c = r.copies[of];
-  const auto sample = static_cast<uint32_t>(place - c.first);
-  const float4* x = reinterpret_cast<const float4*>(r.x) + int64_t{of} * kImageChannels * kQuads;
+  const NoisyCopies c = r.copies[request_of(r, place)];
+  const uint32_t sample = sample_of(c, place);
+  const float4* x =
+      reinterpret_cast<const float4*>(r.x) + int64_t{c.image} * kImageChannels * kQuads;
 #pragma unroll 1
   for (int quad = threadIdx.x; quad < kQuads; quad += Wide::kThreads) {
     float value[kImageChannels][4];
 #pragma unroll
     for (int channel = 0; channel < kImageChannels; ++channel) {
-      const auto words = philox(c.key, channel * kQuads + quad, sample, c.item, c.client);
-      float drawn[4];
-      normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
-      normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
       const float4 pixels = __ldg(x + channel * kQuads + quad);
       const float clean[4] = {pixels.x, pixels.y, pixels.z, pixels.w};
+      float noisy[4];
+      noisy_quad<kExact>(r, c, sample, channel * kQuads + quad, clean, noisy);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float noisy = add(clean[j], multiply(c.sigma, drawn[j]));
-        value[channel][j] = (noisy - stem.mean[channel]) * stem.scale[channel];
+        value[channel][j] = (noisy[j] - stem.mean[channel]) * stem.scale[channel];
       }
     }
     const uint32_t to = image + (quad / 8 + 1) * NoisyImage::kPitch + (quad % 8 * 4 + 1) * 8;
@@ -88,6 +85,7 @@ __device__ void run_stem(const Stem& stem, uint32_t image, uint32_t x) {
 }
 
 // A thread block a row: its noisy copy, the first layer, the first stage.
+template <bool kExact>
 __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
     wide_stage(NoisyRows rows, Stem stem, LayerList layers, Transition next) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -98,7 +96,7 @@ __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
   }
   clear_borders<Wide>(x);
   __syncthreads();
-  draw_image(rows, rows.begin + blockIdx.x, stem, image);
+  draw_image<kExact>(rows, rows.begin + blockIdx.x, stem, image);
   __syncthreads();
   run_stem(stem, image, x);
   run_layers<StripEngine<Wide>, /*kInside=*/false, /*kPrefetch=*/true>(layers, x, h, [&] {
@@ -141,7 +139,7 @@ __device__ void average(float* means, uint32_t x) {
 struct Ballot {
   NoisyRows rows;
   int used;  // rows
-  int* counts;
+  VoteCounter* counts;
   float* logits;
 };
 
@@ -156,8 +154,8 @@ __device__ void vote(const Ballot& ballot, int classes, const float* logits, int
     if (ballot.logits) ballot.logits[int64_t{row} * classes + k] = logits[k];
   }
   if (finite && ballot.counts) {
-    const int image = image_of(ballot.rows, ballot.rows.begin + row);
-    atomicAdd(ballot.counts + image * classes + best, 1);
+    const int request = request_of(ballot.rows, ballot.rows.begin + row);
+    atomicAdd(ballot.counts + request * classes + best, VoteCounter{1});
   }
 }
 
@@ -200,8 +198,8 @@ cudaError_t allow_memory(Kernel kernel) {
 
 cudaError_t allow_memory() {
   for (const cudaError_t status :
-       {allow_memory<Wide>(wide_stage), allow_memory<Middle>(middle_stage),
-        allow_memory<Deep>(deep_stage)}) {
+       {allow_memory<Wide>(wide_stage<false>), allow_memory<Wide>(wide_stage<true>),
+        allow_memory<Middle>(middle_stage), allow_memory<Deep>(deep_stage)}) {
     if (status != cudaSuccess) return status;
   }
   return cudaSuccess;
@@ -217,8 +215,8 @@ cudaError_t count_residual_votes_hopper(const ResidualVotes& v, cudaStream_t str
   if (used <= 0) return cudaSuccess;
   const cudaError_t status = allow_memory();
   if (status != cudaSuccess) return status;
-  wide_stage<<<used, Wide::kThreads, 2 * Wide::kMaps, stream>>>(v.rows, v.stem, v.layers[0],
-                                                                v.next[0]);
+  const auto first = v.rows.exact.edges != nullptr ? wide_stage<true> : wide_stage<false>;
+  first<<<used, Wide::kThreads, 2 * Wide::kMaps, stream>>>(v.rows, v.stem, v.layers[0], v.next[0]);
   middle_stage<<<used, Middle::kThreads, 2 * Middle::kMaps, stream>>>(v.next[0], v.layers[1],
                                                                       v.next[1]);
   const int blocks = (used + Deep::kImages - 1) / Deep::kImages;

@@ -56,9 +56,9 @@ struct ResidualVotes {
   residual::LayerList layers[residual::kStages];  // the first stage's ends a block with its second
   residual::Transition next[residual::kStages - 1];
   residual::Head head;
-  NoisyRows rows;         // without a map
-  int* counts = nullptr;  // [images, classes], unless null: adds each row's vote, as count_votes()
-  float* logits = nullptr;  // [row, class], unless null
+  NoisyRows rows;                 // without a map
+  VoteCounter* counts = nullptr;  // [requests, classes], unless null: as count_votes() adds them
+  float* logits = nullptr;        // [row, class], unless null
 };
 
 /// Why this GPU, or this build, cannot do it; empty if they can.

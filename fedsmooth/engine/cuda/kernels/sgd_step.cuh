@@ -1,4 +1,4 @@
-// A step of SGD as PyTorch takes it.
+// A step of SGD as PyTorch takes it, with FedProx's pull to the global weights if there is one.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
@@ -31,7 +31,8 @@ __device__ void step_four(const WeightUpdate& u, const ClientSettings& s, int64_
                           int64_t position, const Four& gradient, Four w, Four v) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float g = u.real == nullptr || u.real[position + i] ? gradient.value[i] : 0.0f;
+    float g = u.real == nullptr || u.real[position + i] ? gradient.value[i] : 0.0f;
+    if (u.global != nullptr) g += s.mu * (w.value[i] - u.global[client + position + i]);
     v.value[i] = s.momentum * v.value[i] + (g + s.weight_decay * w.value[i]);
     w.value[i] -= s.learning_rate * v.value[i];
   }

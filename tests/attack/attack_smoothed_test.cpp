@@ -1,4 +1,4 @@
-#include "fedsmooth/attack/smooth_adv.h"
+#include "fedsmooth/attack/attack_smoothed.h"
 
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ double exact_loss(const std::vector<double>& x, int64_t y, const Array& noise) {
   return -std::log(sum / static_cast<double>(noise.size(0)));
 }
 
-TEST(SmoothAdvTest, StochasticGradientIsThatOfFiniteDifferences) {
+TEST(AttackSmoothedTest, StochasticGradientIsThatOfFiniteDifferences) {
   const Array x = Array::full({2, 3, 2, 2}, 0.5f), noise = noise_for(2, 4, {3, 2, 2}, 3);
   const Labels y = {0, 2};
   const Array g = stochastic_gradient(tiny_network(), x, y, noise);
@@ -138,7 +138,7 @@ TEST(SmoothAdvTest, StochasticGradientIsThatOfFiniteDifferences) {
   }
 }
 
-TEST(SmoothAdvTest, TrueClassProbabilityIsThatOfEachCopy) {
+TEST(AttackSmoothedTest, TrueClassProbabilityIsThatOfEachCopy) {
   const Array x = Array::full({2, 3, 2, 2}, 0.5f), noise = noise_for(2, 4, {3, 2, 2}, 3);
   const Labels y = {0, 2};
   const Array p = true_class_probability(tiny_network().logits, x, y, noise);
@@ -194,7 +194,7 @@ std::pair<double, double> slope_of(bool two_point, double distance, double& spre
   return {sum / n, spread / std::sqrt(n)};
 }
 
-TEST(SmoothAdvTest, GradientFreeEstimatorsHaveTheRightMean) {
+TEST(AttackSmoothedTest, GradientFreeEstimatorsHaveTheRightMean) {
   for (const double distance : {-0.2, 0.0, 0.3}) {
     for (const bool two_point : {false, true}) {
       double spread = 0;
@@ -204,7 +204,7 @@ TEST(SmoothAdvTest, GradientFreeEstimatorsHaveTheRightMean) {
   }
 }
 
-TEST(SmoothAdvTest, TwoPointHasLessVarianceWhereTheClassIsSure) {
+TEST(AttackSmoothedTest, TwoPointHasLessVarianceWhereTheClassIsSure) {
   double one_point = 0, two_point = 0;
   slope_of(false, 0.5, one_point);
   slope_of(true, 0.5, two_point);
@@ -226,8 +226,8 @@ TEST_P(SmoothAdvCaseTest, StaysInTheBallAndInTheBox) {
   const Array before = x.clone();
   for (const double epsilon : {0.1, 0.5, 2.0}) {
     AttackOptions o{c.estimator, 5, epsilon, c.step_size, c.normalize};
-    const Array x_adv = smooth_adv(tiny_network(), x, labels_up_to_two(16),
-                                   noise_for(16, 4, {3, 2, 2}, 4), kSigma, o);
+    const Array x_adv = attack_smoothed(tiny_network(), x, labels_up_to_two(16),
+                                        noise_for(16, 4, {3, 2, 2}, 4), kSigma, o);
     EXPECT_LE(largest_step(x_adv, x), epsilon * (1 + 1e-6));
     for (const float value : values_of(x_adv)) {
       EXPECT_GE(value, -1e-7);
@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(All, SmoothAdvCaseTest,
                                            AttackCase{Estimator::kOnePoint, 0, true},
                                            AttackCase{Estimator::kTwoPoint, 0, true}));
 
-TEST(SmoothAdvTest, LowersTheTrueClassMoreWithMoreRoom) {
+TEST(AttackSmoothedTest, LowersTheTrueClassMoreWithMoreRoom) {
   const DifferentiableClassifier f = tiny_network();
   const Array x = Array::full({32, 3, 2, 2}, 0.5f), noise = noise_for(32, 8, {3, 2, 2}, 6);
   const Labels y = labels_up_to_two(32);
@@ -253,23 +253,23 @@ TEST(SmoothAdvTest, LowersTheTrueClassMoreWithMoreRoom) {
   for (const double epsilon : {0.05, 0.2, 0.8}) {
     AttackOptions o;
     o.epsilon = epsilon;
-    const Array x_adv = smooth_adv(f, x, y, noise, kSigma, o);
+    const Array x_adv = attack_smoothed(f, x, y, noise, kSigma, o);
     const double attacked = mean(true_class_probability(f.logits, x_adv, y, noise));
     EXPECT_LT(attacked, last) << epsilon;
     last = attacked;
   }
 }
 
-TEST(SmoothAdvTest, TheLiteralStepReachesAFractionOfTheBall) {
+TEST(AttackSmoothedTest, TheLiteralStepReachesAFractionOfTheBall) {
   AttackOptions o;
   o.step_size = 0.01;  // the paper's inner learning rate, read literally
   const Array x = Array::full({8, 3, 2, 2}, 0.5f);
   const Array x_adv =
-      smooth_adv(tiny_network(), x, Labels(8, 0), noise_for(8, 2, {3, 2, 2}, 7), kSigma, o);
+      attack_smoothed(tiny_network(), x, Labels(8, 0), noise_for(8, 2, {3, 2, 2}, 7), kSigma, o);
   EXPECT_LE(largest_step(x_adv, x), 0.02 + 1e-6);
 }
 
-TEST(SmoothAdvTest, AFlatNetworkLeavesTheImageAlone) {
+TEST(AttackSmoothedTest, AFlatNetworkLeavesTheImageAlone) {
   const Array x = Array::full({2, 3, 2, 2}, 0.5f);
   const DifferentiableClassifier flat = {[](const Array& images) {
                                            return Array({images.size(0), 3});
@@ -277,7 +277,8 @@ TEST(SmoothAdvTest, AFlatNetworkLeavesTheImageAlone) {
                                          [](const Array& dz) {
                                            return Array({dz.size(0), 3, 2, 2});
                                          }};
-  const Array x_adv = smooth_adv(flat, x, Labels(2, 0), noise_for(2, 2, {3, 2, 2}, 8), kSigma, {});
+  const Array x_adv =
+      attack_smoothed(flat, x, Labels(2, 0), noise_for(2, 2, {3, 2, 2}, 8), kSigma, {});
   EXPECT_TRUE(same_bits(x_adv, x));
 }
 

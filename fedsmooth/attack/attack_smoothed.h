@@ -1,4 +1,4 @@
-// SmoothAdv: adversarial examples against the smoothed soft classifier
+// The attack of SmoothAdv: adversarial examples against the smoothed soft classifier
 //
 //     G(x) = E_delta[ F(x + delta) ],   delta ~ N(0, sigma^2 I),   F = softmax of the logits,
 //
@@ -57,7 +57,7 @@ Array project_l2(const Array& x_adv, const Array& x, double epsilon);
 
 /// Adversarial examples for x [B, C, H, W] in [0, 1] with labels y: in the ball and in [0, 1].
 /// `noise` [B, m, C, H, W] has standard deviation sigma; noise of zeros attacks F itself.
-Array smooth_adv(const DifferentiableClassifier& f, const Array& x, const Labels& y,
-                 const Array& noise, double sigma, const AttackOptions& options);
+Array attack_smoothed(const DifferentiableClassifier& f, const Array& x, const Labels& y,
+                      const Array& noise, double sigma, const AttackOptions& options);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-#include "fedsmooth/attack/smooth_adv.h"
+#include "fedsmooth/attack/attack_smoothed.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +40,7 @@ Array estimate_gradient(const DifferentiableClassifier& f, const Array& x, const
     case Estimator::kTwoPoint:
       return two_point_gradient(f.logits, x, y, noise, sigma);
   }
-  throw Bug("smooth_adv: unknown estimator");
+  throw Bug("attack_smoothed: unknown estimator");
 }
 
 // The sum over the m copies of each image: [B m, C, H, W] to [B, C, H, W].
@@ -161,8 +161,8 @@ Array project_l2(const Array& x_adv, const Array& x, double epsilon) {
   return v;
 }
 
-Array smooth_adv(const DifferentiableClassifier& f, const Array& x, const Labels& y,
-                 const Array& noise, double sigma, const AttackOptions& o) {
+Array attack_smoothed(const DifferentiableClassifier& f, const Array& x, const Labels& y,
+                      const Array& noise, double sigma, const AttackOptions& o) {
   Array x_adv = x;
   for (int64_t step = 0; step < o.steps; ++step) {
     const Array g = estimate_gradient(f, x_adv, y, noise, sigma, o.estimator);

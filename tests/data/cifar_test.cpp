@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
-#include "fedsmooth/base/error.h"
+#include <algorithm>
+
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/data/sources.h"
 #include "tests/folder.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -12,17 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kRecords = 10'000;
 constexpr int64_t kRecordBytes = 3073;
-
-/// The message of the Error that `read` throws.
-template <typename Function>
-std::string refusal(Function read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(nothing was refused)";
-}
 
 /// Record i has label i % 10 and pixels that tell the batch, the record and the position apart.
 std::string batch_bytes(int64_t batch) {
@@ -97,6 +88,47 @@ TEST_F(Cifar10Test, RefusesALabelAboveNine) {
   bytes[1234 * kRecordBytes] = 10;
   write_file(root_ / "test_batch.bin", bytes);
   expect_refused(Split::kTest, root_ / "test_batch.bin", "record 1234 has label 10");
+}
+
+TEST_F(Cifar10Test, PointsFromThePythonVersionToTheBinaryOne) {
+  write_file(root_ / "cifar-10-batches-py" / "test_batch", "\x80\x02}");
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "`fedsmooth data cifar10`");
+  const fs::path inside = root_ / "cifar-10-batches-py";
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "pickles are not read",
+                      refusal([&] { read_cifar10(inside, Split::kTest); }));
+}
+
+class Cifar100Test : public Cifar10Test {};
+
+TEST_F(Cifar100Test, ReadsTheFineLabels) {
+  constexpr int64_t kBytes = 3074;
+  std::string bytes(kRecords * kBytes, '\0');
+  for (int64_t i = 0; i < kRecords; ++i) {
+    bytes[i * kBytes] = static_cast<char>(i % 20);       // coarse
+    bytes[i * kBytes + 1] = static_cast<char>(i % 100);  // fine
+    bytes[i * kBytes + 2] = static_cast<char>(i % 7);
+    bytes[i * kBytes + kBytes - 1] = static_cast<char>(i % 11);
+  }
+  write_file(root_ / "cifar-100-binary" / "test.bin", bytes);
+  const Dataset data = read_cifar100(root_, Split::kTest);
+  EXPECT_EQ(data.images.sizes(), (Sizes{kRecords, 3, 32, 32}));
+  ASSERT_EQ(data.classes(), 100);
+  EXPECT_EQ(data.class_names[0], "apple");
+  EXPECT_EQ(data.class_names[99], "worm");
+  EXPECT_TRUE(std::ranges::is_sorted(data.class_names));
+  for (int64_t i = 0; i < kRecords; ++i) ASSERT_EQ(data.label(i), i % 100) << i;
+  EXPECT_EQ(data.images[123].bytes()[0], 123 % 7);
+  EXPECT_EQ(data.images[123].bytes()[3071], 123 % 11);
+
+  bytes[5 * kBytes + 1] = 100;
+  write_file(root_ / "cifar-100-binary" / "test.bin", bytes);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "record 5 has label 100, the largest is 99",
+                      refusal([&] { read_cifar100(root_, Split::kTest); }));
+  write_file(root_ / "cifar-100-binary" / "test.bin", batch_bytes(0));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "30730000 bytes, this file of CIFAR-100 has 30740000",
+                      refusal([&] { read_cifar100(root_, Split::kTest); }));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "`fedsmooth data cifar100` gets it",
+                      refusal([&] { read_cifar100(root_, Split::kTrain); }));
 }
 
 }  // namespace

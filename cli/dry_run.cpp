@@ -1,0 +1,45 @@
+#include "cli/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/json.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+std::string format_time(double seconds) {
+  if (seconds < 100) return fmt::format("{:.1f} s", seconds);
+  const auto minutes = static_cast<int64_t>(seconds / 60 + 0.5);
+  if (minutes < 100) return fmt::format("{} min", minutes);
+  return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+}  // namespace
+
+void print_dry_run(const jobs::DryRun& found, const std::string& unit, const Common& common) {
+  if (common.json) {
+    fmt::print("{}\n", dump_json({{"work", found.work},
+                                  {"unit", unit},
+                                  {"count", found.count},
+                                  {"at_most", found.at_most},
+                                  {"seconds", found.seconds},
+                                  {"per_second", found.per_second},
+                                  {"bytes", found.bytes},
+                                  {"device_bytes", found.device_bytes},
+                                  {"device", found.device}}));
+    return;
+  }
+  const char* most = found.at_most ? "at most " : "";
+  fmt::print("{}: {}{} {}\n", found.work, most, found.count, unit);
+  fmt::print("{}about {} at {:.4g} {} a second, on {}\n", most, format_time(found.seconds),
+             found.per_second, unit, found.device);
+  fmt::print("memory {:.2g} GB", gigabytes(found.bytes));
+  if (found.device_bytes > 0) fmt::print(", of the GPU {:.2g} GB", gigabytes(found.device_bytes));
+  fmt::print("; nothing was started\n");
+}
+
+}  // namespace fedsmooth::cli

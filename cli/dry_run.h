@@ -1,0 +1,12 @@
+// What `--dry-run` prints.
+#pragma once
+
+#include "cli/options.h"
+#include "fedsmooth/jobs/dry_run.h"
+
+namespace fedsmooth::cli {
+
+/// `unit` is what was counted, in the plural.
+void print_dry_run(const jobs::DryRun& found, const std::string& unit, const Common& common);
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,8 @@
+// For functions that g++ compiles for the CPU and nvcc for the GPU.
+#pragma once
+
+#ifdef __CUDACC__
+#define FEDSMOOTH_HOST_DEVICE __host__ __device__
+#else
+#define FEDSMOOTH_HOST_DEVICE
+#endif

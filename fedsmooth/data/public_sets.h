@@ -1,0 +1,37 @@
+// Data sets that `fedsmooth data` gets: where they are published, the digests of their archives,
+// and what is in them. One row per data set.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fedsmooth {
+
+struct PublicArchive {
+  std::string name;  // NAME.tar.gz, or FILE.gz for one file
+  std::string md5;
+};
+
+struct PublicSet {
+  std::string name;                    // `fedsmooth data NAME`
+  std::string source;                  // data.name that reads it
+  std::string folder;                  // below --out, made whole
+  std::vector<std::string> addresses;  // of folders, tried in this order
+  std::vector<PublicArchive> archives;
+  std::vector<std::string> files;  // in `folder` at the end
+};
+
+const std::vector<PublicSet>& public_sets();
+
+struct UnpackedFile {
+  std::string name;  // one of the set's files
+  std::string bytes;
+};
+
+/// The set's files that this archive holds, the digest verified first. What else is in it is left
+/// out. An Error begins with `where`.
+std::vector<UnpackedFile> unpack(const PublicSet& set, const PublicArchive& archive,
+                                 std::string_view bytes, const std::string& where);
+
+}  // namespace fedsmooth

@@ -1,0 +1,20 @@
+// The regular files of a tar archive (POSIX ustar, and what GNU tar writes for short names). Only
+// names and contents are taken: whoever unpacks decides where, so that no name leads elsewhere.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fedsmooth {
+
+struct TarFile {
+  std::string name;
+  std::string_view bytes;  // within the archive
+};
+
+/// An Error, which begins with `name`, if a header's sum is wrong, if the archive ends early, or
+/// for links and other special files. Folders are passed over.
+std::vector<TarFile> list_tar(std::string_view archive, const std::string& name);
+
+}  // namespace fedsmooth

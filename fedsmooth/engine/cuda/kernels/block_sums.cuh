@@ -1,0 +1,23 @@
+// Sums over the threads of a block.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+
+namespace fedsmooth {
+
+// Sum over a block in a fixed order, known to all its threads.
+template <typename Number>
+__device__ Number sum_block(Number value) {
+  __shared__ Number parts[kThreads / 32];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(~0u, value, distance);
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  Number sum = parts[0];
+  for (int i = 1; i < kThreads / 32; ++i) sum += parts[i];
+  return sum;
+}
+
+}  // namespace fedsmooth

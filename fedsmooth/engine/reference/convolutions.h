@@ -1,0 +1,23 @@
+// Convolutions and linear layers, forwards and backwards, as matrix products of patches.
+#pragma once
+
+#include "fedsmooth/engine/reference/map.h"
+
+namespace fedsmooth::reference {
+
+/// y[k, p] = bias[k] + sum over taps and channels of weight[k, c, i, j] x[c, p stride + (i, j) -
+/// padding]. A linear layer is a convolution whose kernel is the whole map. `bias` may be empty.
+template <typename Number>
+Map<Number> convolve(const Layer& layer, const Map<Number>& x, const Values<Number>& weight,
+                     const Values<Number>& bias, const Shape& out);
+/// The input's gradient.
+template <typename Number>
+Map<Number> convolve_back(const Layer& layer, const Map<Number>& dy, const Values<Number>& weight,
+                          const Shape& in);
+/// The weights' gradients, [K, C, k, k] and [K].
+template <typename Number>
+Values<Number> weight_gradient(const Layer& layer, const Map<Number>& x, const Map<Number>& dy);
+template <typename Number>
+Values<Number> bias_gradient(const Map<Number>& dy);
+
+}  // namespace fedsmooth::reference

@@ -1,0 +1,140 @@
+// Reductions that look at how far clients' weights lie apart: Krum and multi-Krum (Blanchard et al.
+// 2017), and the geometric median by smoothed Weiszfeld steps (RFA, Pillutla et al. 2022).
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fedsmooth/base/vector_clones.h"
+#include "fedsmooth/federated/reduction_rules.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int64_t kLanes = 16;       // partial sums; part of the result's bits
+constexpr int64_t kBlock = 4096;     // values that stay in the cache while all pairs are compared
+constexpr double kSmoothing = 1e-6;  // least distance in a Weiszfeld step
+
+// Squared distances between all clients, [clients, clients].
+std::vector<double> distances(const std::vector<ClientWeights>& each) {
+  const size_t clients = each.size();
+  std::vector<double> all(clients * clients, 0.0);
+  for (size_t w = 0; w < each.front().weights.size(); ++w) {
+    const int64_t size = each.front().weights[w].count();
+    for (int64_t first = 0; first < size; first += kBlock) {
+      const int64_t count = std::min(kBlock, size - first);
+      for (size_t a = 0; a < clients; ++a) {
+        for (size_t b = 0; b < a; ++b) {
+          all[a * clients + b] += squared_distance(each[a].weights[w].floats() + first,
+                                                   each[b].weights[w].floats() + first, count);
+        }
+      }
+    }
+  }
+  for (size_t a = 0; a < clients; ++a) {
+    for (size_t b = 0; b < a; ++b) all[b * clients + a] = all[a * clients + b];
+  }
+  return all;
+}
+
+// Clients from the one with the least score on: the sum of its K - f - 2 smallest squared distances
+// to others. Of equal ones the smaller number goes first.
+std::vector<size_t> rank_by_krum(const std::vector<ClientWeights>& each, int64_t bad) {
+  const size_t clients = each.size();
+  const int64_t near = static_cast<int64_t>(clients) - bad - 2;
+  const std::vector<double> all = distances(each);
+  std::vector<double> scores;
+  for (size_t k = 0; k < clients; ++k) {
+    std::vector<double> own;
+    for (size_t other = 0; other < clients; ++other) {
+      if (other != k) own.push_back(all[k * clients + other]);
+    }
+    std::sort(own.begin(), own.end());
+    scores.push_back(std::accumulate(own.begin(), own.begin() + near, 0.0));
+  }
+  std::vector<size_t> order(clients);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  return order;
+}
+
+// The best K - f of them, alike. The share is that of K equal clients, dropped ones included: with
+// f = 0 and equal clients, the mean to the bit.
+Weights multi_krum(const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
+  const std::vector<size_t> order = rank_by_krum(cohort.each, o.assumed_bad);
+  const double share = 1.0 / static_cast<double>(std::ssize(cohort.each) + cohort.sum.dropped());
+  FixedPointSum sum;
+  for (size_t i = 0; i < order.size() - o.assumed_bad; ++i) {
+    sum.add(cohort.each[order[i]].weights, share);
+  }
+  return sum.average(global);
+}
+
+double distance(const Weights& a, const Weights& b) {
+  double square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    square += squared_distance(a[i].floats(), b[i].floats(), a[i].count());
+  }
+  return std::sqrt(square);
+}
+
+// z <- sum_k b_k w_k / sum_k b_k, b_k = (n_k / n) / max(|z - w_k|, smoothing), from the mean on.
+Weights geometric_median(const AggregateOptions& o, const RoundResult& cohort,
+                         const Weights& global) {
+  std::vector<double> b;
+  for (const ClientWeights& one : cohort.each) b.push_back(one.share);
+  const auto average = [&] {
+    const double total = std::accumulate(b.begin(), b.end(), 0.0);
+    FixedPointSum sum;
+    for (size_t k = 0; k < b.size(); ++k) sum.add(cohort.each[k].weights, b[k] / total);
+    return sum.average(global);
+  };
+  Weights z = average();
+  for (int64_t i = 0; i < o.iterations; ++i) {
+    for (size_t k = 0; k < b.size(); ++k) {
+      const ClientWeights& one = cohort.each[k];
+      b[k] = one.share / std::max(distance(z, one.weights), kSmoothing);
+    }
+    z = average();
+  }
+  return z;
+}
+
+int64_t fewest_for_krum(const AggregateOptions& o) { return 2 * o.assumed_bad + 3; }
+
+}  // namespace
+
+FEDSMOOTH_VECTOR_CLONES double squared_distance(const float* a, const float* b, int64_t count) {
+  double sums[kLanes] = {};
+  for (int64_t first = 0; first + kLanes <= count; first += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      const double apart = double{a[first + lane]} - double{b[first + lane]};
+      sums[lane] += apart * apart;
+    }
+  }
+  double sum = 0;
+  for (const double one : sums) sum += one;
+  for (int64_t i = count - count % kLanes; i < count; ++i) {
+    const double apart = double{a[i]} - double{b[i]};
+    sum += apart * apart;
+  }
+  return sum;
+}
+
+Reduction krum_reduction() {
+  return {"krum", Gather::kEach,
+          [](const AggregateOptions& o, const RoundResult& cohort, const Weights&) {
+            return cohort.each[rank_by_krum(cohort.each, o.assumed_bad).front()].weights;
+          },
+          fewest_for_krum};
+}
+
+Reduction multi_krum_reduction() {
+  return {"multi-krum", Gather::kEach, multi_krum, fewest_for_krum};
+}
+
+Reduction geometric_median_reduction() {
+  return {"geometric-median", Gather::kEach, geometric_median};
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,35 @@
+// What a client's step is made of: its streams, a minibatch, the noises. Objectives that list
+// examples of their own see a LocalStep.
+#pragma once
+
+#include "fedsmooth/federated/client.h"
+
+namespace fedsmooth {
+
+/// The streams of one client in one round.
+struct Streams {
+  uint64_t seed;
+  int64_t round, client;
+
+  Stream of(Purpose purpose, int64_t item) const {
+    return {make_key(seed, purpose, static_cast<uint64_t>(round)), static_cast<uint32_t>(item),
+            static_cast<uint32_t>(client)};
+  }
+};
+
+/// Local iteration i of a client. What is referred to outlives it.
+struct LocalStep {
+  const LocalTask& task;
+  Passes& passes;  // of theta
+  Streams streams;
+  int64_t i = 0;
+  Telemetry& telemetry;
+};
+
+/// The images of these numbers, cropped and flipped if the task asks for it.
+Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream);
+
+/// Noises delta ~ sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
+Array draw_noise(const Array& x, int64_t m, double sigma, Stream stream);
+
+}  // namespace fedsmooth

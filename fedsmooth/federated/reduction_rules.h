@@ -1,0 +1,20 @@
+// The library's own reductions, for the table in reductions.cpp.
+#pragma once
+
+#include "fedsmooth/federated/reductions.h"
+
+namespace fedsmooth {
+
+// coordinate_reductions.cpp
+Reduction median_reduction();
+Reduction trimmed_mean_reduction();
+
+// distance_reductions.cpp
+Reduction krum_reduction();
+Reduction multi_krum_reduction();
+Reduction geometric_median_reduction();
+
+/// |a - b|^2 in double, added up in an order of its own: the same bits on every machine.
+double squared_distance(const float* a, const float* b, int64_t count);
+
+}  // namespace fedsmooth

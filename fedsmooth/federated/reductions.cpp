@@ -1,0 +1,94 @@
+#include "fedsmooth/federated/reductions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/federated/reduction_rules.h"
+
+namespace fedsmooth {
+namespace {
+
+Reduction mean_reduction() {
+  return {"mean", Gather::kSum,
+          [](const AggregateOptions&, const RoundResult& cohort, const Weights& global) {
+            FixedPointSum sum = cohort.sum;
+            for (const ClientWeights& one : cohort.each) sum.add(one.weights, one.share);
+            return sum.average(global);
+          }};
+}
+
+double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+// w_k <- w + (w_k - w) min(1, c / |w_k - w|).
+void clip_update(double longest, const std::vector<Parameter>& known, const Weights& global,
+                 Weights& weights) {
+  double square = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!known[i].trained) continue;
+    square += squared_distance(weights[i].floats(), global[i].floats(), weights[i].count());
+  }
+  const double length = std::sqrt(square);
+  if (length <= longest) return;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!known[i].trained) continue;
+    weights[i] = weights[i].clone();
+    float* w = weights[i].floats();
+    const float* from = global[i].floats();
+    for (int64_t j = 0; j < weights[i].count(); ++j) {
+      w[j] = static_cast<float>(from[j] + (double{w[j]} - from[j]) * (longest / length));
+    }
+  }
+}
+
+}  // namespace
+
+Registry<Reduction>& reductions() {
+  static Registry<Reduction> all(
+      "aggregate.kind", {mean_reduction(), median_reduction(), trimmed_mean_reduction(),
+                         krum_reduction(), multi_krum_reduction(), geometric_median_reduction()});
+  return all;
+}
+
+void check_aggregate_options(const AggregateOptions& options, int64_t cohort) {
+  const Reduction& reduction = reductions().find(options.kind);
+  const int64_t fewest = reduction.fewest_clients ? reduction.fewest_clients(options) : 1;
+  if (cohort >= fewest) return;
+  throw Error(
+      "aggregate.kind={:?}: aggregate.assumed_bad={} needs at least {} clients, a round has {}",
+      options.kind, options.assumed_bad, fewest, cohort);
+}
+
+Gather gathered_for(const AggregateOptions& options) {
+  return options.clip > 0 ? Gather::kEach : reductions().find(options.kind).gather;
+}
+
+Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
+               const Weights& global) {
+  if (!result.each.empty()) check_aggregate_options(options, std::ssize(result.each));
+  std::sort(result.each.begin(), result.each.end(),
+            [](const ClientWeights& a, const ClientWeights& b) { return a.client < b.client; });
+  if (options.clip > 0) {
+    const std::vector<Parameter> known = parameters(network);
+    for (ClientWeights& one : result.each) clip_update(options.clip, known, global, one.weights);
+  }
+  return reductions().find(options.kind).reduce(options, result, global);
+}
+
+int64_t bytes_of_cohort(const Network& network, int64_t clients) {
+  int64_t values = 0;
+  for (const Parameter& p : parameters(network)) values += count_of(p.shape);
+  return clients * values * static_cast<int64_t>(sizeof(float));
+}
+
+void check_cohort_fits(int64_t bytes, int64_t room) {
+  if (bytes <= room) return;
+  throw Error(
+      "train.clients_per_round: the weights of all clients of a round take {:.2f} GB, and {:.2f} "
+      "GB of memory are free; take fewer, or aggregate.kind=\"mean\" without aggregate.clip and "
+      "byzantine.share, which keeps none",
+      gigabytes(bytes), gigabytes(room));
+}
+
+}  // namespace fedsmooth

@@ -1,0 +1,53 @@
+// What is recorded of a client's training, apart from the training itself.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "fedsmooth/federated/objective.h"
+#include "fedsmooth/federated/order_free_sum.h"
+#include "fedsmooth/federated/passes.h"
+
+namespace fedsmooth {
+
+/// What a round reports of its training and its attacks. Sums of integers throughout, and nothing
+/// else: clients are added up in any order, and ranks add up the words of the struct.
+struct Telemetry {
+  static constexpr int64_t kBins = 200;  // of |x_adv - x| / epsilon, from 0 to 1
+
+  OrderFreeSum loss;             // over SGD steps
+  OrderFreeSum robust, entropy;  // those terms of it
+  int64_t steps = 0;
+  OrderFreeSum perturbation;  // over images, of |x_adv - x| / epsilon
+  OrderFreeSum drop;          // over images, of the fall of the true class's mean probability
+  int64_t attacked = 0;       // images
+  OrderFreeSum cosine;        // over images, of that between one-point and true gradient
+  int64_t compared = 0;       // images
+  std::array<int64_t, kBins + 1> histogram = {};
+
+  void add(const Telemetry& other);
+  /// The sums over so many SGD steps of the loss's terms.
+  void add_steps(const Terms& sums, int64_t count);
+  /// One image: |x_adv - x| / epsilon, and the true class's mean probability before and after.
+  void add_attack(double ratio, double before, double after);
+  double mean_loss() const;
+  double mean_robust() const;
+  double mean_entropy() const;
+  double mean_perturbation() const;
+  double p95_perturbation() const;
+  double mean_drop() const;
+  std::optional<double> mean_cosine() const;  // if it was measured
+};
+
+/// Records how far the attack moved the images of a minibatch, and by how much that lowered the
+/// true class's smoothed probability. Costs two forward passes.
+void record_attack(const Classifier& f, const Batch& b, const Array& x_adv, const Array& delta,
+                   double epsilon, Telemetry& telemetry);
+
+/// Compares the one-point estimate with the gradient on the client's first minibatch, if the task
+/// asks for it.
+void compare_gradients(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
+                       const std::vector<int64_t>& images, int64_t t, Telemetry& telemetry);
+
+}  // namespace fedsmooth

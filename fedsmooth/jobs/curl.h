@@ -1,0 +1,17 @@
+// Downloads, by the program curl.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "fedsmooth/jobs/context.h"
+
+namespace fedsmooth::jobs {
+
+/// Writes what is at `address` (http, https, ftp or file) to `path`, which is in a folder of the
+/// caller's own: curl's notes lie beside it. Redirections are followed, transfers that stall for a
+/// minute given up. An Error says what curl says; a stop that is asked for is Interrupted.
+void download(const std::string& address, const std::filesystem::path& path,
+              const Context& context);
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,91 @@
+#include "fedsmooth/jobs/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/jobs/bench.h"
+#include "fedsmooth/jobs/certification_plan.h"
+#include "fedsmooth/jobs/rank_jobs.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+// The most memory that this process has had.
+int64_t peak_bytes() {
+  const std::string status = read_file("/proc/self/status");
+  const size_t at = status.find("VmHWM:");
+  return at == std::string::npos ? 0 : 1024 * std::stoll(status.substr(at + 6));
+}
+
+double seconds_for_votes(Sampler& sampler, const Array& x, double sigma, int64_t n) {
+  const auto start = std::chrono::steady_clock::now();
+  sampler.count({x, sigma, n, {make_key(0, Purpose::kProbe)}});
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// As many votes as take a third of a second or so.
+double votes_per_second(Sampler& sampler, const Array& x, double sigma) {
+  constexpr double kEnough = 0.3;
+  for (int64_t n = sampler.batch();; n *= 4) {
+    const double seconds = seconds_for_votes(sampler, x, sigma, n);
+    if (seconds > kEnough) return static_cast<double>(n) / seconds;
+  }
+}
+
+// One round, on the CPU of two steps: those of a GPU take their time from the round.
+nlohmann::json try_training(Experiment e, const Context& context) {
+  constexpr int64_t kFewSteps = 2;
+  const int64_t steps = e.train.local.steps;
+  e.train.local.steps = std::min(steps, kFewSteps);
+  const nlohmann::json found = bench_train(e, context, /*repeats=*/1);
+  if (found["device"] == "cpu" || steps <= kFewSteps) return found;
+  e.train.local.steps = steps;
+  return bench_train(e, context, /*repeats=*/1);
+}
+
+}  // namespace
+
+DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
+                       const Context& context) {
+  check_context(context);
+  const CertificationPlan plan = load_plan(a, overrides, context);
+  const CertificationOptions& o = plan.subject.experiment.certify;
+  const auto images = std::ssize(plan.images);
+  DryRun found;
+  found.at_most = o.rule() != VoteRule::kFixed || o.only_correct;
+  found.count = images * (o.selection_votes() + o.n);
+  found.work =
+      fmt::format("{} images with {} + {}{} votes each, at sigma {}", images, o.selection_votes(),
+                  found.at_most ? "up to " : "", o.n, plan.subject.sigma);
+  const Array x = plan.data.image(plan.row(0));
+  found.per_second = votes_per_second(*plan.sampler, x, plan.subject.sigma);
+  found.seconds = static_cast<double>(found.count) / found.per_second / ranks_of(context).size();
+  found.bytes = peak_bytes();
+  found.device = plan.sampler->description();
+  found.device_bytes = found.device.starts_with("cuda") ? gpu_bytes_in_use() : 0;
+  return found;
+}
+
+DryRun dry_run_train(const Experiment& e, const Context& context) {
+  check_context(context);
+  const Dataset data = load_dataset(e.data, Split::kTrain);  // refuses what is not there
+  const nlohmann::json trial = try_training(e, context);
+  const bool centralized = e.train.mode == Mode::kCentralized;
+  const int64_t per_round = centralized ? 1 : e.train.clients_per_round;
+  DryRun found;
+  found.count = e.train.rounds * per_round * e.train.local.steps;
+  found.work = fmt::format("{} rounds of {} clients with {} local steps each", e.train.rounds,
+                           per_round, e.train.local.steps);
+  found.per_second = 1 / trial["seconds_per_client_step"].get<double>();
+  found.seconds = static_cast<double>(found.count) / found.per_second / ranks_of(context).size();
+  found.bytes = peak_bytes();
+  found.device = trial["device"];
+  found.device_bytes = found.device == "cpu" ? 0 : gpu_bytes_in_use();
+  return found;
+}
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,172 @@
+#include "fedsmooth/jobs/fetch_data.h"
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/jobs/curl.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSums = "SHA256SUMS";  // as sha256sum writes it and checks it
+
+bool is_address(const std::string& from) { return from.find("://") != std::string::npos; }
+
+std::vector<std::string> places(const PublicSet& set, const std::string& from) {
+  return from.empty() ? set.addresses : std::vector<std::string>{from};
+}
+
+std::string join_place(std::string place, const std::string& name) {
+  while (place.ends_with('/')) place.pop_back();
+  return place + "/" + name;
+}
+
+/// A hidden folder that is this call's alone, by the lock on the set; what an earlier one left
+/// there is removed first.
+class WorkFolder {
+ public:
+  explicit WorkFolder(fs::path path) : path_(std::move(path)) {
+    remove();
+    std::error_code status;
+    fs::create_directory(path_, status);
+    if (status) throw Error("{}: cannot be made: {}", path_.string(), status.message());
+  }
+  ~WorkFolder() { remove(); }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  // It holds files and one folder of files, ours. remove_all() is not used: see tests/folder.h.
+  void remove() {
+    remove_files(path_ / "files");
+    remove_files(path_);
+  }
+  static void remove_files(const fs::path& folder) {
+    std::error_code status;
+    if (!fs::is_directory(fs::symlink_status(folder, status))) return;
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(folder, status))
+      entries.push_back(entry.path());
+    for (const fs::path& entry : entries) fs::remove(entry, status);
+    fs::remove(folder, status);
+  }
+
+  fs::path path_;
+};
+
+/// The archive's bytes, from the first place that has it whole.
+std::vector<UnpackedFile> fetch_archive(const PublicSet& set, const PublicArchive& archive,
+                                        const FetchArguments& arguments, const fs::path& work,
+                                        const Context& context) {
+  const std::vector<std::string> from = places(set, arguments.from);
+  for (size_t i = 0;; ++i) {
+    const std::string where = join_place(from[i], archive.name);
+    try {
+      if (!is_address(where)) return unpack(set, archive, read_file(where), where);
+      context.note("downloading " + where);
+      download(where, work / archive.name, context);
+      return unpack(set, archive, read_file(work / archive.name), where);
+    } catch (const Error& error) {
+      if (i + 1 == from.size()) throw;
+      context.warn(error.what());
+    }
+  }
+}
+
+/// All files of the set, in its order.
+std::vector<UnpackedFile> fetch_files(const PublicSet& set, const FetchArguments& arguments,
+                                      const fs::path& work, const Context& context) {
+  std::vector<UnpackedFile> all;
+  for (const PublicArchive& archive : set.archives) {
+    for (UnpackedFile& file : fetch_archive(set, archive, arguments, work, context)) {
+      all.push_back(std::move(file));
+    }
+  }
+  for (const std::string& name : set.files) {
+    if (std::ranges::find(all, name, &UnpackedFile::name) == all.end()) {
+      throw Error("{}: its archives do not have {}", set.name, name);
+    }
+  }
+  return all;
+}
+
+std::string format_sums(const std::vector<UnpackedFile>& files) {
+  std::string text;
+  for (const UnpackedFile& file : files) text += sha256(file.bytes) + "  " + file.name + "\n";
+  return text;
+}
+
+/// Refuses a file that is there and has other bytes than those with this digest.
+void check_file(const fs::path& path, const std::string& digest) {
+  if (sha256(read_file(path)) != digest) {
+    throw Error("{}: differs from the published file; move it away, nothing was changed",
+                path.string());
+  }
+}
+
+/// Whether SHA256SUMS is there and all that it lists is as it says.
+bool verify_sums(const PublicSet& set, const fs::path& folder) {
+  if (!fs::exists(folder / kSums)) return false;
+  const std::string text = read_file(folder / kSums);
+  for (const std::string& name : set.files) {
+    const std::string ending = "  " + name + "\n";
+    const size_t at = text.find(ending);
+    if (at == std::string::npos || at < 64 || !fs::exists(folder / name)) return false;
+    check_file(folder / name, text.substr(at - 64, 64));
+  }
+  return true;
+}
+
+/// For a folder of the user's: adds what is missing, once all that is there has been compared.
+void complete_folder(const fs::path& folder, const std::vector<UnpackedFile>& files) {
+  for (const UnpackedFile& file : files) {
+    if (fs::exists(folder / file.name)) check_file(folder / file.name, sha256(file.bytes));
+  }
+  for (const UnpackedFile& file : files) {
+    if (!fs::exists(folder / file.name)) write_file(folder / file.name, file.bytes);
+  }
+  write_file(folder / kSums, format_sums(files));
+}
+
+void make_folder(const fs::path& folder, const fs::path& work,
+                 const std::vector<UnpackedFile>& files) {
+  const fs::path made = work / "files";
+  for (const UnpackedFile& file : files) write_file(made / file.name, file.bytes);
+  write_file(made / kSums, format_sums(files));
+  std::error_code status;
+  fs::rename(made, folder, status);
+  if (status) throw Error("{}: cannot be written: {}", folder.string(), status.message());
+}
+
+}  // namespace
+
+const PublicSet& find_public_set(const std::string& name) {
+  std::vector<std::string> names;
+  for (const PublicSet& set : public_sets()) {
+    if (set.name == name) return set;
+    names.push_back(set.name);
+  }
+  throw Error("data: {}: not known; there are {}", name, fmt::join(names, ", "));
+}
+
+FetchedData fetch_data(const PublicSet& set, const FetchArguments& arguments,
+                       const Context& context) {
+  const fs::path folder = arguments.out / set.folder;
+  const FileLock lock(folder);  // makes --out
+  if (verify_sums(set, folder)) return {folder, false};
+  const WorkFolder work(arguments.out / ("." + set.folder + ".unfinished"));
+  const std::vector<UnpackedFile> files = fetch_files(set, arguments, work.path(), context);
+  if (fs::exists(folder)) {
+    complete_folder(folder, files);
+  } else {
+    make_folder(folder, work.path(), files);
+  }
+  return {folder, true};
+}
+
+}  // namespace fedsmooth::jobs

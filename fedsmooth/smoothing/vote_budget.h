@@ -1,0 +1,17 @@
+// What the rules for numbers of votes compute, kept from one wave of images to the next.
+#pragma once
+
+#include "fedsmooth/smoothing/plan.h"
+#include "fedsmooth/smoothing/sequential.h"
+
+namespace fedsmooth {
+
+struct VoteBudget {
+  VoteBudget(const CertifyOptions& o, double sigma)
+      : test(ladder_of(o.radii), sigma, o.alpha, o.beta), planner(o, sigma) {}
+
+  RadiiTest test;
+  VotePlanner planner;
+};
+
+}  // namespace fedsmooth

@@ -1,0 +1,162 @@
+// certify with a budget of votes (--radii, --plan), as a user runs it.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/sequential.h"
+#include "tests/cli/certify_program.h"
+
+namespace fedsmooth {
+namespace {
+
+class CertifyRadiiTest : public CertifyProgramTest {
+ protected:
+  std::string radii(const std::string& more) const {
+    return certify("--n 20000 --radii 0.1,0.25 --beta 0.01 " + more);
+  }
+  // Rows without their times.
+  std::vector<std::string> rows(const std::string& table) const {
+    std::vector<std::string> found;
+    for (CertificateRow row : read_certificates(path(table))) {
+      row.seconds = 0;
+      found.push_back(format_row(row));
+    }
+    return found;
+  }
+  std::string out(const std::string& table) const { return "--out " + path(table) + " "; }
+};
+
+TEST_F(CertifyRadiiTest, DecidesTheRadiiWithFewVotes) {
+  ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--n 20000 " + out("fixed.tsv"))).status, 0);
+  const auto found = read_certificates(path("a.tsv")), fixed = read_certificates(path("fixed.tsv"));
+  ASSERT_EQ(found.size(), 20U);
+  int64_t votes = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].rule, VoteRule::kRadii);
+    EXPECT_EQ(found[i].radii, (std::vector<double>{0, 0.1, 0.25}));
+    EXPECT_EQ(found[i].cap, 20'000);
+    EXPECT_EQ(found[i].beta, 0.01);
+    EXPECT_EQ(found[i].noise, NoiseKind::kFloat);
+    EXPECT_EQ(found[i].certificate.counts.selected, fixed[i].certificate.counts.selected);
+    votes += found[i].certificate.counts.n;
+  }
+  EXPECT_LT(votes, 20 * 20'000 / 5);
+  const auto summary = nlohmann::json::parse(run("--json " + radii(out("b.tsv"))).out);
+  EXPECT_EQ(summary["images"], 20);
+  EXPECT_EQ(run("report " + path("a.tsv") + " --out " + path("a.html")).status, 0);
+}
+
+TEST_F(CertifyRadiiTest, AnyThreadsShardsAndKillsLatchTheSame) {
+  ASSERT_EQ(run(radii("--every 10 --threads 2 " + out("whole.tsv"))).status, 0);
+  ASSERT_EQ(run(radii("--every 10 --threads 1 " + out("one.tsv"))).status, 0);
+  EXPECT_EQ(rows("one.tsv"), rows("whole.tsv"));
+  std::string parts;
+  for (const std::string shard : {"1", "2"}) {
+    ASSERT_EQ(run(radii("--every 10 --shard " + shard + "/2 " + out(shard + ".tsv"))).status, 0);
+    parts += " " + path(shard + ".tsv");
+  }
+  ASSERT_EQ(run("merge" + parts + " " + out("merged.tsv")).status, 0);
+  EXPECT_EQ(rows("merged.tsv"), rows("whole.tsv"));
+
+  const std::string killed = radii("--every 10 --resume " + out("killed.tsv"));
+  const pid_t child = start(killed);
+  wait_for_rows(path("killed.tsv"), 1);
+  ::kill(child, SIGKILL);
+  finish(child);
+  // In the middle of a wave, and of a row.
+  const std::string text = read_file(path("killed.tsv"));
+  const size_t third = text.find('\n', text.find('\n', text.find('\n') + 1) + 1);
+  std::ofstream(path("killed.tsv")) << text.substr(0, third + 20);
+  ASSERT_EQ(run(killed).status, 0);
+  EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
+}
+
+TEST_F(CertifyRadiiTest, ATableKeepsItsRadii) {
+  ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
+  const std::string before = read_file(path("a.tsv"));
+  const std::string resume = " --n 20000 --beta 0.01 --resume " + out("a.tsv");
+  expect_refused(run(certify("--radii 0.1,0.25,0.3" + resume)), "radii");
+  expect_refused(run(certify("--radii 0.1" + resume)), "radii");
+  expect_refused(run(certify(resume)), "only one of them has");
+  expect_refused(run(radii("--beta 0.1 --resume " + out("a.tsv"))), "beta");
+  EXPECT_EQ(read_file(path("a.tsv")), before);
+  EXPECT_EQ(run(radii("--resume " + out("a.tsv"))).status, 0);
+}
+
+TEST_F(CertifyRadiiTest, RecertifiesByTheEvidence) {
+  ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
+  ASSERT_EQ(run("recertify " + path("a.tsv") + " --alpha 0.001 " + out("same.tsv")).status, 0);
+  EXPECT_EQ(rows("same.tsv"), rows("a.tsv"));
+  ASSERT_EQ(run("recertify " + path("a.tsv") + " --alpha 1e-8 " + out("less.tsv")).status, 0);
+  const auto first = read_certificates(path("a.tsv")), less = read_certificates(path("less.tsv"));
+  int64_t smaller = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    const Certificate &a = first[i].certificate, &b = less[i].certificate;
+    EXPECT_EQ(less[i].alpha, 1e-8);
+    EXPECT_LE(b.latches.size(), a.latches.size());
+    smaller += b.latches.size() < a.latches.size();
+    EXPECT_TRUE(latches_hold(b.counts, b.latches, less[i].radii, less[i].sigma, 1e-8));
+  }
+  EXPECT_GT(smaller, 0);
+  expect_refused(
+      run("recertify " + path("a.tsv") + " --alpha 0.01 --radius multiclass " + out("m.tsv")),
+      "stopped early");
+}
+
+// The rows are of votes that were stopped early: as if of a fixed number they would claim more.
+TEST_F(CertifyRadiiTest, ClaimsBeyondTheEvidenceAreRefusedByAll) {
+  ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
+  auto planted = read_certificates(path("a.tsv"));
+  const auto sidecar = read_sidecar(path("a.tsv"));
+  const auto weak = std::find_if(planted.begin(), planted.end(), [](const CertificateRow& row) {
+    return !row.abstained() && row.certificate.latches.size() < 3;
+  });
+  ASSERT_NE(weak, planted.end());
+  const Counts counts = weak->certificate.counts;
+  weak->certificate.latches.resize(3, {counts.top, counts.n});
+  weak->certificate.radius = 0.25;
+  write_certificates(path("b.tsv"), planted, sidecar);
+  expect_refused_by_all(path("b.tsv"), "do not support");
+}
+
+TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
+  expect_refused(run(certify("--radii 0.25,x " + out("a.tsv"))), "numbers with commas");
+  expect_refused(run(certify("--radii=-0.25 " + out("a.tsv"))), "must not be negative");
+  expect_refused(run(certify("--radii 0.5 --radius multiclass " + out("a.tsv"))), "multiclass");
+  expect_refused(run(certify("--radii 0.5 --plan 0.02 " + out("a.tsv"))), "not together");
+  expect_refused(run(certify("--radii 5 " + out("a.tsv"))), "cannot be certified by 1000 votes");
+  expect_refused(run(certify("--radii 0.5 --beta 1 " + out("a.tsv"))), "between 0 and 1");
+  expect_refused(run(certify("--plan=-1 " + out("a.tsv"))), "must not be negative");
+  expect_refused(run(certify("--n 4294967297 " + out("a.tsv"))), "between 1 and 2^32");
+  EXPECT_FALSE(std::filesystem::exists(path("a.tsv")));
+}
+
+TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
+  ASSERT_EQ(run(certify("--plan 0.05 --n 20000 " + out("plan.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--n 20000 --n0 1000 " + out("fixed.tsv"))).status, 0);
+  const auto plan = read_certificates(path("plan.tsv")),
+             fixed = read_certificates(path("fixed.tsv"));
+  std::set<int64_t> numbers;
+  int64_t votes = 0;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    EXPECT_EQ(plan[i].rule, VoteRule::kPlan);
+    EXPECT_EQ(plan[i].n0, 1000);
+    EXPECT_EQ(plan[i].cap, 20'000);
+    numbers.insert(plan[i].certificate.counts.n);
+    votes += plan[i].certificate.counts.n;
+    EXPECT_EQ(plan[i].certificate.predict == kAbstain, fixed[i].certificate.predict == kAbstain);
+    // Of a radius that 20,000 votes find, 0.05 may be lost by the plan, and some by chance.
+    EXPECT_GE(plan[i].certificate.radius, fixed[i].certificate.radius - 0.1);
+  }
+  EXPECT_GE(numbers.size(), 2U);
+  EXPECT_LT(votes, 20 * 20'000);
+  // The counts are those of a fixed number of votes, whose bound holds at any alpha.
+  EXPECT_EQ(run("recertify " + path("plan.tsv") + " --alpha 0.01 " + out("again.tsv")).status, 0);
+  expect_refused(run(certify("--plan 0.02 --n 20000 --resume " + out("plan.tsv"))), "plan");
+}
+
+}  // namespace
+}  // namespace fedsmooth

@@ -1,0 +1,58 @@
+// --dry-run of train and certify: what it would take, and nothing done.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/certify_program.h"
+
+namespace fedsmooth {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DryRunTest : public CertifyProgramTest {
+ protected:
+  size_t files() const {
+    return std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  }
+};
+
+TEST_F(DryRunTest, CertifyCountsItsVotes) {
+  const size_t before = files();
+  const Outcome done = run("--json " + certify("--dry-run --n0 50 --threads 1"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto found = nlohmann::json::parse(done.out);
+  EXPECT_EQ(found["count"], 20 * 1050);
+  EXPECT_EQ(found["at_most"], false);
+  EXPECT_GT(found["bytes"], 1'000'000);
+  EXPECT_EQ(found["device_bytes"], 0);
+  const double seconds = found["seconds"], per_second = found["per_second"];
+  EXPECT_NEAR(seconds * per_second, 20 * 1050, 1);
+  const Outcome radii = run(certify("--dry-run --radii 0.1"));
+  EXPECT_NE(radii.out.find("at most 22000 votes"), std::string::npos) << radii.out;
+  EXPECT_NE(radii.out.find("nothing was started"), std::string::npos);
+  EXPECT_EQ(files(), before);
+  expect_refused(run(certify("--dry-run --n 9")), "at least 10");
+}
+
+TEST_F(DryRunTest, TrainCountsItsSteps) {
+  write_file(path("e.toml"),
+             "[data]\nname = \"shapes\"\n[model]\nname = \"small\"\n[partition]\nclients = 4\n"
+             "samples_per_client = 20\n[train]\nrounds = 7\nclients_per_round = 3\n"
+             "[train.local]\nsteps = 5\nbatch = 4\n");
+  const size_t before = files();
+  const Outcome done =
+      run("--json train " + path("e.toml") + " --device cpu --dry-run --out " + path("run"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto found = nlohmann::json::parse(done.out);
+  EXPECT_EQ(found["count"], 7 * 3 * 5);
+  EXPECT_EQ(found["device"], "cpu");
+  EXPECT_GT(found["seconds"], 0);
+  EXPECT_EQ(files(), before);
+  expect_refused(
+      run("train " + path("e.toml") + " --dry-run --data.name=cifar10 --data.root=" + path("none")),
+      "none");
+}
+
+}  // namespace
+}  // namespace fedsmooth
