@@ -1,5 +1,6 @@
 #include "fedsmooth/distributed/remote_executor.h"
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/distributed/round_plan.h"
 #include "fedsmooth/distributed/round_words.h"
 
@@ -19,7 +20,13 @@ std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const
 std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results;
   for (const Round& round : rounds) {
-    results.push_back(take_words(ask_(round).data(), count_values(round.global)));
+    const int64_t weights = count_values(round.global);
+    const std::vector<long long> words = ask_(round);
+    if (words.size() != word_count(weights)) {
+      throw Error("round {}: {} words, expected {}", round.t + 1, words.size(),
+                  word_count(weights));
+    }
+    results.push_back(take_words(words.data(), weights));
   }
   return results;
 }

@@ -58,18 +58,20 @@ Network network_for(const Experiment& e, const Dataset& train) {
   return build_network(model, image_shape(train), train.classes());
 }
 
+bool images_are_elsewhere(const TrainArguments& run) {
+  return run.federation != nullptr && !run.federation->images.empty();
+}
+
 // Without images where those of the clients are elsewhere.
 Dataset load_train(const TrainArguments& run) {
-  const bool elsewhere = run.federation && !run.federation->images.empty();
-  if (!elsewhere) return load_dataset(run.experiment.data, Split::kTrain);
+  if (!images_are_elsewhere(run)) return load_dataset(run.experiment.data, Split::kTrain);
   return {{}, {}, load_dataset(run.experiment.data, Split::kTest).class_names};
 }
 
 // Empty where nobody needs it.
 Dataset load_test(const std::vector<TrainArguments>& runs, const Context& context) {
   const bool needed = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
-    const bool elsewhere = run.federation && !run.federation->images.empty();
-    return run.experiment.train.evaluate_every > 0 || elsewhere;
+    return run.experiment.train.evaluate_every > 0 || images_are_elsewhere(run);
   });
   if (!needed || !ranks_of(context).leads()) return {};
   return load_dataset(runs.front().experiment.data, Split::kTest);

@@ -72,8 +72,9 @@ class DeviceCall {
     const nb::gil_scoped_acquire acquired;
     const std::vector<size_t> shape(sizes.begin(), sizes.end());
     using Images = nb::ndarray<nb::pytorch, float, nb::device::cuda>;
-    logits_ = (*f_)(Images(images, shape.size(), shape.data(), nb::handle(), nullptr,
-                           nb::dtype<float>(), nb::device::cuda::value, gpu_));
+    const Images given(images, shape.size(), shape.data(), nb::handle(), nullptr,
+                       nb::dtype<float>(), nb::device::cuda::value, gpu_);
+    logits_ = (*f_)(nb::cast(given, nb::rv_policy::reference));
     using Logits = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
     const auto found = nb::cast<Logits>(logits_, /*convert=*/false);
     if (found.shape(0) != shape[0] || found.shape(1) != static_cast<size_t>(classes_)) {
