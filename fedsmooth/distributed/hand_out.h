@@ -14,8 +14,8 @@ namespace fedsmooth {
 using Work = std::function<std::string(int64_t i)>;
 
 /// Rank 0's part: items first .. count - 1. `take` is called for one after another, in order, from
-/// one thread at a time. Throws Interrupted if any rank did, after what was done up to the first gap
-/// was taken. What `take` throws, and the Error of work at any rank, is thrown here.
+/// one thread at a time. Throws Interrupted if any rank did, after what was done up to the first
+/// gap was taken. What `take` throws, and the Error of work at any rank, is thrown here.
 void hand_out(Ranks& ranks, int64_t first, int64_t count, const Work& work,
               const std::function<void(int64_t i, const std::string& result)>& take);
 

@@ -6,8 +6,7 @@
 
 namespace fedsmooth {
 
-ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads,
-                                 Stop stopped)
+ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped)
     : Sampler(f),
       noisy_(threads),
       noise_(f.noise),

@@ -24,7 +24,7 @@ struct LocalOptions {
   double learning_rate = 0.01;
   double momentum = 0.9;  // kept within a client's round
   double weight_decay = 1e-4;
-  double mu = 0.0;  // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
+  double mu = 0.0;         // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
   bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
 };
 

@@ -18,9 +18,7 @@ inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 
   return made;
 }
 
-inline Layer two_channel_normalization() {
-  return normalize({0.5, 0.1}, {0.5, 0.3});
-}
+inline Layer two_channel_normalization() { return normalize({0.5, 0.1}, {0.5, 0.3}); }
 
 /// An architecture for 32x32 images, with a normalisation that differs between channels.
 inline Network named_network(const std::string& name) {

@@ -27,8 +27,6 @@ BaseClassifier torch_script_classifier(const std::filesystem::path& path, const 
   refuse(path);
 }
 
-DifferentiableClassifier torch_script_gradients(const std::filesystem::path& path) {
-  refuse(path);
-}
+DifferentiableClassifier torch_script_gradients(const std::filesystem::path& path) { refuse(path); }
 
 }  // namespace fedsmooth
