@@ -95,6 +95,19 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
   }
 }
 
+TEST_F(TrainRanksTest, AnyNumberMinimisesTheSameObjective) {
+  for (const std::string method : {"consistency", "smoothmix", "sun"}) {
+    const std::string more = "--train.method=" + method + " --train.local.calibrate=true";
+    ASSERT_EQ(run(train("one-" + method, more)).status, 0);
+    const Outcome done = run_ranks(2, train("two-" + method, more));
+    ASSERT_EQ(done.status, 0) << done.err;
+    expect_same_run("two-" + method, "one-" + method);
+  }
+  const Outcome refused = run_ranks(2, train("refused", "--train.method=cat-rs"));
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_NE(refused.err.find("train.method=\"cat-rs\""), std::string::npos) << refused.err;
+}
+
 TEST_F(TrainRanksTest, MoreRanksThanClients) {
   const std::string few = "--train.clients_per_round=2 --train.rounds=2";
   ASSERT_EQ(run(train("one", few)).status, 0);
