@@ -7,6 +7,7 @@
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/federated/train.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
