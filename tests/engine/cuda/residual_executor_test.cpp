@@ -11,6 +11,7 @@
 #include "fedsmooth/engine/cuda/batched_executor.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/federated/train.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"
 
