@@ -24,12 +24,7 @@ struct RowConvolution {
   const void *add = nullptr, *mask = nullptr;  // as y
   bool relu = false;
   void* y = nullptr;
-  /// [client, part, 2, K]: of y and its squares, as it was rounded; or, if y is the gradient of a
-  /// norm of `normed`, of y and y (normed - mean) inverse.
-  float* sums = nullptr;
-  const void* normed = nullptr;        // as y
-  const NormValues* values = nullptr;  // [client, values_client]: the norm's first
-  int64_t values_client = 0;
+  float* sums = nullptr;  // [client, part, 2, K]: of y and its squares, as it was rounded
 };
 cudaError_t convolve_rows(Precision precision, const RowConvolution& c, cudaStream_t stream);
 /// Into how many parts the sums of a client are cut.

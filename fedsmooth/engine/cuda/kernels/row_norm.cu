@@ -204,12 +204,10 @@ cudaError_t apply_norm(Precision precision, const NormApply& a, cudaStream_t str
 }
 
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream) {
-  const int parts = g.parts > 0 ? g.parts : map_parts(g.rows, g.map);
+  const int parts = map_parts(g.rows, g.map);
   return launch_in(precision, [&](auto value) {
     using T = decltype(value);
-    if (g.parts == 0) {
-      gradient_sums_kernel<T><<<dim3(parts, g.clients), kThreads, 0, stream>>>(g);
-    }
+    gradient_sums_kernel<T><<<dim3(parts, g.clients), kThreads, 0, stream>>>(g);
     gradient_values_kernel<<<g.clients, kThreads, 0, stream>>>(g, parts);
     if (g.x == nullptr) return;
     gradient_kernel<T><<<cells_of(g.rows, g.map, g.clients), kThreads, 0, stream>>>(g);
