@@ -106,12 +106,12 @@ Field number(std::string key, double& value, bool (*valid)(double), const char* 
           [&value] { return show_double(value); }};
 }
 
-Field count(std::string key, int64_t& value, int64_t low) {
+Field count(std::string key, int64_t& value, int64_t low, int64_t high) {
   return {std::move(key),
-          [&value, low](const toml::node& node) {
+          [&value, low, high](const toml::node& node) {
             const int64_t read = to_integer(node);
             require(read >= low, low == 0 ? "must not be negative" : "must be positive");
-            require(read <= INT32_MAX, "must be at most 2147483647");
+            if (read > high) throw Error("must be at most {}", high);
             value = read;
           },
           [&value] { return fmt::format("{}", value); }};

@@ -26,8 +26,8 @@ struct Field {
 };
 
 Field number(std::string key, double& value, bool (*valid)(double), const char* range);
-/// A whole number of at least `low`, which is 0 or 1.
-Field count(std::string key, int64_t& value, int64_t low);
+/// A whole number of at least `low`, which is 0 or 1, and at most `high`.
+Field count(std::string key, int64_t& value, int64_t low, int64_t high = INT32_MAX);
 Field text(std::string key, std::string& value);
 Field boolean(std::string key, bool& value);
 /// A positive number, or "auto" for 0.

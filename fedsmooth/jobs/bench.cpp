@@ -96,7 +96,11 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
           {"commit", commit()}};
 }
 
-nlohmann::json bench_train(const Experiment& e, const Context& context, int repeats) {
+nlohmann::json bench_train(const Experiment& e, const Context& context) {
+  return time_rounds(e, context, kBenchRepeats);
+}
+
+nlohmann::json time_rounds(const Experiment& e, const Context& context, int repeats) {
   const int threads = thread_count(context);
   const Shape shape = {3, 32, 32};
   const int64_t classes = 10, samples = e.partition.samples_per_client;

@@ -16,7 +16,8 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
 
 /// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
 /// clients for each thread.
-nlohmann::json bench_train(const Experiment& experiment, const Context& context,
-                           int repeats = kBenchRepeats);
+nlohmann::json bench_train(const Experiment& experiment, const Context& context);
+/// The same from so many rounds.
+nlohmann::json time_rounds(const Experiment& experiment, const Context& context, int repeats);
 
 }  // namespace fedsmooth::jobs

@@ -44,7 +44,11 @@ CertificationPlan load_together(const CertifyArguments& a, const Overrides& over
 struct Items {
   explicit Items(const CertificationPlan& plan)
       : images(static_cast<int64_t>(plan.images.size())),
-        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {}
+        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {
+    // Large waves are for one process: several ranks must all get some.
+    const int64_t share = (images + 4 * plan.ranks - 1) / (4 * plan.ranks);
+    if (plan.ranks > 1) at_once = std::min(at_once, std::max<int64_t>(16, share));
+  }
 
   int64_t images, at_once;
 

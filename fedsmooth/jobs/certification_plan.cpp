@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/records/certificates.h"
 
@@ -89,6 +90,7 @@ CertificationPlan load_plan(const CertifyArguments& a, const Overrides& override
   plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
   plan.identity = describe_subject(plan.subject, plan.data);
   plan.identity.update(describe_options(plan.subject.experiment));
+  plan.ranks = ranks_of(context).size();
   plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
   return plan;
 }

@@ -20,6 +20,7 @@ struct CertificationPlan {
   std::vector<int64_t> images;
   bool picked = false;  // the data hold these images alone
   nlohmann::json identity;
+  int ranks = 1;  // that share the work
 
   /// Where image number i of those that are certified is in the data.
   int64_t row(size_t i) const { return picked ? static_cast<int64_t>(i) : images[i]; }

@@ -1,11 +1,11 @@
 #include "fedsmooth/jobs/dry_run.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "fedsmooth/base/file.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/jobs/bench.h"
 #include "fedsmooth/jobs/certification_plan.h"
@@ -16,9 +16,9 @@ namespace {
 
 // The most memory that this process has had.
 int64_t peak_bytes() {
-  const std::string status = read_file("/proc/self/status");
-  const size_t at = status.find("VmHWM:");
-  return at == std::string::npos ? 0 : 1024 * std::stoll(status.substr(at + 6));
+  rusage used = {};
+  ::getrusage(RUSAGE_SELF, &used);
+  return 1024 * used.ru_maxrss;
 }
 
 double seconds_for_votes(Sampler& sampler, const Array& x, double sigma, int64_t n) {
@@ -27,9 +27,9 @@ double seconds_for_votes(Sampler& sampler, const Array& x, double sigma, int64_t
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// As many votes as take a third of a second or so.
+// By as many as take a fifth of a second or more.
 double votes_per_second(Sampler& sampler, const Array& x, double sigma) {
-  constexpr double kEnough = 0.3;
+  constexpr double kEnough = 0.2;
   for (int64_t n = sampler.batch();; n *= 4) {
     const double seconds = seconds_for_votes(sampler, x, sigma, n);
     if (seconds > kEnough) return static_cast<double>(n) / seconds;
@@ -41,10 +41,10 @@ nlohmann::json try_training(Experiment e, const Context& context) {
   constexpr int64_t kFewSteps = 2;
   const int64_t steps = e.train.local.steps;
   e.train.local.steps = std::min(steps, kFewSteps);
-  const nlohmann::json found = bench_train(e, context, /*repeats=*/1);
+  const nlohmann::json found = time_rounds(e, context, /*repeats=*/1);
   if (found["device"] == "cpu" || steps <= kFewSteps) return found;
   e.train.local.steps = steps;
-  return bench_train(e, context, /*repeats=*/1);
+  return time_rounds(e, context, /*repeats=*/1);
 }
 
 }  // namespace

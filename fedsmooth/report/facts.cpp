@@ -1,6 +1,7 @@
 #include "fedsmooth/report/facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,6 +35,19 @@ std::string describe_draws(const CertificateRow& row) {
                     : "fresh for each image";
 }
 
+// How many votes images got, unless it was a fixed number.
+void add_rule(const CertificateRow& row, Facts& facts) {
+  if (row.rule == VoteRule::kPlan) {
+    facts.emplace_back(
+        "votes", fmt::format("planned by a pilot of {}, at most {} (--plan)", row.n0, row.cap));
+  }
+  if (row.rule == VoteRule::kRadii) {
+    facts.emplace_back("votes", fmt::format("until radii {} were decided, at most {} (--radii); "
+                                            "what lies between radii is not known",
+                                            fmt::join(row.radii, ", "), row.cap));
+  }
+}
+
 std::string describe_norm(const ReportRun& run) {
   if (run.norm == Norm::kL1) return "l1: the l2 radius itself";
   return fmt::format("linf: the l2 radius divided by sqrt({})", run.values);
@@ -65,6 +79,7 @@ void add_certificate_facts(const ReportRun& run, Facts& facts) {
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
   facts.insert(facts.end(), more.begin(), more.end());
+  add_rule(rows.front(), facts);
 }
 
 // Images without votes, if some were left out.

@@ -145,7 +145,10 @@ int64_t images_per_wave(const Sampler& sampler, int64_t votes) {
 }
 
 int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
-  if (o.rule() == VoteRule::kRadii) return sampler.images_at_once();
+  if (o.rule() == VoteRule::kRadii) {
+    constexpr int64_t kMostVotes = int64_t{1} << 34;  // in case that all images take them
+    return std::clamp<int64_t>(kMostVotes / o.n, 1, sampler.images_at_once());
+  }
   const int64_t share =
       o.rule() == VoteRule::kPlan ? 4 : 1;  // of the votes, about a third is drawn
   return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));

@@ -1,6 +1,4 @@
 // CERTIFY of many images, whose votes are asked for at once, under every VoteRule.
-#include <numeric>
-
 #include "fedsmooth/smoothing/certify_steps.h"
 #include "fedsmooth/smoothing/vote_budget.h"
 
@@ -31,42 +29,51 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
   }
 }
 
+// An image while its radii are decided.
+struct Climber {
+  const Candidate* candidate;
+  Votes votes;
+  std::vector<Latch> latches = {};
+};
+
 // All images are looked at after the same numbers of votes; the undecided ones share the sampler's
 // batches, so that a decided one makes room at once.
 void count_until_decided(Sampler& sampler, const std::vector<Candidate>& candidates, double sigma,
                          const CertifyOptions& o, RadiiTest& test,
                          std::vector<Certificate>& certificates) {
   if (candidates.empty()) return;
+  std::vector<Climber> climbers;
+  std::vector<VoteRequest> requests;  // of each, in the same order
   std::vector<Array> images;
-  for (const Candidate& c : candidates) images.push_back(c.request.x);
+  for (const Candidate& c : candidates) {
+    requests.push_back(c.request);
+    requests.back().held = std::ssize(images);
+    images.push_back(c.request.x);
+    climbers.push_back({&c, {}});
+  }
   sampler.hold(images);
-  std::vector<Votes> votes(candidates.size());
-  std::vector<std::vector<Latch>> latches(candidates.size());
-  std::vector<size_t> undecided(candidates.size());
-  std::iota(undecided.begin(), undecided.end(), size_t{0});
-  for (int64_t n = 0, next; !undecided.empty(); n = next) {
+  for (int64_t n = 0, next; !climbers.empty(); n = next) {
     next = next_look(n, o.n);
-    std::vector<VoteRequest> more;
-    for (const size_t i : undecided) {
-      more.push_back(candidates[i].request);
-      more.back().first = n;
-      more.back().n = next - n;
-      more.back().held = static_cast<int64_t>(i);
+    for (VoteRequest& r : requests) {
+      r.first = n;
+      r.n = next - n;
     }
-    const std::vector<Votes> found = sampler.count_all(more);
-    std::vector<size_t> left;
-    for (size_t j = 0; j < undecided.size(); ++j) {
-      const size_t i = undecided[j];
-      add_to(votes[i], found[j]);
-      const Counts counts = counts_for(candidates[i].selected, votes[i], next);
-      if (test.look(counts.top, next, latches[i]) || next == o.n) {
-        certificates[candidates[i].image] =
-            certificate_from_latches(counts, latches[i], test.ladder(), sigma);
-      } else {
-        left.push_back(i);
+    const std::vector<Votes> found = sampler.count_all(requests);
+    size_t left = 0;
+    for (size_t i = 0; i < climbers.size(); ++i) {
+      Climber& climber = climbers[i];
+      add_to(climber.votes, found[i]);
+      const Counts counts = counts_for(climber.candidate->selected, climber.votes, next);
+      if (test.look(counts.top, next, climber.latches) || next == o.n) {
+        certificates[climber.candidate->image] =
+            certificate_from_latches(counts, climber.latches, test.ladder(), sigma);
+      } else if (left++ < i) {
+        climbers[left - 1] = std::move(climber);
+        requests[left - 1] = std::move(requests[i]);
       }
     }
-    undecided = std::move(left);
+    climbers.resize(left);
+    requests.resize(left);
   }
 }
 

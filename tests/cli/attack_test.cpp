@@ -93,7 +93,9 @@ TEST_F(AttackCommandTest, ContinuesAfterKill9) {
 }
 
 TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
-  ASSERT_EQ(run("certify " + model() + " --data.name=shapes --every 100 --n 1000").status, 0);
+  ASSERT_EQ(
+      run("certify " + model() + " --data.name=shapes --every 100 --n 1000 --device cpu").status,
+      0);
   const Outcome done = run(attack("--json --n 1000"));
   ASSERT_EQ(done.status, 0) << done.err;
   const std::string found = done.out;

@@ -52,13 +52,15 @@ void expect_same_bits(double actual, double expected) {
 TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
-            "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\n");
+            "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\t"
+            "rule\tcap\tbeta\tradii\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
-            "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat\t0\n");
+            "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat-2\t0\t"
+            "fixed\t0\t0\t-\n");
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -190,7 +192,7 @@ TEST(CertificatesTest, RowsOfGivenRadiiClaimNoMoreThanTheirLatches) {
             }),
             no_support);
   EXPECT_EQ(why([](CertificateRow& r) { r.alpha = 1e-9; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.2; }), no_support);
+  EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.15; }), no_support);
   EXPECT_NE(why([](CertificateRow& r) { r.certificate.p_lower += 0.01; }), "");
 }
 
@@ -292,10 +294,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 19");
+  EXPECT_EQ(refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 23");
   EXPECT_EQ(refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 20 columns instead of 19");
-  EXPECT_EQ(refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 19");
+            "c.tsv:2: 24 columns instead of 23");
+  EXPECT_EQ(refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 23");
 }
 
 struct BadField {
@@ -340,7 +342,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{13, "inf", "finite number"}, BadField{14, "-1e-9", "radius_exact"},
         BadField{14, "1e999", "finite number"}, BadField{14, "0x1p0", "finite number"},
         BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"},
-        BadField{17, "exakt", "noise must be float or exact"},
+        BadField{17, "exakt", "noise must be float-2, float or exact"},
         BadField{18, "2", "shared must be 0 or 1"}));
 
 TEST(CertificatesTest, RefusesAnAbstentionWithARadius) {

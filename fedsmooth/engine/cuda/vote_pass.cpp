@@ -113,8 +113,8 @@ class DeviceSampler : public Sampler {
  private:
   // Enough that the last batch hardly counts; few enough that an interruption loses little.
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
-  // Their first hundred votes each fill a dozen batches, and so do the last few images' many.
-  static constexpr int64_t kImagesAtOnce = 1024;
+  // The twenty votes of each between two early looks then fill some ten batches.
+  static constexpr int64_t kImagesAtOnce = 4096;
 
   void take_images(const std::vector<VoteRequest>& requests) {
     std::vector<Array> images;
