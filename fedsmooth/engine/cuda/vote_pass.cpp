@@ -42,12 +42,9 @@ class DeviceCells {
 class DeviceSampler : public Sampler {
  public:
   // With exact noise, unless it is null.
-  DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass,
-                Stop stopped, std::shared_ptr<const ExactNoise> exact = nullptr)
-      : Sampler(f),
-        pass_(std::move(pass)),
-        stopped_(std::move(stopped)),
-        exact_(std::move(exact)) {
+  DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass, Stop stopped,
+                std::shared_ptr<const ExactNoise> exact = nullptr)
+      : Sampler(f), pass_(std::move(pass)), stopped_(std::move(stopped)), exact_(std::move(exact)) {
     if (exact_) cells_.emplace(*exact_);
   }
 
@@ -183,8 +180,7 @@ BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& m
   f.sampler = [make, f](Stop stopped) {
     return std::make_unique<DeviceSampler>(f, make(), std::move(stopped));
   };
-  f.exact_sampler = [make, f](std::shared_ptr<const ExactNoise> noise,
-                              Stop stopped) {
+  f.exact_sampler = [make, f](std::shared_ptr<const ExactNoise> noise, Stop stopped) {
     BaseClassifier exact = f;
     exact.noise_kind = NoiseKind::kExact;
     return std::make_unique<DeviceSampler>(exact, make(), std::move(stopped), std::move(noise));
