@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs what fedsmooth needs from Debian's packages, and only what is missing; with the argument
-# `program`, what the program alone needs. Where it cannot (no apt, or neither root nor sudo) it says
-# what is missing. SETUP=no skips it.
+# `program`, what the program alone needs, with `python`, what the wheel needs too. Where it cannot
+# (no apt, or neither root nor sudo) it says what is missing. SETUP=no skips it.
 set -eu
 [ "${SETUP:-yes}" != no ] || exit 0
 
 packages="g++ cmake ninja-build git librandom123-dev libboost-dev libcli11-dev libtomlplusplus-dev
   libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev gnuplot-nox curl ca-certificates"
-if [ "${1:-}" != program ]; then
+if [ "${1:-}" = python ]; then
+  packages="$packages python3-dev python3-venv"
+elif [ "${1:-}" != program ]; then
   packages="$packages libopenmpi-dev openmpi-bin libgtest-dev libbenchmark-dev clang-format clang-tidy
     python3"
 fi
