@@ -18,8 +18,13 @@ class FunctionSampler : public SerialSampler {
     const DeviceArray<float> x(r.x.count()), noisy(batch() * r.x.count());
     x.upload(r.x.floats(), r.x.count(), stream_);
     noisy.clear(stream_);  // a short batch is filled up
-    const NoisyCopies wanted{r.stream.key.value, r.stream.item, r.stream.client,
-                             static_cast<float>(r.sigma), static_cast<uint32_t>(r.first), 0, 0};
+    const NoisyCopies wanted{r.stream.key.value,
+                             r.stream.item,
+                             r.stream.client,
+                             static_cast<float>(r.sigma),
+                             static_cast<uint32_t>(r.first),
+                             0,
+                             0};
     const DeviceArray<NoisyCopies> copies(1);
     copies.upload(&wanted, 1, stream_);
     const DeviceArray<VoteCounter> counts(classes());
