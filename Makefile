@@ -133,6 +133,7 @@ sanitize: setup
 # The Python wheel, over the compiled library. What builds and tests it comes from the package index, into
 # an environment of its own.
 $(VENV)/ready: python/requirements.txt
+	@SETUP="$(SETUP)" tools/setup.sh python
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --upgrade pip
 	@$(VENV)/bin/pip install --quiet -r python/requirements.txt

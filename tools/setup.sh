@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what fedsmooth needs from Debian's packages, and only what is missing; with the argument
-# `program`, what the program alone needs, with `package`, what its Debian package needs. Where it cannot (no apt, or neither root nor sudo) it says
-# what is missing. SETUP=no skips it.
+# `program`, what the program alone needs, with `package`, what its Debian package needs too, with
+# `python`, what the wheel needs too. Where it cannot (no apt, or neither root nor sudo) it says what is
+# missing. SETUP=no skips it.
 set -eu
 [ "${SETUP:-yes}" != no ] || exit 0
 
@@ -9,6 +10,8 @@ packages="g++ cmake ninja-build git librandom123-dev libboost-dev libcli11-dev l
   libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev gnuplot-nox curl ca-certificates"
 if [ "${1:-}" = package ]; then
   packages="$packages dpkg-dev"
+elif [ "${1:-}" = python ]; then
+  packages="$packages python3-dev python3-venv"
 elif [ "${1:-}" != program ]; then
   packages="$packages libopenmpi-dev openmpi-bin libgtest-dev libbenchmark-dev clang-format clang-tidy
     python3"

@@ -200,7 +200,7 @@ def test_private_images_give_the_bits_of_a_simulation(path, tmp_path, apart, mas
     assert all(node.hello().data_sha256 == "" for node in nodes.values())
     run = make_server(experiment, nodes, private=True, masked=masked).train(tmp_path / "apart")
     rows = [f"{client}\t{i}" for client, held in enumerate(apart[2]) for i in held]
-    (tmp_path / "p.tsv").write_text("\n".join(["client\timage", *rows, ""]))
+    (tmp_path / "p.tsv").write_text("\n".join([*rows, ""]))
     together = overrides | {"partition.kind": "file", "partition.file": str(tmp_path / "p.tsv")}
     assert fs.train(path, together, out=tmp_path / "together").model_sha256 == run.model_sha256
     assert not (tmp_path / "apart" / "clients.tsv").exists()
