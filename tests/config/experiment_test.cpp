@@ -103,6 +103,7 @@ learning_rate = 0.1
 momentum = 0
 weight_decay = 0
 mu = 0.25
+calibrate = true
 [aggregate]
 kind = "trimmed-mean"
 clip = 7
@@ -121,6 +122,14 @@ clusters = 5
 share = 0.3
 kind = "noise"
 scale = 2.5
+[objective]
+lambda = 3
+eta = 0.25
+examples = "smoothadv"
+steps = 3
+step_size = 0.7
+teacher = "runs/teacher"
+teacher_votes = 50
 [certify]
 seed = 12
 n0 = 10
@@ -132,6 +141,9 @@ every = 3
 limit = 500
 only_correct = true
 noise = "exact"
+radii = [0.1, 0.5]
+beta = 0.01
+plan = 0.02
 noise_bank = true
 [log]
 tensorboard = true
@@ -175,6 +187,17 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.byzantine.share, 0.3);
   EXPECT_EQ(e.train.byzantine.kind, ByzantineKind::kNoise);
   EXPECT_EQ(e.train.byzantine.scale, 2.5);
+  EXPECT_TRUE(e.train.local.calibrate);
+  EXPECT_EQ(e.objective.lambda, 3);
+  EXPECT_EQ(e.objective.eta, 0.25);
+  EXPECT_EQ(e.objective.examples, ExampleSource::kSmoothAdv);
+  EXPECT_EQ(e.objective.steps, 3);
+  EXPECT_EQ(e.objective.step_size, 0.7);
+  EXPECT_EQ(e.objective.teacher, "runs/teacher");
+  EXPECT_EQ(e.objective.teacher_votes, 50);
+  EXPECT_EQ(e.certify.radii, (std::vector<double>{0.1, 0.5}));
+  EXPECT_EQ(e.certify.beta, 0.01);
+  EXPECT_EQ(e.certify.plan, 0.02);
   EXPECT_EQ(e.certify.n0, 10);
   EXPECT_EQ(e.certify.n, 1000);
   EXPECT_EQ(e.certify.alpha, 0.05);

@@ -161,7 +161,7 @@ void read_published_text(const std::string& text) {
 Strings sidecar_seeds() {
   return {R"({"identity": {"model_sha256": "abc", "n0": 100, "n": 1000, "alpha": 0.001,
   "sigma": 0.25, "seed": 7, "base": "cpu/fp32", "radius": "one-sided", "only_correct": false,
-  "noise_bank": false, "noise": "float", "images": 5, "shard": "1/1"},
+  "noise_bank": false, "noise": "float-2", "images": 5, "shard": "1/1"},
   "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})"};
 }
 
