@@ -14,7 +14,8 @@
 namespace fedsmooth::cli {
 namespace {
 
-// An error before the ranks met is either everyone's, and told once, or kept from those who wait.
+// An error before the ranks met is either everyone's, and printed once, or not shown to ranks that
+// wait.
 int run_on(Ranks& ranks, int argc, char** argv) {
   std::exception_ptr thrown;
   try {
@@ -47,7 +48,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     print_error(name_of(ranks.get()) + error.what());
     return 2;
   } catch (const jobs::Refused&) {
-    return 0;  // rank 0 tells
+    return 0;  // rank 0 reports it
   } catch (const std::filesystem::filesystem_error& error) {
     print_error(name_of(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
@@ -57,7 +58,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   } catch (const std::bad_alloc&) {
     return tell_out_of_memory(ranks.get());
   } catch (const std::exception& bug) {
-    // fmt::print throws when it cannot write, which main() tells.
+    // fmt::print throws when it cannot write, which main() reports.
     if (std::ferror(stdout) != 0) return 0;
     print_error(name_of(ranks.get()) + "bug: " + bug.what());
     return 1;
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
   cli::watch_signals();
   std::unique_ptr<Ranks> ranks;
   const int status = cli::run_and_explain(argc, argv, ranks);
-  // The others may wait for this rank, and it cannot tell them otherwise.
+  // The others may wait for this rank, and there is no other way to let them know.
   if (status != 0 && ranks && !(ranks->leads() && ranks->in_step())) ranks->end_all(status);
   if (status == 0 && cli::output_is_lost()) {
     std::fputs("stdout: cannot be written; is its disk full?\n", stderr);

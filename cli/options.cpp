@@ -28,7 +28,7 @@ void request_stop(int) {
   if (!at_terminal) return;
   constexpr std::string_view kWord = "\nstopping; once more to stop without saving\n";
   const int error = errno;  // of what the signal came in between
-  [[maybe_unused]] const ssize_t told = write(STDERR_FILENO, kWord.data(), kWord.size());
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWord.data(), kWord.size());
   errno = error;
 }
 
@@ -82,7 +82,7 @@ void check_command(const CLI::App& app, const std::string& word) {
       near.empty() ? "`fedsmooth --help` lists them" : fmt::format("did you mean \"{}\"?", near));
 }
 
-// The first word that is no option nor the value of a common one.
+// The first word that is neither an option nor the value of a common one.
 std::string first_argument(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];

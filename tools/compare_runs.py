@@ -97,7 +97,7 @@ def over_seeds(runs):
     """Variance of the mean accuracy of runs with different seeds, and its degrees of freedom."""
     # Images that flip between seeds count here and in the variance over images: the sum is rather too large.
     if len(runs) == 1:
-        return 0.0, 1  # one run tells nothing about it
+        return 0.0, 1  # one run says nothing about it
     return statistics.variance(statistics.fmean(run.values()) for run in runs) / len(runs), len(runs) - 1
 
 

@@ -7,7 +7,7 @@ from torch import nn
 class Normalize(nn.Module):
     def __init__(self):
         super().__init__()
-        # Buffers, so that they move with the model; they are no weights of it.
+        # Buffers, so that they move with the model; they are not weights of it.
         mean, sd = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("sd", torch.tensor(sd).view(1, 3, 1, 1), persistent=False)

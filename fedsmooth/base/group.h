@@ -10,7 +10,7 @@ namespace fedsmooth {
 using Places = std::vector<size_t>;
 
 /// The numbers 0 .. count - 1 in groups, in the order in which the first of each appears. `same(a,
-/// b)` tells whether two belong together; a group's first member is asked for all of it.
+/// b)` says whether two belong together; a group's first member is asked for all of it.
 template <typename Same>
 std::vector<Places> group_places(size_t count, const Same& same) {
   std::vector<Places> groups;

@@ -11,7 +11,8 @@ using nlohmann::json;
 
 constexpr int kMaxDepth = 64;
 
-// Of brackets outside strings. nlohmann's parser does not recurse, but everything after it does.
+// The depth of brackets outside strings. nlohmann's parser does not recurse, but everything after
+// it does.
 int nesting(std::string_view text) {
   int depth = 0, deepest = 0;
   bool quoted = false;

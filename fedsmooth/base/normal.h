@@ -25,7 +25,7 @@ FEDSMOOTH_INLINE philox4x32_ctr_t philox(uint64_t key, uint32_t block, uint32_t 
   return philox4x32_R(10, counter, words);
 }
 
-// nvcc fuses a * b + c unless told otherwise; g++ is told by -ffp-contract=off.
+// nvcc fuses a * b + c unless these functions are used; for g++ there is -ffp-contract=off.
 FEDSMOOTH_INLINE float multiply(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);

@@ -1,4 +1,4 @@
-// SHA-256, by which models, data and tables are told apart.
+// SHA-256, which identifies models, data and tables.
 #pragma once
 
 #include <cstddef>

@@ -351,7 +351,7 @@ std::vector<std::string> experiment_keys() {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t fewest = std::max<size_t>(2, word.size() / 3) + 1;  // further away is no help
+  size_t fewest = std::max<size_t>(2, word.size() / 3) + 1;  // a word further away does not help
   for (const std::string& candidate : candidates) {
     std::vector<size_t> row(candidate.size() + 1);
     std::iota(row.begin(), row.end(), size_t{0});

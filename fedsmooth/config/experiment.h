@@ -31,7 +31,7 @@ struct LogOptions {
 
 struct Experiment {
   uint64_t seed = 0;
-  bool seed_is_random = false;  // it was drawn: a run that goes on has drawn another one
+  bool seed_is_random = false;  // it was drawn: a run that is resumed has drawn another one
   DataOptions data;
   PartitionOptions partition;
   ModelOptions model;

@@ -15,7 +15,7 @@ Array Dataset::image(int64_t index) const {
 
 namespace {
 
-// Of `size` images, those that are held out, or the others.
+// Which of `size` images are held out, or the others.
 std::vector<int64_t> choose_images(int64_t size, int64_t held_out, bool held) {
   std::vector<bool> is_held(size, false);
   for (int64_t i = 0; i < held_out; ++i) is_held[i * size / held_out] = true;

@@ -51,7 +51,7 @@ float star(Point p, float inradius) {
   return second;
 }
 
-// Areas are similar, so that the amount of a colour does not tell the class.
+// Areas are similar, so that the amount of a colour does not give the class away.
 float inside_disc(Point p) { return disc(p, 0.78f); }
 float inside_ring(Point p) { return std::min(disc(p, 0.95f), -disc(p, 0.55f)); }
 float inside_square(Point p) { return box(p, 0.7f, 0.7f); }
@@ -208,7 +208,7 @@ void render(const Figure& figure, ImageDraws draws, uint8_t* image) {
   }
 }
 
-/// The labels of images 10 `group` to 10 `group` + 9: balanced, yet every so many-th image is a
+/// The labels of images 10 `group` to 10 `group` + 9: balanced, yet every Nth image is a
 /// fair sample.
 std::array<int64_t, kClasses> shuffled_classes(Key key, int64_t group) {
   uint32_t words[kClasses];

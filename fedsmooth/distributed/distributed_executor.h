@@ -19,7 +19,7 @@ class DistributedExecutor : public Executor {
  public:
   /// With one rank, no more than `local`.
   DistributedExecutor(Ranks& ranks, Executor& local) : ranks_(ranks), local_(local) {}
-  /// Tells the other ranks that there are no more rounds.
+  /// Lets the other ranks know that there are no more rounds.
   ~DistributedExecutor() override;
   DistributedExecutor(const DistributedExecutor&) = delete;
   DistributedExecutor& operator=(const DistributedExecutor&) = delete;

@@ -84,7 +84,7 @@ struct Worker {
   Clock::time_point heard = Clock::now();
 };
 
-// Answers the other ranks until each was told that there is nothing left.
+// Answers the other ranks until each knows that nothing is left.
 void serve(Ranks& ranks, Items& items) {
   std::vector<Worker> workers(ranks.size());
   int left = ranks.size() - 1;

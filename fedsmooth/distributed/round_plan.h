@@ -1,4 +1,4 @@
-// What rank 0 tells the others about the rounds to come: who runs which clients, and the weights to
+// What rank 0 sends the others about the rounds to come: who runs which clients, and the weights to
 // start from. A rank finds the rest (data, options, images of a client) from the experiment.
 #pragma once
 

@@ -18,7 +18,7 @@ struct Cohort {
   std::vector<std::vector<int64_t>> images;  // of each
   int64_t total = 0;
 
-  /// Of the i-th client in the average.
+  /// The i-th client's weight in the average.
   double share(size_t i) const {
     return static_cast<double>(images[i].size()) / static_cast<double>(total);
   }
@@ -78,7 +78,7 @@ class Executor {
   /// the result does not depend on who runs where, nor on the other rounds.
   virtual std::vector<RoundResult> run(const std::vector<Round>& rounds) = 0;
 
-  /// One local step of the round by what it is spent on; empty if the executor cannot tell.
+  /// One local step of the round by what it is spent on; empty if the executor cannot measure it.
   virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
 };
 

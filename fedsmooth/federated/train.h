@@ -22,7 +22,7 @@ struct TrainOptions {
   Schedule schedule = Schedule::kConstant;  // of the learning rate over the rounds
   std::vector<int64_t> milestones;  // schedule step: rounds after which it is multiplied by decay;
   double decay = 0.1;               // none: after a half and after three quarters of them
-  int64_t evaluate_every = 0;       // noisy accuracy every so many rounds; 0: never
+  int64_t evaluate_every = 0;       // rounds between measurements of noisy accuracy; 0: never
   int64_t checkpoint_every = 10;    // rounds
   LocalOptions local;
   AggregateOptions aggregate;
@@ -56,7 +56,7 @@ struct Training {
   const Partition& partition;
   ServerState& state;
   OnRound on_round;
-  int64_t number = 0;  // by which an Executor tells it from others
+  int64_t number = 0;  // by which an Executor identifies it
 };
 
 /// Algorithm 1, from the run's state to its last round. A round that the executor does not support

@@ -19,12 +19,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Stronger than in training, where the attack is paid for in every step. Users' overrides follow.
-const Overrides kDefaults = {{"attack.estimator", "stochastic"},
-                             {"attack.steps", "10"},
-                             {"attack.step_size", "auto"},
-                             {"attack.normalize", "true"},
-                             {"smoothing.m", "32"},
-                             {"certify.noise", "float"}};  // what it moves is no more made of bytes
+const Overrides kDefaults = {
+    {"attack.estimator", "stochastic"},
+    {"attack.steps", "10"},
+    {"attack.step_size", "auto"},
+    {"attack.normalize", "true"},
+    {"smoothing.m", "32"},
+    {"certify.noise", "float"}};  // what it moves is no longer made of bytes
 
 constexpr double kMaxEpsilon = 1e6;  // no two images are that far apart
 

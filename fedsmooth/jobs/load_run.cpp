@@ -141,7 +141,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
-/// Of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
+/// Length of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
 size_t name_length(const std::string& argument) {
   if (fs::exists(argument)) return 0;
   for (size_t i = 1; i < argument.size(); ++i) {

@@ -32,7 +32,7 @@ void check_table_options(const TableOptions& options);
 /// an image has. In other norms than l2 attacks are left out.
 ReportRun load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
-/// Of each PATH, or NAME=PATH for another name.
+/// The run at each PATH, or NAME=PATH for another name.
 std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 

@@ -52,7 +52,7 @@ void take_jobs(const Context& context) {
       } else {
         take_certification(job, context);
       }
-    } catch (const Refused&) {  // rank 0 tells, and may have other jobs
+    } catch (const Refused&) {  // rank 0 reports it, and may have other jobs
     }
   }
 }

@@ -18,7 +18,7 @@ struct LoadedRuns {
   std::vector<ReportRun> runs;
 };
 
-// What cannot be read is told and left out: the others are worth a report.
+// What cannot be read is reported and left out: the others are worth a report.
 LoadedRuns load_readable(const fs::path& folder, const Context& context,
                          const TableOptions& options) {
   LoadedRuns loaded;
@@ -33,7 +33,7 @@ LoadedRuns load_readable(const fs::path& folder, const Context& context,
   return loaded;
 }
 
-// A run's name begins with its folder's and goes on if images are still missing, which the label
+// A run's name begins with its folder's and continues if images are still missing, which the label
 // must not hide.
 Panel make_panel(const PanelChoice& choice, const LoadedRuns& sweep) {
   Panel panel{choice.title};

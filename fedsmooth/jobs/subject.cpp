@@ -61,7 +61,7 @@ Experiment subject_experiment(const fs::path& path, const Overrides& overrides) 
   if (fs::is_directory(path)) {
     experiment = read_experiment(path / "experiment.toml");
   } else {
-    experiment.model.name.clear();  // a model file tells its own network
+    experiment.model.name.clear();  // a model file names its own network
   }
   apply_overrides(experiment, overrides);
   return experiment;

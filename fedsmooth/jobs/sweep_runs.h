@@ -24,8 +24,9 @@ struct SweepOutcome {
 int64_t groups_at_once(const Context& context);
 
 /// Run folders go to `out`, called after the experiments. Experiments that differ in nothing but
-/// how they are certified are trained once. One that fails is told and does not stop the others.
-/// `at_once` groups of experiments that cannot be trained side by side are done at the same time.
+/// how they are certified are trained once. One that fails is reported and does not stop the
+/// others. `at_once` groups of experiments that cannot be trained side by side are done at the same
+/// time.
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all,
                              const std::filesystem::path& out, int64_t at_once,
                              const Context& context);

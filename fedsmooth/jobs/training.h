@@ -49,8 +49,8 @@ struct TrainedRun {
   std::string model_sha256;
 };
 
-/// Trains until the folder has its DONE file. Throws Interrupted when told to stop, with the state
-/// saved. A seed that was drawn is that of the folder, if it has been begun.
+/// Trains until the folder has its DONE file. Throws Interrupted once it is asked to stop, with the
+/// state saved. A seed that was drawn is that of the folder, if it has been begun.
 TrainedRun train(const TrainArguments& run, const Context& context);
 
 /// Whether two experiments can be trained side by side: they have the mode, data, network and local

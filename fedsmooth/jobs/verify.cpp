@@ -29,7 +29,7 @@ uint64_t choose_seed(const Overrides& overrides, const Rows& rows) {
   return seed;
 }
 
-// Of the rows that claim something.
+// The rows that claim something.
 Rows choose_rows(const Rows& rows, int64_t count, uint64_t seed) {
   Rows certified;
   for (const CertificateRow& row : rows) {
@@ -109,8 +109,8 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
   }
 }
 
-// On another machine logits may differ in their last bits, which is no reason to refuse. With the
-// same arithmetic they must not.
+// On another machine logits may differ in their last bits, which is not a reason to refuse. With
+// the same arithmetic they must not.
 void check_fingerprint(const Redraw& redraw, const std::string& fingerprint, const json& identity,
                        const fs::path& table, const Context& context) {
   const std::string name = sidecar_path(table).string();

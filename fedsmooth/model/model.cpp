@@ -112,7 +112,7 @@ std::vector<std::string> parse_classes(const std::string& text, const std::strin
   std::vector<std::string> classes;
   const bool strings = list.is_array() && std::all_of(list.begin(), list.end(),
                                                       [](const json& v) { return v.is_string(); });
-  if (!strings) throw Error("{}: metadata {} is no list of names", name, kClassesKey);
+  if (!strings) throw Error("{}: metadata {} is not a list of names", name, kClassesKey);
   for (const json& item : list) classes.push_back(item.get<std::string>());
   return classes;
 }

@@ -69,7 +69,7 @@ const NumberType* find_type(const std::string& dtype) {
 uint64_t read_size(const json& value, const std::string& where) {
   if (!value.is_number_unsigned()) {
     // Lists can be nested deeper than dump() has stack for.
-    throw Error("{}: {} is no size", where, value.is_primitive() ? value.dump() : "a list");
+    throw Error("{}: {} is not a size", where, value.is_primitive() ? value.dump() : "a list");
   }
   return value.get<uint64_t>();
 }
@@ -157,7 +157,7 @@ void check_covered(std::vector<Entry> entries, uint64_t data_size, const std::st
 }
 
 json parse_header(std::string_view bytes, const std::string& name) {
-  if (bytes.size() < 8) throw Error("{}: {} bytes are no safetensors file", name, bytes.size());
+  if (bytes.size() < 8) throw Error("{}: {} bytes are not a safetensors file", name, bytes.size());
   uint64_t size = 0;
   std::memcpy(&size, bytes.data(), 8);
   if (size > kMaxHeader || size > bytes.size() - 8) {
@@ -193,7 +193,7 @@ Safetensors parse_safetensors(std::string_view bytes, const std::string& name) {
     if (key == "__metadata__") {
       if (!info.is_object()) throw Error("{}: __metadata__ is no JSON object", name);
       for (const auto& [item, value] : info.items()) {
-        if (!value.is_string()) throw Error("{}: metadata {:?} is no string", name, item);
+        if (!value.is_string()) throw Error("{}: metadata {:?} is not a string", name, item);
         content.metadata[item] = value.get<std::string>();
       }
       continue;

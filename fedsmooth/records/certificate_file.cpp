@@ -98,11 +98,11 @@ void check_support(const std::vector<CertificateRow>& rows, const std::string& n
   }
 }
 
-// Of kMaxRows rows that are 400 bytes long.
+// The size of kMaxRows rows that are 400 bytes long.
 constexpr uintmax_t kMaxBytes = 400'000'000;
 
 std::string read_table(const std::filesystem::path& table) {
-  std::error_code unknown;  // read_file() tells why
+  std::error_code unknown;  // read_file() says why
   const uintmax_t bytes = std::filesystem::file_size(table, unknown);
   if (!unknown && bytes > kMaxBytes) {
     throw Error("{}: has {} bytes, too many for a table of certificates", table.string(), bytes);

@@ -55,7 +55,7 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
   const std::string text = format_experiment(experiment);
   if (!fs::exists(file)) {
     if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
-      throw Error("{}: exists and is no run; choose another --out", folder.string());
+      throw Error("{}: exists and is not a run; choose another --out", folder.string());
     }
     write_file(file, text);
     return {folder, experiment};

@@ -1,4 +1,4 @@
-// The run folder: what a training leaves, and what it needs to go on after a kill.
+// The run folder: what a training leaves, and what it needs to resume after a kill.
 //
 //   experiment.toml  clients.tsv  rounds.tsv  checkpoint/state.safetensors  model.safetensors
 //   provenance.json  DONE

@@ -14,7 +14,7 @@ std::optional<double> parse_cell(std::string_view text, const std::string& where
   double value = 0.0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw Error("{}: {:?} is no number", where, text.substr(0, 40));
+    throw Error("{}: {:?} is not a number", where, text.substr(0, 40));
   }
   return value;
 }
@@ -47,7 +47,7 @@ double TsvRow::number(size_t column, double low, double high) const {
 int64_t TsvRow::whole(size_t column, int64_t low, int64_t high) const {
   const double value = number(column, static_cast<double>(low), static_cast<double>(high));
   if (value != std::floor(value)) {
-    throw Error("{}: {} in column {} is no whole number", where, value, column + 1);
+    throw Error("{}: {} in column {} is not a whole number", where, value, column + 1);
   }
   return static_cast<int64_t>(value);
 }

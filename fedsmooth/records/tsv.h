@@ -10,7 +10,7 @@
 
 namespace fedsmooth {
 
-/// Cells of one line; an empty cell is no number. `where` is "file:line" for messages.
+/// Cells of one line; an empty cell is not a number. `where` is "file:line" for messages.
 struct TsvRow {
   std::vector<std::optional<double>> cells;
   std::string where;

@@ -61,10 +61,11 @@ void warn_of_broken(const std::vector<AttackRow>& attacks,
                     std::vector<std::string>& warnings) {
   const Contradictions found = find_contradictions(certificates, attacks);
   if (found.broken == 0) return;
-  warnings.push_back(fmt::format(
-      "{} of {} images were misled within their certified radius; more votes (--n) tell a broken "
-      "certificate from a narrow majority",
-      found.broken, found.images));
+  warnings.push_back(
+      fmt::format("{} of {} images were misled within their certified radius; more votes (--n) "
+                  "distinguish a broken "
+                  "certificate from a narrow majority",
+                  found.broken, found.images));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::optional<double> attacked_at(const std::vector<CurvePoint>& curve, double r
 
 Contradictions find_contradictions(const std::vector<CertificateRow>& certificates,
                                    const std::vector<AttackRow>& attacks) {
-  // Of each image, the shortest way on which an attack misled the classifier.
+  // For each image, the shortest way on which an attack misled the classifier.
   std::map<int64_t, double> shortest;
   for (const AttackRow& row : attacks) {
     double& way = shortest.try_emplace(row.index, kAny).first->second;

@@ -24,7 +24,7 @@ struct ClientSummary {
   double median = 0.0;
   ClientAccuracy worst;  // the first of equals
 };
-/// Of at least one client.
+/// The summary of at least one client.
 ClientSummary summarize_clients(const std::vector<ClientAccuracy>& accuracies);
 
 /// Classes that some client holds but no certified image has.

@@ -31,7 +31,7 @@ Difference exact_difference(int64_t only_a, int64_t only_b, int64_t images) {
           true};
 }
 
-// Of each image, the radius up to which it is certified.
+// For each image, the radius up to which it is certified.
 std::vector<double> certified_radii(const std::vector<CertificateRow>& rows) {
   std::vector<double> radii;
   for (const CertificateRow& row : rows) {

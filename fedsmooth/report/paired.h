@@ -1,5 +1,5 @@
 // Two tables on the images that both have. As the images are the same, differences are paired:
-// those on which both agree tell nothing and widen nothing.
+// those on which both agree say nothing and widen nothing.
 //
 // A difference of certified accuracy is (a - b) / N, where a images are certified by A alone and b
 // by B alone, with McNemar's variance (a + b - (a - b)^2 / N) / (N (N - 1)).
@@ -51,7 +51,7 @@ inline constexpr int64_t kFewImages = 10;
 /// a label differs (the data or their order are others) or images are of another size.
 void keep_common_images(ReportRun& a, ReportRun& b);
 
-/// Of two runs with the same images in the same order.
+/// Compares two runs with the same images in the same order.
 PairedComparison compare_paired(const ReportRun& a, const ReportRun& b);
 
 /// The interval of the difference between shares of N images, of which `only_a` and `only_b`

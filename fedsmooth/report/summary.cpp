@@ -37,7 +37,7 @@ std::optional<double> high_probability(const std::vector<CertificateRow>& rows, 
   for (const CertificateRow& row : rows) alpha = std::max(alpha, row.alpha);
   if (alpha == 0) return std::nullopt;
   if (std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.shared; })) {
-    // Errors that go together: of N only Markov's inequality tells how many there may be.
+    // Errors that occur together: only Markov's inequality bounds how many of N there may be.
     return std::max(0.0, accuracy - alpha / kRho);
   }
   const auto images = static_cast<double>(rows.size());

@@ -71,7 +71,7 @@ double late_mean(const std::vector<RoundRow>& rounds, Field field) {
   return sum / std::max(count, 1.0);
 }
 
-/// An attack that does not attack: training then is no adversarial training, whatever its name.
+/// An attack that does not attack: training then is not adversarial, whatever its name.
 void check_attack(const std::vector<RoundRow>& rounds, Warnings& warnings) {
   constexpr double kFar = 0.5;     // of epsilon
   constexpr double kDrop = 0.005;  // of the true class's probability

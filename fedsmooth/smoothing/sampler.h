@@ -159,7 +159,7 @@ struct DependsOnPosition : Error {
 };
 
 /// Throws an Error unless f gives the same bits for the same input again, at another position and
-/// among other neighbours. `shape` is [C, H, W]. The fingerprint tells classifiers apart that
+/// among other neighbours. `shape` is [C, H, W]. The fingerprint distinguishes classifiers that
 /// differ in weights, normalisation or arithmetic. A Sampler does this by itself; see
 /// Sampler::check().
 FunctionCheck check_is_function(const BaseClassifier& f, const Sizes& shape);

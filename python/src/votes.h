@@ -27,15 +27,15 @@ class Flag {
 
 class Votes {
  public:
-  /// Of a Python function from float32 [batch, C, H, W] to float32 [batch, classes], both NumPy's.
-  /// It is called in the thread that asks for votes: torch keeps its modes per thread.
+  /// Votes of a Python function from float32 [batch, C, H, W] to float32 [batch, classes], both
+  /// NumPy's. It is called in the thread that asks for votes: torch keeps its modes per thread.
   Votes(nb::callable f, int64_t classes, int64_t batch, std::string description);
   /// The same of a function that also runs on the GPU: `on_gpu` takes and gives torch tensors
   /// there, float32 and contiguous, on `stream` of GPU number `gpu`. Where that GPU can be used,
   /// noise is drawn and votes are counted there.
   Votes(nb::callable f, int64_t classes, int64_t batch, std::string description,
         nb::callable on_gpu, int gpu, uintptr_t stream);
-  /// Of a model, by our engine on `device`.
+  /// Votes of a model, by our engine on `device`.
   Votes(const Model& model, const std::string& device, int threads);
 
   /// Does `work` with the sampler and without the GIL. An Error while another call has it, be it

@@ -1,4 +1,5 @@
-// What is wrong with an experiment is told with its place, in a file and on the command line.
+// What is wrong with an experiment is reported with its position, in a file and on the command
+// line.
 #include <gtest/gtest.h>
 
 #include "fedsmooth/config/experiment.h"

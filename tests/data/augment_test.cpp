@@ -7,7 +7,7 @@
 namespace fedsmooth {
 namespace {
 
-// Pixel (y, x) of channel c is worth 10,000 c + 100 y + x + 1, so that a value tells its place.
+// Pixel (y, x) of channel c is worth 10,000 c + 100 y + x + 1, so that a value shows its position.
 Array numbered(int64_t images, int64_t side) {
   Array made({images, 2, side, side});
   float* value = made.floats();

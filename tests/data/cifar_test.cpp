@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kRecords = 10'000;
 constexpr int64_t kRecordBytes = 3073;
 
-/// Record i has label i % 10 and pixels that tell the batch, the record and the position apart.
+/// Record i has label i % 10 and pixels that identify the batch, the record and the position.
 std::string batch_bytes(int64_t batch) {
   std::string bytes(kRecords * kRecordBytes, '\0');
   for (int64_t i = 0; i < kRecords; ++i) {

@@ -124,7 +124,8 @@ TEST(ImageFileTest, RepeatsAGreyPng) {
   EXPECT_TRUE(same_bits(image, planes(pixels)));
 }
 
-// libpng takes 16-bit samples for linear light unless a gAMA chunk tells; other programs do not.
+// libpng takes 16-bit samples for linear light unless a gAMA chunk says otherwise; other programs
+// do not.
 TEST(ImageFileTest, KeepsTheHighBytesOfA16BitPng) {
   const Array pixels = picture(5, 7, 1);
   std::vector<uint16_t> wide(pixels.count());

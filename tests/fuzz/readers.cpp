@@ -24,7 +24,7 @@ using nlohmann::json;
 
 using Strings = std::vector<std::string>;
 
-// Reading back what was accepted must work; a refusal here is no answer to bad input.
+// Reading back what was accepted must work; a refusal here is not an answer to bad input.
 template <typename Function>
 void must_work(Function read_back) {
   try {

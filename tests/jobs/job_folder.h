@@ -1,4 +1,4 @@
-// A folder for what jobs write, a small experiment, and a context that keeps what it is told.
+// A folder for what jobs write, a small experiment, and a context that keeps what it is given.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ class JobsTest : public JobTest {
   }
 };
 
-// Counts what it is told, and stops the job after so many steps.
+// Counts the steps it is given, and stops the job after some.
 class Steps : public jobs::Progress {
  public:
   explicit Steps(std::atomic<int>& count) : count_(count) {}

@@ -144,7 +144,7 @@ TEST(ModelTest, EveryCommonWrappingIsRemoved) {
   }
 }
 
-// AlexNet does not fit such images, which is no reason not to try the networks after it.
+// AlexNet does not fit such images, which must not keep the networks after it from being tried.
 TEST(ModelTest, RecognisesANetworkForImagesThatAreTooSmallForOthers) {
   const ImageKind data = {{3, 16, 16}, 10};
   const Network network = build_network(options_for("small"), data.input, data.classes);
@@ -213,8 +213,9 @@ TEST(ModelTest, RefusesMetadataThatMakeNoSense) {
         with("fedsmooth.sigma", sigma),
         fmt::format("m: metadata fedsmooth.sigma is {:?}, not a noise level", std::string(sigma)));
   }
-  EXPECT_EQ(with("fedsmooth.classes", "3"), "m: metadata fedsmooth.classes is no list of names");
-  EXPECT_EQ(with("fedsmooth.classes", "[3]"), "m: metadata fedsmooth.classes is no list of names");
+  EXPECT_EQ(with("fedsmooth.classes", "3"), "m: metadata fedsmooth.classes is not a list of names");
+  EXPECT_EQ(with("fedsmooth.classes", "[3]"),
+            "m: metadata fedsmooth.classes is not a list of names");
   EXPECT_EQ(with("fedsmooth.classes", "[\"cat\"]"), "m: names 1 classes, its network gives 10");
 }
 

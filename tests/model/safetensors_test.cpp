@@ -111,8 +111,8 @@ TEST(SafetensorsTest, IntegersStayIntegers) {
 }
 
 TEST(SafetensorsTest, RefusesAFileWithoutAHeader) {
-  EXPECT_EQ(refusal_of(""), "m: 0 bytes are no safetensors file");
-  EXPECT_EQ(refusal_of("1234567"), "m: 7 bytes are no safetensors file");
+  EXPECT_EQ(refusal_of(""), "m: 0 bytes are not a safetensors file");
+  EXPECT_EQ(refusal_of("1234567"), "m: 7 bytes are not a safetensors file");
 }
 
 TEST(SafetensorsTest, RefusesAHeaderThatIsLongerThanTheFile) {
@@ -163,19 +163,19 @@ TEST(SafetensorsTest, RefusesADtypeThatIsNoWeight) {
 
 TEST(SafetensorsTest, RefusesSizesThatAreNone) {
   EXPECT_EQ(refusal_of(one_tensor("F32", "[-1]", "[0,4]", "1234")),
-            "m: tensor \"a\": -1 is no size");
+            "m: tensor \"a\": -1 is not a size");
   EXPECT_EQ(refusal_of(one_tensor("F32", "[1.0]", "[0,4]", "1234")),
-            "m: tensor \"a\": 1.0 is no size");
+            "m: tensor \"a\": 1.0 is not a size");
   EXPECT_EQ(refusal_of(one_tensor("F32", "[1]", "[-4,0]", "1234")),
-            "m: tensor \"a\": -4 is no size");
+            "m: tensor \"a\": -4 is not a size");
   EXPECT_EQ(refusal_of(one_tensor("F32", "[[1]]", "[0,4]", "1234")),
-            "m: tensor \"a\": a list is no size");
+            "m: tensor \"a\": a list is not a size");
 }
 
 TEST(SafetensorsTest, RefusesListsNestedDeeperThanTheStack) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_EQ(refusal_of(one_tensor("F32", deep, "[0,4]", "1234")),
-            "m: tensor \"a\": a list is no size");
+            "m: tensor \"a\": a list is not a size");
 }
 
 TEST(SafetensorsTest, RefusesOffsetsOutsideTheData) {
@@ -240,7 +240,7 @@ TEST(SafetensorsTest, RefusesDataThatTensorsDoNotCoverOnce) {
 TEST(SafetensorsTest, RefusesMetadataThatAreNoStrings) {
   EXPECT_EQ(refusal_of(file(R"({"__metadata__":[]})", "")), "m: __metadata__ is no JSON object");
   EXPECT_EQ(refusal_of(file(R"({"__metadata__":{"key":3}})", "")),
-            "m: metadata \"key\" is no string");
+            "m: metadata \"key\" is not a string");
 }
 
 TEST(SafetensorsTest, AMessageStaysOneLineWhateverATensorIsCalled) {

@@ -44,10 +44,10 @@ TEST(TsvTest, RefusesWhatIsNoTableWithItsLine) {
   EXPECT_EQ(refusal("a\tc\n1\t2\n"), "t.tsv:1: not the expected header");
   EXPECT_EQ(refusal("a\tb\n1\t2\n3\n"), "t.tsv:3: 1 columns, expected 2");
   EXPECT_EQ(refusal("a\tb\n1\t2\t3\n"), "t.tsv:2: 3 columns, expected 2");
-  EXPECT_EQ(refusal("a\tb\n1\tx\n"), "t.tsv:2: \"x\" is no number");
-  EXPECT_EQ(refusal("a\tb\n1\t2 \n"), "t.tsv:2: \"2 \" is no number");
+  EXPECT_EQ(refusal("a\tb\n1\tx\n"), "t.tsv:2: \"x\" is not a number");
+  EXPECT_EQ(refusal("a\tb\n1\t2 \n"), "t.tsv:2: \"2 \" is not a number");
   for (const std::string number : {"nan", "inf", "-inf", "1e999", "0x10", "1,5"}) {
-    EXPECT_EQ(refusal("a\tb\n1\t" + number + "\n"), "t.tsv:2: \"" + number + "\" is no number");
+    EXPECT_EQ(refusal("a\tb\n1\t" + number + "\n"), "t.tsv:2: \"" + number + "\" is not a number");
   }
 }
 
@@ -63,7 +63,8 @@ TEST(TsvTest, ColumnsRefuseWhatIsOutOfRange) {
   };
   EXPECT_EQ(refusal_of([&] { row.number(0, 0, 9); }), "t.tsv:2: column 1 is empty");
   EXPECT_EQ(refusal_of([&] { row.number(1, 0, 2); }), "t.tsv:2: 2.5 in column 2 is out of range");
-  EXPECT_EQ(refusal_of([&] { row.whole(1, 0, 9); }), "t.tsv:2: 2.5 in column 2 is no whole number");
+  EXPECT_EQ(refusal_of([&] { row.whole(1, 0, 9); }),
+            "t.tsv:2: 2.5 in column 2 is not a whole number");
   EXPECT_EQ(refusal_of([&] { row.whole(2, 0, 3); }), "no error");
 }
 

@@ -145,7 +145,7 @@ TEST(ExactNoiseTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
 }
 
 // Answers 1 where all pixels are multiples of 2^-24. In floating point 1 + noise always is one, and
-// 0 + noise only every other time: from rounding alone it tells a white image from a black one.
+// 0 + noise only every other time: rounding alone shows it a white image from a black one.
 Classifier sees_rounding() {
   return image_by_image(2, [](Pixels pixels, float* logits) {
     const bool whole = std::all_of(pixels.begin(), pixels.end(), [](float pixel) {

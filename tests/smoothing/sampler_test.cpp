@@ -16,7 +16,7 @@ namespace {
 
 const Array kImage = Array::full({1, 2, 2}, 0.5f);
 
-// Ten classes by the first pixel, so that a vote tells which noise it saw.
+// Ten classes by the first pixel, so that a vote shows which noise it saw.
 Classifier by_first_pixel() {
   return image_by_image(10, [](Pixels pixels, float* logits) {
     const float bin = std::clamp((pixels[0] - 0.5f) * 4 + 5, 0.0f, 9.0f);

@@ -18,7 +18,7 @@ constexpr int64_t kCachedFloats = 128 * 1024;
 // The right side of a product, [depth, columns], as panels; columns are padded with zeros to a
 // multiple of 16. Not a BLAS: in some of them a row's result depends on its place among the rows.
 struct PackedMatrix {
-  // Of weights [K, C, taps], the matrix [taps C, K].
+  // The matrix [taps C, K] of weights [K, C, taps].
   PackedMatrix(const Array& weights, int64_t channels)
       : depth(weights.count() / weights.size(0)), columns(weights.size(0)) {
     const int64_t padded = (columns + 15) / 16 * 16, taps = depth / channels;

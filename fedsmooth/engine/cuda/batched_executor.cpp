@@ -35,7 +35,7 @@ struct BatchedExecutor::State {
   std::unique_ptr<DeviceData> data;
   std::unique_ptr<Wave> wave;
 
-  // As many clients as fit into half of the free memory, as another training may go on beside this
+  // As many clients as fit into half of the free memory, as another training may run beside this
   // one; in waves of equal size.
   int64_t wave_size(const LocalTask& task, int64_t cohort) const {
     size_t free = 0, total = 0;

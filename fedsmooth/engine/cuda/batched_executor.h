@@ -22,7 +22,7 @@ class BatchedExecutor : public Executor {
   /// no GPU.
   std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
-  /// Of the first wave.
+  /// Times of the first wave.
   std::map<std::string, PhaseCost> measure_step(const Round& round) override;
 
  private:

@@ -18,7 +18,7 @@ class DeviceModel {
 
   StackedWeights weights() const { return {weights_.data(), working_.data(), nullptr}; }
 
-  /// Of `images` in maps of `rows`.
+  /// The logits of `images`, in maps of `rows` rows.
   WaveShape shape(int images, int rows) const;
   /// How an image's values go into the first map, at `out`.
   InputMap input_map(void* out) const;

@@ -121,7 +121,7 @@ class BankedPass : public DevicePass {
     passes_.forward_from(first_.stages(), model().weights(), launches_);
   }
 
-  // As noises on an image of which the layer gives nothing.
+  // As noises on an image for which the layer's result is zero.
   void enqueue_images(const float* x) override {
     const DeviceArray<float> of_noise = first_.of_images(x, kGpuBatch, launches_);
     const DeviceArray<float> nothing(int64_t{64} * first_.row_size());

@@ -18,7 +18,7 @@ LayerPasses::LayerPasses(const DevicePlan& device, Precision precision, int clie
   input_ = DeviceArray<uint8_t>(bytes(stages.front().in));
   if (gradients) input_gradient_ = DeviceArray<uint8_t>(bytes(stages.front().in));
   for (size_t i = 0; i < stages.size(); ++i) {
-    // Of a product and a pool in one there is no map between them, nor a gradient after.
+    // A product and a pool in one have no map between them, nor a gradient after it.
     const bool before = i + 1 < stages.size() && in_one(i + 1);
     maps_.emplace_back(before ? 0 : bytes(stages[i].out));
     gradients_.emplace_back(gradients && !in_one(i) ? bytes(stages[i].out) : 0);
@@ -68,7 +68,7 @@ Pooling LayerPasses::pooling_of(size_t i) const {
   return p;
 }
 
-// Of a product or one of its gradients.
+// The cost of a product or of one of its gradients.
 double LayerPasses::operations_of(const BatchedStage& stage) const {
   return 2.0 * count_pairs(stage.by_output) * clients_ * rows_ * stage.in.channels *
          stage.out.channels;

@@ -39,7 +39,7 @@ class ReferenceNetwork {
     Map<Number> images;
     std::vector<Values<Number>> weights;  // in the order of parameters(), empty if not trained
   };
-  /// Of a function of the last pass's logits.
+  /// The gradient of a function of the last pass's logits.
   Gradients backward(const Map<Number>& gradient);
 
  private:

@@ -17,7 +17,7 @@ constexpr std::string_view kNote =
     "<p class=\"note\">Certified accuracy is the share of the images that both tables have, "
     "abstentions included, that are classified correctly and certified at the radius or more. "
     "A − B has 95% intervals over the choice of test images. They are paired: images on which both "
-    "agree tell nothing and widen nothing. With an asterisk they are exact, as the tables differ "
+    "agree say nothing and widen nothing. With an asterisk they are exact, as the tables differ "
     "on "
     "fewer than {} images; such an interval always contains 0. “Only A” counts the images that A "
     "certifies and B does not.</p>\n";

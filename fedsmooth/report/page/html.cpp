@@ -66,7 +66,7 @@ constexpr std::string_view kAttackNote =
     "falls; "
     "the cosine between the one-point and the true gradient, where measured. An attack that "
     "reaches "
-    "ε without any such fall is no better than noise. Runs without an attack are left out.</p>\n";
+    "ε without any such fall is not better than noise. Runs without an attack are left out.</p>\n";
 
 constexpr size_t kMostCurves = 12;   // that one figure can show
 constexpr size_t kMostUnfolded = 6;  // sections about a run each

@@ -14,7 +14,7 @@ namespace fedsmooth {
 struct NamedFigure {
   std::string name;
   std::string caption;
-  std::optional<Figure> figure;  // none: no run of it is certified, which the page tells
+  std::optional<Figure> figure;  // none: no run of it is certified, which the page says
 };
 
 /// Names and values are escaped; nothing is loaded from elsewhere. Needs gnuplot for the figures.

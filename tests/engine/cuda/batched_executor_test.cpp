@@ -84,7 +84,7 @@ double distance(const Array& a, const Array& b) {
   return std::sqrt(sum);
 }
 
-// Of the tensor that differs most: the difference over the movement.
+// The difference over the movement, for the tensor that differs most.
 double difference(const Weights& a, const Weights& b, const Weights& from) {
   double worst = 0;
   for (size_t i = 0; i < a.size(); ++i) {

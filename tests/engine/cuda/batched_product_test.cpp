@@ -26,7 +26,7 @@ struct Sums {
   std::vector<double> values, errors;
 };
 
-// Of a[i] b[j] for each list, over clients.
+// The sum of a[i] b[j] for each list, over clients.
 Sums sum_pairs(const PairLists& lists, const Matrices& a, const Matrices& b) {
   Sums sums;
   for (int client = 0; client < kClients; ++client) {

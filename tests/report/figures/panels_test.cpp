@@ -99,7 +99,7 @@ std::pair<double, double> place_of(const std::string& svg, const std::string& en
   return place;
 }
 
-// gnuplot leaves out of a legend what it has no room for, or goes on below the picture.
+// gnuplot leaves out of a legend what it has no room for, or continues below the picture.
 TEST_F(PanelsTest, EveryLabelIsInThePicture) {
   for (const size_t panels : {1, 2, 3, 6}) {
     for (const size_t length : {1, 10, 30, 300}) {

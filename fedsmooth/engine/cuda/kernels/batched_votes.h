@@ -46,7 +46,7 @@ cudaError_t make_noisy_input(Precision precision, const NoisyRows& rows, cudaStr
 /// The copies themselves, [row, channels, height, width].
 cudaError_t make_noisy_images(const NoisyRows& rows, float* out, cudaStream_t stream);
 
-/// The first layer of a network is linear, so that of x + noise it gives the sum of what it gives
+/// The first layer of a network is linear, so layer(x + noise) is the sum of what it gives
 /// of each. `of_noise` holds the latter for samples 0, 1, ... of one stream, in blocks of `rows`:
 /// [block, pixel, row, channel]; `of_x` [pixel, image, channel], with room for x_rows images, has
 /// the bias. ReLU, the maximum over squares of pixels if `squares` (in a row) is not 0, and the

@@ -13,7 +13,7 @@ struct alignas(8) Choices {
   uint8_t value[8];
 };
 
-// Of a block's first value of a result, in the map of results.
+// Where a block's first value of a result lies, in the map of results.
 inline __device__ int64_t position_of(const MapProduct& p, const Place& place, int result) {
   const int64_t pixel = static_cast<int64_t>(place.client) * p.pairs.results + result;
   return (pixel * p.rows + place.row0) * p.columns + place.column0;

@@ -13,7 +13,7 @@ namespace fedsmooth {
 namespace residual {
 
 constexpr int kImageSide = 32, kImageChannels = 3, kStages = 3, kMaxClasses = 128;
-/// Of a stage's maps.
+/// The shape of a stage's maps.
 constexpr int channels_of(int stage) { return 16 << stage; }
 constexpr int side_of(int stage) { return kImageSide >> stage; }
 
