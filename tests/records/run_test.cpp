@@ -13,16 +13,17 @@ namespace {
 
 const Network kLinear{"linear", {2, 1, 1}, {{Layer::Kind::kLinear, "linear", 3}}};
 
+// fedsmooth::Run is spelt out, as testing::Test has a Run() of its own.
 class RunTest : public JobTest {
  protected:
-  Run run_with(const std::string& optimizer) const {
-    Run run{path("run"), {}};
+  fedsmooth::Run run_with(const std::string& optimizer) const {
+    fedsmooth::Run run{path("run"), {}};
     run.experiment.train.server = {.optimizer = optimizer, .learning_rate = 0.1};
     return run;
   }
 
   // After two rounds.
-  static ServerState state_of(const Run& run) {
+  static ServerState state_of(const fedsmooth::Run& run) {
     ServerState state{2, {uniform({3, 2}, 1), uniform({3}, 2)}, {}};
     for (const uint64_t round : {3, 5}) {
       server_step(run.experiment.train.server, kLinear,
@@ -51,7 +52,7 @@ void expect_same(const Weights& a, const Weights& b) {
 TEST_F(RunTest, ACheckpointOfEveryRuleReadsBackTheSame) {
   for (const std::string& name : server_optimizers().names()) {
     SCOPED_TRACE(name);
-    const Run run = run_with(name);
+    const fedsmooth::Run run = run_with(name);
     const ServerState state = state_of(run);
     EXPECT_EQ(state.kept.size(), server_optimizers().find(name).state.size());
     write_checkpoint(run, kLinear, state, {});
@@ -65,7 +66,7 @@ TEST_F(RunTest, ACheckpointOfEveryRuleReadsBackTheSame) {
 
 // As versions before named state wrote it: velocity.* beside global.*.
 TEST_F(RunTest, MomentumKeepsTheTensorsThatItAlwaysHad) {
-  const Run run = run_with("momentum");
+  const fedsmooth::Run run = run_with("momentum");
   write_checkpoint(run, kLinear, state_of(run), {});
   std::vector<std::string> names;
   for (const auto& [name, tensor] : parse_safetensors(read_file(file()), "").tensors) {
@@ -76,7 +77,7 @@ TEST_F(RunTest, MomentumKeepsTheTensorsThatItAlwaysHad) {
 }
 
 TEST_F(RunTest, RefusesACheckpointWithOtherState) {
-  const Run run = run_with("adam");
+  const fedsmooth::Run run = run_with("adam");
   write_checkpoint(run, kLinear, state_of(run), {});
   const Safetensors good = parse_safetensors(read_file(file()), "");
   const auto read = [&] { read_checkpoint(run, kLinear, {}); };
