@@ -13,6 +13,7 @@ namespace {
 
 const Network kLinear{"linear", {2, 1, 1}, {{Layer::Kind::kLinear, "linear", 3}}};
 
+// fedsmooth::Run is spelt out, as testing::Test has a Run() of its own.
 class RunTest : public JobTest {
  protected:
   fedsmooth::Run run_with(const std::string& optimizer) const {
