@@ -227,7 +227,7 @@ TEST_F(CertifyCommandTest, RefusesBrokenModels) {
   };
   expect_refused(broken(bytes.substr(0, bytes.size() - 1)), model());
   expect_refused(broken(bytes + "x"), "1 bytes after the last tensor");
-  expect_refused(broken(""), "no safetensors file");
+  expect_refused(broken(""), "not a safetensors file");
   expect_refused(broken(std::string(8, '\xff') + bytes.substr(8)), "header");
   write_file(path("broken.pt"), bytes);
   expect_refused(run("certify " + path("broken.pt") + " --data.name=shapes --sigma 0.25"),

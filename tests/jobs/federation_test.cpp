@@ -24,7 +24,6 @@ class FederationTest : public JobTest {
   static Experiment experiment() {
     Experiment e = small_experiment();
     e.train.clients_per_round = 3;
-    e.train.rounds = 2;
     e.train.evaluate_every = 0;
     return e;
   }

@@ -167,7 +167,7 @@ TEST_F(HtmlTest, PageHasWhatTheRunHas) {
   const std::string full = render_report({full_run()});
   const std::string bare = render_report({example_run()});
   for (const std::string part :
-       {"<h2>Training</h2>", "The attack in training", "By client", "<th>attacked %</th>",
+       {"<h2>Training</h2>", "The attack in training", "By client", "<tr><th>attacked %</th>",
         "<dt>worst client</dt>", "<dt>under attack</dt>", "<dt>rounds</dt>"}) {
     EXPECT_TRUE(contains(full, part)) << part;
     EXPECT_FALSE(contains(bare, part)) << part;
