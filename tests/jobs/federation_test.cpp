@@ -157,7 +157,7 @@ TEST_F(FederationTest, WhatCannotBeMeantIsRefused) {
   expect_error([&] { node.run(0, 60, {0, 99}, weights); }, "client 99");
   expect_error([&] { node.run(0, 60, {}, weights); }, "0 clients");
   expect_error([&] { node.run(0, 10, {0}, weights); }, "of a cohort with 10");
-  expect_error([&] { node.run(2, 60, {0}, weights); }, "round 3");
+  expect_error([&] { node.run(3, 60, {0}, weights); }, "round 4");
   expect_error([&] { node.run(0, 60, {0}, std::vector<float>(weights.size() - 1)); }, "weights");
   expect_error([&] { node.run(0, 60, {0}, std::vector<float>(weights.size() + 1)); }, "weights");
 }
