@@ -106,7 +106,8 @@ TEST_F(DrawnReportTest, ManyRunsAreFoldedAndMoreAreNotDrawnTogether) {
 
 TEST_F(DrawnReportTest, AMissingImageIsToldInTheFigure) {
   write_run("central-a", 3);
-  write_file(path("all/central-a/certificates.json"), R"({"identity": {"images": 9, "noise": "float-2"}})");
+  write_file(path("all/central-a/certificates.json"),
+             R"({"identity": {"images": 9, "noise": "float-2"}})");
   write_file(path("all/figures.toml"), kFigures);
   ASSERT_EQ(run("report " + path("all")).status, 0);
   EXPECT_TRUE(contains(page(), ">a (4 of 9 images)</text>"));
