@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/torch/torch_engine.h"
 #include "tests/folder.h"
 #include "tests/model/refusal.h"
 
