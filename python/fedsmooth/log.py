@@ -68,9 +68,10 @@ def certified(run: pathlib.Path) -> dict[str, float]:
 def to_mlflow(run: pathlib.Path, project: str, name: str) -> None:
     import mlflow
 
+    config = parameters(run)
     mlflow.set_experiment(project)
     with mlflow.start_run(run_name=name):
-        mlflow.log_params(parameters(run))
+        mlflow.log_params(config)
         for number, values in rounds(run):
             mlflow.log_metrics(values, step=number)
         mlflow.log_metrics(certified(run))
@@ -79,7 +80,8 @@ def to_mlflow(run: pathlib.Path, project: str, name: str) -> None:
 def to_wandb(run: pathlib.Path, project: str, name: str) -> None:
     import wandb
 
-    with wandb.init(project=project, name=name, config=parameters(run)) as tracked:
+    config = parameters(run)  # refuses what is not a run before anything is logged
+    with wandb.init(project=project, name=name, config=config) as tracked:
         for number, values in rounds(run):
             tracked.log(values, step=number)
         tracked.summary.update(certified(run))

@@ -109,7 +109,8 @@ void bind_federation(nb::module_& m) {
       .def_ro("total", &AskedRound::total, "Images of all clients.")
       .def_ro("clients", &AskedRound::clients, "Numbers of the round's clients, rising.")
       .def_ro("model", &AskedRound::model, "To start from.")
-      .def_prop_ro("weights", weights_to_numpy, "The model's weights, one after another, float32.");
+      .def_prop_ro("weights", weights_to_numpy, nb::rv_policy::move,  // the array owns them
+                   "The model's weights, one after another, float32.");
   nb::class_<RoundSum>(m, "RoundSum", "Adds up what nodes answered to a round.")
       .def(nb::init<const AskedRound&>(), nb::arg("round"))
       .def(
