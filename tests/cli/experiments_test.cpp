@@ -27,7 +27,7 @@ TEST_F(SlowExperimentsTest, OurExperimentsRun) {
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";
   const std::vector<std::pair<std::string, int64_t>> folders = {
-      {"quickstart", 2}, {"paper", 88}, {"readings", 11}, {"recipe", 36}};
+      {"quickstart", 2}, {"paper", 88}, {"readings", 11}, {"recipe", 36}, {"resnet", 2}};
   for (const auto& [folder, count] : folders) {
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
                              " --out " + path(folder) + tiny);
