@@ -19,7 +19,7 @@ using NamedBytes = std::vector<std::pair<std::string, std::string>>;
 /// `size` bytes of a number, the smallest first.
 inline std::string little(uint64_t value, int size) {
   std::string bytes;
-  for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < size; ++i) bytes += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
   return bytes;
 }
 
