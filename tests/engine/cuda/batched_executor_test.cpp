@@ -14,16 +14,12 @@
 #include "fedsmooth/federated/reductions.h"
 #include "fedsmooth/model/architectures.h"
 #include "tests/engine/cuda/gpu.h"
+#include "tests/engine/cuda/rounds.h"
 
 namespace fedsmooth {
 namespace {
 
 using BatchedExecutorTest = GpuTest;
-
-const Dataset& shapes() {
-  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
-  return data;
-}
 
 // Odd sizes, a pool whose windows overlap, layers without a bias.
 Network odd_network() {
@@ -55,20 +51,6 @@ LocalTask task_for(const std::string& network, Method method, Estimator estimato
   task.attack.estimator = estimator;
   return task;
 }
-
-// Clients of different sizes.
-Cohort cohort_of(int64_t clients) {
-  Cohort cohort;
-  for (int64_t k = 0; k < clients; ++k) {
-    cohort.clients.push_back(3 * k + 1);
-    cohort.images.emplace_back();
-    for (int64_t i = 0; i < 20 + k; ++i) cohort.images.back().push_back((37 * k + i) % 600);
-    cohort.total += 20 + k;
-  }
-  return cohort;
-}
-
-Weights start(const Network& network) { return initial_weights(network, Key{1}); }
 
 Weights round_of(Executor& executor, const LocalTask& task, int64_t clients) {
   const Weights global = start(task.network);

@@ -13,6 +13,7 @@
 #include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/federated/train.h"
 #include "tests/engine/cuda/gpu.h"
+#include "tests/engine/cuda/rounds.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
@@ -20,11 +21,6 @@ namespace {
 
 using Kind = Layer::Kind;
 using ResidualExecutorTest = GpuTest;
-
-const Dataset& shapes() {
-  static const Dataset data = make_shapes(Split::kTrain, 600, 0);
-  return data;
-}
 
 Layer layer_called(Kind kind, const std::string& name, int64_t outputs = 0, int64_t kernel = 1,
                    int64_t stride = 1, int64_t padding = 0) {
@@ -98,19 +94,6 @@ LocalTask task_for(const Case& c) {
   task.attack.estimator = c.estimator;
   return task;
 }
-
-Cohort cohort_of(int64_t clients) {
-  Cohort cohort;
-  for (int64_t k = 0; k < clients; ++k) {
-    cohort.clients.push_back(3 * k + 1);
-    cohort.images.emplace_back();
-    for (int64_t i = 0; i < 20 + k; ++i) cohort.images.back().push_back((37 * k + i) % 600);
-    cohort.total += 20 + k;
-  }
-  return cohort;
-}
-
-Weights start(const Network& network) { return initial_weights(network, Key{1}); }
 
 // The difference over the movement, of all trained weights or of all running statistics together.
 double difference(const Network& network, const Weights& a, const Weights& b, const Weights& from,
