@@ -35,8 +35,8 @@ void print_dry_run(const jobs::DryRun& found, const std::string& unit, const Com
   }
   const char* most = found.at_most ? "at most " : "";
   fmt::print("{}: {}{} {}\n", found.work, most, found.count, unit);
-  fmt::print("{}about {} at {:.4g} {} a second, on {}\n", most, format_time(found.seconds),
-             found.per_second, unit, found.device);
+  fmt::print("{}about {} at {:.{}f} {} a second, on {}\n", most, format_time(found.seconds),
+             found.per_second, found.per_second < 100 ? 1 : 0, unit, found.device);
   fmt::print("memory {:.2g} GB", gigabytes(found.bytes));
   if (found.device_bytes > 0) fmt::print(", of the GPU {:.2g} GB", gigabytes(found.device_bytes));
   fmt::print("; nothing was started\n");
