@@ -72,9 +72,6 @@ std::string_view unsupported(const CertificateRow& row, RadiusKind radius);
 /// The noise kind of that name, or nothing.
 std::optional<NoiseKind> noise_of(std::string_view name);
 
-/// Version 0.1 wrote noise kind and shared draws as endings of `base`; takes them from there.
-void take_noise_from_base(CertificateRow& row);
-
 /// The names of a noise kind, a radius kind and a rule in tables.
 const char* noise_name(NoiseKind noise);
 const char* radius_name(RadiusKind radius);
