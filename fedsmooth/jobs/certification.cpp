@@ -13,7 +13,7 @@
 #include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/certification_rows.h"
 #include "fedsmooth/jobs/rank_jobs.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An earlier part of the same certification: its rows must be the first of the planned images.
-void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationPlan& plan,
+void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationJob& plan,
                         const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i >= plan.images.size() || rows[i].index != plan.images[i] ||
@@ -34,16 +34,16 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
   }
 }
 
-CertificationPlan load_together(const CertifyArguments& a, const Overrides& overrides,
+CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
                                 const Context& context) {
-  CertificationPlan plan;
+  CertificationJob plan;
   agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
   return plan;
 }
 
 // A wave of images is an item of the work: number i has those from at_once i on.
 struct Items {
-  explicit Items(const CertificationPlan& plan)
+  explicit Items(const CertificationJob& plan)
       : images(static_cast<int64_t>(plan.images.size())),
         at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {
     // Large waves are for one process: several ranks must all get some.
@@ -69,7 +69,7 @@ std::string rows_or_void(const std::function<std::vector<CertificateRow>()>& mak
   }
 }
 
-Work make_rows(const CertificationPlan& plan) {
+Work make_rows(const CertificationJob& plan) {
   return [&](int64_t item) {
     const Items items(plan);
     return rows_or_void([&] { return certify_wave(plan, items.begin(item), items.end(item)); });
@@ -77,7 +77,7 @@ Work make_rows(const CertificationPlan& plan) {
 }
 
 // What came of an item.
-std::vector<CertificateRow> take_rows(const CertificationPlan& plan, const std::string& text,
+std::vector<CertificateRow> take_rows(const CertificationJob& plan, const std::string& text,
                                       CertificateFile& file) {
   if (is_void(text)) {
     file.append_void(text);
@@ -96,7 +96,7 @@ void hand_out_items(const Context& context, int64_t first, int64_t count, const 
   }
 }
 
-void certify_rest(const CertificationPlan& plan, const Context& context, CertificateFile& file) {
+void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
   const Items items(plan);
   const auto done = static_cast<int64_t>(file.rows().size());
   const auto progress = begin_progress(context, "certify", done, items.images);
@@ -120,7 +120,7 @@ void certify_rest(const CertificationPlan& plan, const Context& context, Certifi
 // every rank.
 class Undecided {
  public:
-  Undecided(const CertificationPlan& plan, const CertificateFile* file, Ranks& ranks) {
+  Undecided(const CertificationJob& plan, const CertificateFile* file, Ranks& ranks) {
     if (plan.subject.experiment.certify.rule() != VoteRule::kRadii) return;
     std::string text;
     if (file != nullptr) {
@@ -142,7 +142,7 @@ class Undecided {
 
   int64_t rows() const { return rows_; }
   int64_t waves() const { return std::ssize(waves_); }
-  Work work(const CertificationPlan& plan) const {
+  Work work(const CertificationJob& plan) const {
     return [this, &plan](int64_t wave) {
       return rows_or_void([&] { return continue_wave(plan, waves_[wave]); });
     };
@@ -153,7 +153,7 @@ class Undecided {
   int64_t rows_ = 0;
 };
 
-void continue_rows(const CertificationPlan& plan, const Undecided& undecided,
+void continue_rows(const CertificationJob& plan, const Undecided& undecided,
                    const Context& context, CertificateFile& file) {
   if (undecided.rows() == 0) return;
   const auto progress = begin_progress(context, "continue", 0, undecided.rows());
@@ -165,7 +165,7 @@ void continue_rows(const CertificationPlan& plan, const Undecided& undecided,
                  });
 }
 
-std::unique_ptr<CertificateFile> open_table(const CertificationPlan& plan, const fs::path& table,
+std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
                                             bool resume, const Context& context) {
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
@@ -203,7 +203,7 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   check_context(context);
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
-  const CertificationPlan plan = load_together(a, overrides, context);
+  const CertificationJob plan = load_together(a, overrides, context);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
@@ -221,7 +221,7 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      const CertificationOptions& options, const fs::path& table, bool resume,
                      const Context& context) {
   check_context(context);
-  const CertificationPlan plan = plan_in_hand(classifier, images, options);
+  const CertificationJob plan = plan_in_hand(classifier, images, options);
   const auto file = open_table(plan, table, resume, context);
   continue_rows(plan, Undecided(plan, file.get(), ranks_of(context)), context, *file);
   certify_rest(plan, context, *file);
@@ -229,7 +229,7 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
 
 void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const CertificationPlan plan =
+  const CertificationJob plan =
       load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 opens its table
   const Undecided undecided(plan, nullptr, ranks);

@@ -11,13 +11,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-LabelledImage planned_image(const CertificationPlan& plan, size_t i) {
+LabelledImage planned_image(const CertificationJob& plan, size_t i) {
   const int64_t row = plan.row(i);
   return {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)};
 }
 
 // What is the same in every row.
-CertificateRow common_row(const CertificationPlan& plan) {
+CertificateRow common_row(const CertificationJob& plan) {
   const Experiment& e = plan.subject.experiment;
   const Sampler& sampler = *plan.sampler;
   CertificateRow row;
@@ -37,7 +37,7 @@ CertificateRow common_row(const CertificationPlan& plan) {
   return row;
 }
 
-std::vector<CertificateRow> rows_of(const CertificationPlan& plan,
+std::vector<CertificateRow> rows_of(const CertificationJob& plan,
                                     const std::vector<LabelledImage>& images,
                                     const std::vector<Certificate>& found,
                                     Clock::time_point start) {
@@ -56,7 +56,7 @@ std::vector<CertificateRow> rows_of(const CertificationPlan& plan,
 
 }  // namespace
 
-std::vector<CertificateRow> certify_wave(const CertificationPlan& plan, int64_t begin,
+std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin,
                                          int64_t end) {
   const auto start = Clock::now();
   const Experiment& e = plan.subject.experiment;
@@ -84,7 +84,7 @@ std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& ro
   return undecided;
 }
 
-std::vector<CertificateRow> continue_wave(const CertificationPlan& plan,
+std::vector<CertificateRow> continue_wave(const CertificationJob& plan,
                                           const std::vector<CertificateRow>& rows) {
   const auto start = Clock::now();
   const Experiment& e = plan.subject.experiment;
