@@ -12,8 +12,8 @@
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/certification_rows.h"
-#include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/model_under_test.h"
+#include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
@@ -35,7 +35,7 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
 }
 
 CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
-                                const Context& context) {
+                               const Context& context) {
   CertificationJob plan;
   agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
   return plan;
@@ -153,8 +153,8 @@ class Undecided {
   int64_t rows_ = 0;
 };
 
-void continue_rows(const CertificationJob& plan, const Undecided& undecided,
-                   const Context& context, CertificateFile& file) {
+void continue_rows(const CertificationJob& plan, const Undecided& undecided, const Context& context,
+                   CertificateFile& file) {
   if (undecided.rows() == 0) return;
   const auto progress = begin_progress(context, "continue", 0, undecided.rows());
   hand_out_items(context, 0, undecided.waves(), undecided.work(plan),

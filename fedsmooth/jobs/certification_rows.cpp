@@ -56,8 +56,7 @@ std::vector<CertificateRow> rows_of(const CertificationJob& plan,
 
 }  // namespace
 
-std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin,
-                                         int64_t end) {
+std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin, int64_t end) {
   const auto start = Clock::now();
   const Experiment& e = plan.subject.experiment;
   std::vector<LabelledImage> images;
@@ -73,7 +72,7 @@ std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& ro
   std::optional<RadiiTest> test;  // rows of a table have the same radii and levels
   for (const CertificateRow& row : rows) {
     if (row.rule != VoteRule::kRadii || !row.estimated() || row.cap >= n) continue;
-    if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta);
+    if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta, law_of(row.noise));
     const Certificate& c = row.certificate;
     std::vector<Latch> latches = c.latches;
     if (!test->look(c.counts.top, c.counts.n, latches)) undecided.push_back(row);

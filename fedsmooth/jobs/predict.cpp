@@ -70,7 +70,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   const std::string name = sidecar_path(table).string();
   const nlohmann::json identity = read_sidecar(table)["identity"];
   const auto certified = find_string(identity, "fingerprint", name);
-  const bool exact = find_string(identity, "noise", name) == noise_name(NoiseKind::kExact);
+  const bool exact = find_string(identity, "noise", name) == law_of(NoiseKind::kExact).name;
   std::vector<std::string> differences;
   if (certified && *certified != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
@@ -111,8 +111,8 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const std::vector<Input> inputs = load_inputs(a.images, test);
   if (inputs.empty()) return {};
   const Sizes sizes = inputs[0].image.sizes();
-  const ModelUnderTest subject =
-      load_model_under_test(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
+  const ModelUnderTest subject = load_model_under_test(
+      a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
   const Experiment& e = subject.experiment;
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 
