@@ -22,9 +22,10 @@ fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Precompiled headers are g++'s own; clang reads the plain ones.
+# How each file is compiled alone. Precompiled headers are g++'s own; clang reads the plain ones.
+cmake -B "$work/alone" -DFEDSMOOTH_UNITY=OFF -DFEDSMOOTH_TESTS=OFF -DFEDSMOOTH_BENCHMARKS=OFF . > "$work/cmake.out"
 sed -E -e 's/ -Winvalid-pch//g; s/ -include [^ ]*cmake_pch\.hxx//g; s/ -fno-math-errno//g' \
-  "$build/compile_commands.json" > "$work/compile_commands.json"
+  -e "s#$work/alone/generated#$PWD/$build/generated#g" "$work/alone/compile_commands.json" > "$work/compile_commands.json"
 
 # Status 1 is usual: clang cannot digest some headers of LibTorch 1.13 under C++20, and what it says
 # about ours counts. But then it says so; without a word, or with another status, it did not check.

@@ -55,11 +55,11 @@ std::vector<std::pair<std::string, Method>> method_names() {
   return names;
 }
 
-bool attacks(Method method, const ObjectiveOptions& options) {
+bool uses_attack(Method method, const ObjectiveOptions& options) {
   return objective_of(method).attacks || options.examples == ExampleSource::kSmoothAdv;
 }
 
-bool attacks(const LocalTask& task) { return attacks(task.method, task.objective); }
+bool uses_attack(const LocalTask& task) { return uses_attack(task.method, task.objective); }
 
 int64_t noises_of(const LocalTask& task) {
   return objective_of(task.method).adds_noise ? task.smoothing.m : 1;
