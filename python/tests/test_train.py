@@ -14,7 +14,9 @@ import fedsmooth as fs
 
 def test_rounds_are_reported_and_the_model_loads(experiment_file, tmp_path):
     rounds = []
-    run = fs.train(experiment_file, out=tmp_path / "run", on_round=lambda r: rounds.append((r.round, r.loss, r.seconds)))
+    run = fs.train(
+        experiment_file, out=tmp_path / "run", on_round=lambda r: rounds.append((r.round, r.loss, r.seconds))
+    )
     assert [r[0] for r in rounds] == [1, 2] and run.rounds == 2 and run.loss == pytest.approx(rounds[-1][1], rel=1e-6)
     model = run.model("cpu")
     assert model.sha256 == run.model_sha256 and model.input == (3, 32, 32)
