@@ -66,7 +66,7 @@ nlohmann::json describe_options(const Experiment& e) {
                               {"radius", radius_name(o.radius)},
                               {"only_correct", o.only_correct},
                               {"noise_bank", o.noise_bank},
-                              {"noise", noise_name(o.noise)}};
+                              {"noise", law_of(o.noise).name}};
   if (o.rule() == VoteRule::kRadii) {
     described.update({{"radii", ladder_of(o.radii)}, {"beta", o.beta}});
   }

@@ -70,7 +70,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   const std::string name = sidecar_path(table).string();
   const nlohmann::json identity = read_sidecar(table)["identity"];
   const auto certified = find_string(identity, "fingerprint", name);
-  const bool exact = find_string(identity, "noise", name) == noise_name(NoiseKind::kExact);
+  const bool exact = find_string(identity, "noise", name) == law_of(NoiseKind::kExact).name;
   std::vector<std::string> differences;
   if (certified && *certified != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,

@@ -64,7 +64,7 @@ Overrides options_of(const json& sidecar, const std::string& name, const Overrid
   take("data.name", find_string(identity, "data", name));
   take("data.root", find_string(sidecar, "data_root", name));
   take("data.held_out", std::to_string(find_count(identity, "held_out", name).value_or(0)));
-  const bool exact = find_string(identity, "noise", name) == noise_name(NoiseKind::kExact);
+  const bool exact = find_string(identity, "noise", name) == law_of(NoiseKind::kExact).name;
   take("certify.noise", exact ? "exact" : "float");
   const bool bank = find_flag(identity, "noise_bank", name).value_or(false);
   take("certify.noise_bank", bank ? "true" : "false");
@@ -104,7 +104,7 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
     const bool is_exact = redraw.sampler->noise_kind() == NoiseKind::kExact;
     if (row.sigma != redraw.subject.sigma || (row.noise == NoiseKind::kExact) != is_exact) {
       throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
-                  row.sigma, noise_name(row.noise));
+                  row.sigma, law_of(row.noise).name);
     }
   }
 }

@@ -241,11 +241,12 @@ namespace {
 std::string_view unsupported_radii(const CertificateRow& row) {
   const Certificate& claimed = row.certificate;
   if (claimed.counts.n == 0) return {};
-  if (!latches_hold(claimed.counts, claimed.latches, row.radii, row.sigma, row.alpha)) {
+  if (!latches_hold(claimed.counts, claimed.latches, row.radii, row.sigma, row.alpha,
+                    law_of(row.noise))) {
     return "the counts at which its radii were certified do not support them";
   }
-  const Certificate c =
-      certificate_from_latches(claimed.counts, claimed.latches, row.radii, row.sigma);
+  const Certificate c = certificate_from_latches(claimed.counts, claimed.latches, row.radii,
+                                                 row.sigma, law_of(row.noise));
   if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";
   return {};
 }
@@ -274,32 +275,13 @@ std::string format_row(const CertificateRow& row) {
       "\t{}\n",
       row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
       format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top, counts.runner_up,
-      c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, noise_name(row.noise),
+      c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, law_of(row.noise).name,
       row.shared, rule_name(row.rule), row.cap, row.beta, format_radii(row));
 }
 
 std::string format_void(std::string_view reason) { return fmt::format("{}{}\n", kVoid, reason); }
 
 bool is_void(std::string_view line) { return line.starts_with(kVoid); }
-
-const char* noise_name(NoiseKind noise) {
-  switch (noise) {
-    case NoiseKind::kFloat:
-      return "float-2";
-    case NoiseKind::kCutFloat:
-      return "float";
-    case NoiseKind::kExact:
-      return "exact";
-  }
-  return "";
-}
-
-std::optional<NoiseKind> noise_of(std::string_view name) {
-  for (const NoiseKind kind : {NoiseKind::kFloat, NoiseKind::kCutFloat, NoiseKind::kExact}) {
-    if (name == noise_name(kind)) return kind;
-  }
-  return std::nullopt;
-}
 
 const char* rule_name(VoteRule rule) {
   switch (rule) {
@@ -330,7 +312,8 @@ void take_noise_from_base(CertificateRow& row) {
 std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
   const Certificate& claimed = row.certificate;
   if (row.rule == VoteRule::kRadii) return unsupported_radii(row);
-  const Certificate c = certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius);
+  const Certificate c =
+      certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius, law_of(row.noise));
   if (claimed.counts.n == 0) return {};  // nothing is claimed
   if (!row.abstained() && c.predict == kAbstain) return "its counts support no answer";
   if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-namespace fedsmooth {
+#include "fedsmooth/smoothing/noise_law.h"
 
-enum class Norm { kL2, kLinf, kL1 };
+namespace fedsmooth {
 
 /// The norm of a name: l2, linf or l1; an Error for any other.
 Norm parse_norm(const std::string& name);

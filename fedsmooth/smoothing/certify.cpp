@@ -38,7 +38,8 @@ void check_radii(const CertifyOptions& o, double sigma) {
     throw Error("radius=multiclass: not with given radii, which are decided one-sided");
   }
   if (!(o.beta > 0 && o.beta < 1)) throw Error("beta={}: must be between 0 and 1", o.beta);
-  const double largest = ladder_of(o.radii).back(), p = needed_probability(largest, sigma);
+  const double largest = ladder_of(o.radii).back(),
+               p = law_of(NoiseKind::kFloat).needed_probability(sigma, largest);
   if (!(p < 1) || successes_against(o.n, p, 1 - p, o.alpha) > o.n) {
     throw Error("radii: {} cannot be certified by {} votes with sigma={} at alpha={}", largest, o.n,
                 sigma, o.alpha);
@@ -95,23 +96,22 @@ Certificate certify(Sampler& sampler, const Array& x, double sigma, const Certif
   const int64_t selected = argmax(counts0);
   const Votes counts = sampler.count(estimation_votes(x, sigma, o, seed, index));  // n fresh ones
   sampler.probe();
-  return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius);
+  return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius,
+                                 law_of(sampler.noise_kind()));
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
-                                    RadiusKind radius) {
+                                    RadiusKind radius, const NoiseLaw& law) {
   Certificate c{counts};
   if (counts.n == 0) {
     c.predict = counts.selected;
     return c;
   }
-  // The noise that was drawn had sigma rounded to fp32; the smaller of the two is safe.
-  sigma = std::min(sigma, static_cast<double>(static_cast<float>(sigma)));
   if (radius == RadiusKind::kOneSided) {
     c.p_lower = binomial_lower_bound(counts.top, counts.n, alpha);
     // Written so that a NaN would abstain.
     if (!(c.p_lower >= 0.5)) return c;
-    c.radius = multiply_down(sigma, std::max(0.0, normal_quantile_below(c.p_lower)));
+    c.radius = law.radius(sigma, c.p_lower);
   } else {
     // The bound on the largest count is at least the bound on the true runner-up's count, so that
     // no correction for the choice of the class is needed. Each bound gets half of alpha.
@@ -119,9 +119,8 @@ Certificate certificate_from_counts(const Counts& counts, double sigma, double a
     const double p_upper = std::min(binomial_upper_bound(counts.runner_up, counts.n, alpha / 2),
                                     std::nextafter(1.0 - c.p_lower, 2.0));
     if (!(c.p_lower > p_upper)) return c;
-    const double gap = normal_quantile_below(c.p_lower) - normal_quantile_above(p_upper);
-    if (!(gap > 0)) return c;
-    c.radius = multiply_down(sigma / 2, std::nextafter(gap, 0.0));
+    c.radius = law.radius_between(sigma, c.p_lower, p_upper);
+    if (!(c.radius > 0)) return c;
   }
   c.predict = counts.selected;
   return c;

@@ -74,7 +74,7 @@ struct Certificate {
   Counts counts;
   int64_t predict = kAbstain;
   double p_lower = 0.0;  // bound on P[f(x + e) = selected]; at alpha / 2 if multi-class
-  double radius = 0.0;   // l2; g is constant within it
+  double radius = 0.0;   // in the norm of the noise; g is constant within it
   /// Under VoteRule::kRadii: of the certified ones of the given radii, in ascending order.
   std::vector<Latch> latches = {};
 };
@@ -106,9 +106,10 @@ int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& options);
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& options,
                     uint64_t seed, uint32_t index);
 
-/// The second half of CERTIFY: the certificate that given counts support.
+/// The second half of CERTIFY: the certificate that given counts support, of votes under `law`.
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
-                                    RadiusKind radius);
+                                    RadiusKind radius,
+                                    const NoiseLaw& law = law_of(NoiseKind::kFloat));
 
 struct Prediction {
   int64_t predict = kAbstain;

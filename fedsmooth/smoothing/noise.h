@@ -6,6 +6,7 @@
 
 #include "fedsmooth/base/array.h"
 #include "fedsmooth/base/random.h"
+#include "fedsmooth/smoothing/noise_law.h"
 
 namespace fedsmooth {
 
@@ -13,12 +14,6 @@ namespace fedsmooth {
 /// Rows from `count` on stay as they are.
 void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
                Array& noisy);
-
-enum class NoiseKind {
-  kFloat,     // add_noise(): the sum is rounded to fp32
-  kCutFloat,  // the same with normals of at most 6.66: the law of older tables, drawn no more
-  kExact,     // see exact_noise.h
-};
 
 /// Another way to write such copies. A value that is not a number makes its copy vote for nobody.
 using NoiseSource = std::function<void(const Array& x, double sigma, Stream stream, int64_t first,

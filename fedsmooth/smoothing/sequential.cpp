@@ -15,8 +15,7 @@ constexpr int64_t kFirstLook = 100;
 // Of ln E, when a table is read: another version of Boost may differ in a last digit.
 constexpr double kTolerance = 1e-9;
 
-bool is_enough(const Latch& at, double radius, double sigma, double alpha, double tolerance = 0) {
-  const double p = needed_probability(radius, sigma);
+bool is_enough(const Latch& at, double p, double alpha, double tolerance = 0) {
   return p < 1 && log_e_value(at.top, at.n, p, 1 - p) >= -std::log(alpha) - tolerance;
 }
 
@@ -40,14 +39,9 @@ std::vector<double> ladder_of(std::vector<double> radii) {
   return radii;
 }
 
-double needed_probability(double radius, double sigma) {
-  const double drawn = std::min(sigma, static_cast<double>(static_cast<float>(sigma)));
-  const double z = radius == 0 ? 0 : std::nextafter(radius / drawn, INFINITY);
-  return normal_cdf_above(z);
-}
-
 Certificate certificate_from_latches(const Counts& counts, std::vector<Latch> latches,
-                                     const std::vector<double>& ladder, double sigma) {
+                                     const std::vector<double>& ladder, double sigma,
+                                     const NoiseLaw& law) {
   check(latches.size() <= ladder.size(), "certificate_from_latches: {} latches for {} radii",
         latches.size(), ladder.size());
   Certificate c{counts};
@@ -59,12 +53,13 @@ Certificate certificate_from_latches(const Counts& counts, std::vector<Latch> la
   if (c.latches.empty()) return c;
   c.predict = counts.selected;
   c.radius = ladder[c.latches.size() - 1];
-  c.p_lower = needed_probability(c.radius, sigma);
+  c.p_lower = law.needed_probability(sigma, c.radius);
   return c;
 }
 
 bool latches_hold(const Counts& counts, const std::vector<Latch>& latches,
-                  const std::vector<double>& ladder, double sigma, double alpha) {
+                  const std::vector<double>& ladder, double sigma, double alpha,
+                  const NoiseLaw& law) {
   if (latches.size() > ladder.size()) return false;
   for (size_t i = 0; i < latches.size(); ++i) {
     const Latch& at = latches[i];
@@ -73,22 +68,25 @@ bool latches_hold(const Counts& counts, const std::vector<Latch>& latches,
     if (at.n < 1 || at.top < 0 || at.top > at.n || !can_follow(at, next)) return false;
     // Of those that were latched together the largest needs the most.
     const bool together = !last && next.top == at.top && next.n == at.n;
-    if (!together && !is_enough(at, ladder[i], sigma, alpha, kTolerance)) return false;
+    if (!together && !is_enough(at, law.needed_probability(sigma, ladder[i]), alpha, kTolerance))
+      return false;
   }
   return true;
 }
 
 std::vector<Latch> latches_at(const Counts& counts, const std::vector<Latch>& latches,
-                              const std::vector<double>& ladder, double sigma, double alpha) {
+                              const std::vector<double>& ladder, double sigma, double alpha,
+                              const NoiseLaw& law) {
   const Latch now = {counts.top, counts.n};
   std::vector<Latch> kept;
   for (size_t i = 0; i < ladder.size(); ++i) {
+    const double p = law.needed_probability(sigma, ladder[i]);
     // Once one of them needed the last counts, so do the larger ones.
     const bool has_own =
         i < latches.size() && (kept.empty() || can_follow(kept.back(), latches[i]));
-    if (has_own && is_enough(latches[i], ladder[i], sigma, alpha)) {
+    if (has_own && is_enough(latches[i], p, alpha)) {
       kept.push_back(latches[i]);
-    } else if (now.n > 0 && is_enough(now, ladder[i], sigma, alpha)) {
+    } else if (now.n > 0 && is_enough(now, p, alpha)) {
       kept.push_back(now);
     } else {
       break;
@@ -101,9 +99,10 @@ int64_t next_look(int64_t n, int64_t cap) {
   return std::min(cap, n == 0 ? kFirstLook : n + (n + 4) / 5);
 }
 
-RadiiTest::RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta)
+RadiiTest::RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta,
+                     const NoiseLaw& law)
     : ladder_(std::move(ladder)), alpha_(alpha), beta_(beta) {
-  for (const double radius : ladder_) needed_.push_back(needed_probability(radius, sigma));
+  for (const double radius : ladder_) needed_.push_back(law.needed_probability(sigma, radius));
 }
 
 const RadiiTest::Limits& RadiiTest::limits(int64_t n, size_t radius) {

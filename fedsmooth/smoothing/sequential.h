@@ -1,5 +1,5 @@
 // Given radii, decided with as many votes as it takes. Radius r is certified by rejecting "the
-// class has probability at most Phi(r / sigma)"; see e_process.h for the evidence, which may be
+// class has at most the probability that r needs"; see e_process.h for the evidence, which may be
 // looked at at any time. Radii are decided in ascending order only:
 //
 //     while the smallest undecided radius has E >= 1 / alpha: it is latched, for good;
@@ -22,23 +22,22 @@ namespace fedsmooth {
 std::vector<double> ladder_of(std::vector<double> radii);
 inline constexpr size_t kMaxRadii = 1000;
 
-/// The probability that must be rejected to certify `radius`: Phi(radius / sigma), rounded up, for
-/// the smaller of sigma and its value in float32, by which noise is scaled.
-double needed_probability(double radius, double sigma);
-
 /// The certificate of an image whose radii ladder[0], ladder[1], ... were latched at these counts.
 Certificate certificate_from_latches(const Counts& counts, std::vector<Latch> latches,
-                                     const std::vector<double>& ladder, double sigma);
+                                     const std::vector<double>& ladder, double sigma,
+                                     const NoiseLaw& law = law_of(NoiseKind::kFloat));
 
 /// Whether these latches, in the order of the ladder, support what they claim at level alpha: each
 /// one's evidence, and counts that one sequence of votes can have had, up to `counts`.
 bool latches_hold(const Counts& counts, const std::vector<Latch>& latches,
-                  const std::vector<double>& ladder, double sigma, double alpha);
+                  const std::vector<double>& ladder, double sigma, double alpha,
+                  const NoiseLaw& law = law_of(NoiseKind::kFloat));
 
 /// Latches that hold at another level, chosen without regard to these votes: each radius by the
 /// counts at which it was latched or, if they are not enough, by the last ones.
 std::vector<Latch> latches_at(const Counts& counts, const std::vector<Latch>& latches,
-                              const std::vector<double>& ladder, double sigma, double alpha);
+                              const std::vector<double>& ladder, double sigma, double alpha,
+                              const NoiseLaw& law = law_of(NoiseKind::kFloat));
 
 /// The number of votes after n at which to look again: 100 at first, then a fifth more each time,
 /// at most `cap`. Looking seldom costs votes; that it does not depend on the votes keeps an
@@ -48,7 +47,8 @@ int64_t next_look(int64_t n, int64_t cap);
 /// The test of a ladder of radii at given levels. Remembers what it computed.
 class RadiiTest {
  public:
-  RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta);
+  RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta,
+            const NoiseLaw& law = law_of(NoiseKind::kFloat));
 
   const std::vector<double>& ladder() const { return ladder_; }
 

@@ -83,11 +83,11 @@ TEST(SequentialTest, LooksDecideByTheEvidenceInAscendingOrder) {
   EXPECT_EQ(ladder, (std::vector<double>{0, 0.25, 0.5}));
   RadiiTest test(ladder, kSigma, 0.001, 0.01);
   const auto evidence = [&](int64_t top, int64_t n, double radius) {
-    const double p = needed_probability(radius, kSigma);
+    const double p = law_of(NoiseKind::kFloat).needed_probability(kSigma, radius);
     return log_e_value(top, n, p, 1 - p);
   };
   const auto counter_evidence = [&](int64_t top, int64_t n, double radius) {
-    const double p = needed_probability(radius, kSigma);
+    const double p = law_of(NoiseKind::kFloat).needed_probability(kSigma, radius);
     return log_e_value(n - top, n, 1 - p, p);
   };
   for (const int64_t n : {100, 120, 1000}) {
@@ -111,10 +111,10 @@ TEST(SequentialTest, LooksDecideByTheEvidenceInAscendingOrder) {
 }
 
 TEST(SequentialTest, NeededProbabilitiesAreRoundedUp) {
-  EXPECT_EQ(needed_probability(0, kSigma), 0.5);
+  EXPECT_EQ(law_of(NoiseKind::kFloat).needed_probability(kSigma, 0), 0.5);
   for (const double sigma : {0.12, 0.25, 0.5, 1.0}) {
     for (const double z : {0.001, 0.5, 1.0, 2.0, 3.8}) {
-      const double p = needed_probability(z * sigma, sigma);
+      const double p = law_of(NoiseKind::kFloat).needed_probability(sigma, z * sigma);
       EXPECT_GE(p, probability_at(z * kSigma));
       EXPECT_NEAR(p, probability_at(z * kSigma), 1e-7);
       // Whoever may claim p may claim the radius, by the noise that was drawn.

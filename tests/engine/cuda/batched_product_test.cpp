@@ -173,7 +173,7 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
     u.client_size = stage.taps * c * k;
     u.real = reals.data();
     u.settings = on_device.data();
-    check_cuda(update_kernel(path.precision, u, nullptr), "update_kernel");
+    check_cuda(update_weights(path.precision, u, nullptr), "update_kernel");
 
     Sums stepped = expected;
     for (size_t i = 0; i < w.values.size(); ++i) {
