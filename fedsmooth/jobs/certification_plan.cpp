@@ -104,7 +104,7 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   plan.data = a.images;
   plan.sampler = c.sampler;
   plan.budget =
-      std::make_shared<VoteBudget>(options, options.sigma, law_of(plan.subject.f.noise_kind));
+      std::make_shared<VoteBudget>(options, options.sigma, law_of(c.sampler->noise_kind()));
   plan.subject.model_path = c.name;
   plan.subject.sigma = options.sigma;
   plan.subject.class_names = a.images.class_names;
