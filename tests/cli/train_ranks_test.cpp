@@ -61,7 +61,7 @@ class SlowTrainRanksTest : public TrainRanksTest {};
 
 TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   ASSERT_EQ(run(train("one")).status, 0);
-  for (const int count : {1, 2, 3, 4}) {
+  for (const int count : {1, 2, 4}) {
     const std::string name = "ranks" + std::to_string(count);
     const Outcome done = run_ranks(count, train(name));
     ASSERT_EQ(done.status, 0) << done.err;
@@ -86,18 +86,15 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
                                  "--aggregate.clip=0.5"}) {
     const std::string name = std::to_string(more.size());
     ASSERT_EQ(run(train("one" + name, more)).status, 0);
-    for (const int count : {2, 3}) {
-      const std::string ranks = "ranks" + std::to_string(count) + name;
-      const Outcome done = run_ranks(count, train(ranks, more));
-      ASSERT_EQ(done.status, 0) << done.err;
-      expect_same_run(ranks, "one" + name);
-    }
+    const Outcome done = run_ranks(3, train("ranks" + name, more));
+    ASSERT_EQ(done.status, 0) << done.err;
+    expect_same_run("ranks" + name, "one" + name);
   }
 }
 
 TEST_F(TrainRanksTest, AnyNumberMinimisesTheSameObjective) {
   for (const std::string method : {"consistency", "smoothmix", "sun"}) {
-    const std::string more = "--train.method=" + method + " --train.local.calibrate=true";
+    const std::string more = "--train.method=" + method + " --train.local.calibrate=true --train.rounds=2";
     ASSERT_EQ(run(train("one-" + method, more)).status, 0);
     const Outcome done = run_ranks(2, train("two-" + method, more));
     ASSERT_EQ(done.status, 0) << done.err;

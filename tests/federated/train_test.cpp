@@ -30,10 +30,8 @@ TEST(TrainTest, ThreadsChangeNothing) {
     const Partition p = partition(PartitionKind::kMajorClass);
     SerialExecutor serial(reference_passes);
     const Weights expected = train_with(serial, task, kTwoRounds, p);
-    for (const int threads : {1, 3}) {
-      ThreadedExecutor threaded(threads, reference_passes);
-      expect_same(train_with(threaded, task, kTwoRounds, p), expected);
-    }
+    ThreadedExecutor threaded(3, reference_passes);
+    expect_same(train_with(threaded, task, kTwoRounds, p), expected);
   }
 }
 
