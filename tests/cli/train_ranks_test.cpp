@@ -94,7 +94,8 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
 
 TEST_F(TrainRanksTest, AnyNumberMinimisesTheSameObjective) {
   for (const std::string method : {"consistency", "smoothmix", "sun"}) {
-    const std::string more = "--train.method=" + method + " --train.local.calibrate=true --train.rounds=2";
+    const std::string more =
+        "--train.method=" + method + " --train.local.calibrate=true --train.rounds=2";
     ASSERT_EQ(run(train("one-" + method, more)).status, 0);
     const Outcome done = run_ranks(2, train("two-" + method, more));
     ASSERT_EQ(done.status, 0) << done.err;
