@@ -110,7 +110,7 @@ BENCHMARK(plan_a_round);
 // And per round: AlexNet's weights into the plan, and its sums to an average.
 void format_a_plan(benchmark::State& state) {
   const Model model = named_model("alexnet");
-  const std::vector<PlannedRound> plan = {{0, 0, 1, {{0}}, model.weights}};
+  const std::vector<RoundAssignment> plan = {{0, 0, 1, {{0}}, model.weights}};
   for (auto _ : state) benchmark::DoNotOptimize(format_plan(plan));
 }
 BENCHMARK(format_a_plan);

@@ -47,7 +47,7 @@ nlohmann::json to_json(const jobs::AttackOutcome& outcome) {
           {"accuracy_under_attack", points}};
 }
 
-int run_attack(Arguments a, const Overrides& overrides, const Common& common) {
+int run_attack(Arguments a, const Overrides& overrides, const CommandContext& common) {
   a.epsilons = parse_epsilons(a.epsilon_list);
   const jobs::AttackOutcome outcome = jobs::attack(a, overrides, common.context);
   if (common.json) {
@@ -60,7 +60,7 @@ int run_attack(Arguments a, const Overrides& overrides, const Common& common) {
 
 }  // namespace
 
-void add_attack(CLI::App& app, Common& common) {
+void add_attack(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "attack",
             "accuracy of the smoothed classifier under attack: what certified accuracy must not "

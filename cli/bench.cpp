@@ -10,7 +10,7 @@
 
 namespace fedsmooth::cli {
 
-void add_bench(CLI::App& app, Common& common) {
+void add_bench(CLI::App& app, CommandContext& common) {
   struct Arguments {
     std::string what, path;
   };

@@ -7,7 +7,7 @@
 
 namespace fedsmooth::cli {
 
-void add_certify(CLI::App& app, Common& common) {
+void add_certify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::CertifyArguments>();
   struct Flags {
     bool only_correct = false, noise_bank = false, dry_run = false;

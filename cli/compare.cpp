@@ -45,7 +45,7 @@ json compared_json(const ComparedRuns& runs, const std::string& page) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Common& common) {
+void add_compare(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::CompareArguments>();
   Command c(app, common, "compare", "two tables on the images that both have, paired",
             "  fedsmooth compare runs/a runs/b --out compare.html\n"

@@ -16,7 +16,7 @@ struct Arguments {
 
 }  // namespace
 
-void add_data(CLI::App& app, Common& common) {
+void add_data(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "data", "download a data set, verify and unpack it",
             "  fedsmooth data cifar10\n"

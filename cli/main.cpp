@@ -28,12 +28,12 @@ int run_on(Ranks& ranks, int argc, char** argv) {
 }
 
 // How a rank other than 0 begins what it says.
-std::string name_of(const Ranks* ranks) {
+std::string rank_prefix(const Ranks* ranks) {
   return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
 }
 
 int tell_out_of_memory(const Ranks* ranks) {
-  print_error(name_of(ranks) + "not enough memory for this");
+  print_error(rank_prefix(ranks) + "not enough memory for this");
   return 2;
 }
 
@@ -45,22 +45,22 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
     return run_on(*ranks, argc, argv);
   } catch (const Error& error) {
-    print_error(name_of(ranks.get()) + error.what());
+    print_error(rank_prefix(ranks.get()) + error.what());
     return 2;
   } catch (const jobs::Refused&) {
     return 0;  // rank 0 reports it
   } catch (const std::filesystem::filesystem_error& error) {
-    print_error(name_of(ranks.get()) + error.path1().string() + ": " + error.code().message());
+    print_error(rank_prefix(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
-    print_error(name_of(ranks.get()) + stop.message);
+    print_error(rank_prefix(ranks.get()) + stop.message);
     return 130;
   } catch (const std::bad_alloc&) {
     return tell_out_of_memory(ranks.get());
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() reports.
     if (std::ferror(stdout) != 0) return 0;
-    print_error(name_of(ranks.get()) + "bug: " + bug.what());
+    print_error(rank_prefix(ranks.get()) + "bug: " + bug.what());
     return 1;
   }
 }

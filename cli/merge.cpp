@@ -6,7 +6,7 @@
 
 namespace fedsmooth::cli {
 
-void add_merge(CLI::App& app, Common& common) {
+void add_merge(CLI::App& app, CommandContext& common) {
   struct Arguments {
     std::vector<std::string> tables;
     std::string out;

@@ -42,7 +42,7 @@ CLI::Option* add_override(CLI::App& app, const std::shared_ptr<Overrides>& overr
   return app.add_option_function<std::string>("--" + option, collect, what)->trigger_on_parse();
 }
 
-void check_ranks(const Common& common, bool taken, const std::string& command) {
+void check_ranks(const CommandContext& common, bool taken, const std::string& command) {
   if (common.rank_timeout < 1) {
     throw Error("--rank-timeout={}: must be positive", common.rank_timeout);
   }
@@ -54,16 +54,16 @@ void check_ranks(const Common& common, bool taken, const std::string& command) {
 }
 
 // What the job says goes to the terminal.
-void listen(Common& common) {
+void listen(CommandContext& common) {
   common.context.stopped = interrupted;
-  common.context.warn = say;
+  common.context.warn = print_status;
   if (common.quiet) return;
-  common.context.note = say;
+  common.context.note = print_status;
   common.context.progress = show_progress;
 }
 
 // Before the command or after it.
-void add_common(CLI::App& app, Common& common) {
+void add_common(CLI::App& app, CommandContext& common) {
   app.add_option("--device", common.context.device, "auto, cpu or cuda")->default_str("auto");
   app.add_option("--threads", common.context.threads, "threads to use; 0: one per core")
       ->default_str("0");
@@ -111,7 +111,7 @@ std::vector<std::string> reversed_words(int argc, char** argv) {
 
 }  // namespace
 
-Command::Command(CLI::App& app, Common& common, const std::string& name, const std::string& what,
+Command::Command(CLI::App& app, CommandContext& common, const std::string& name, const std::string& what,
                  const std::string& examples)
     : app_(app.add_subcommand(name, what)), common_(&common), examples_(examples) {
   app_->allow_extras();  // refuse_extras() knows more about them than CLI11
@@ -228,7 +228,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
       "  fedsmooth train experiments/quickstart/smoothadv.toml --out runs/smoothadv\n"
       "  fedsmooth certify runs/smoothadv --every 20\n"
       "  fedsmooth report runs/smoothadv");
-  Common common;
+  CommandContext common;
   common.context.ranks = &ranks;
   app.option_defaults()->take_last();
   add_common(app, common);

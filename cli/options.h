@@ -19,7 +19,7 @@ struct TableOptions;
 
 namespace fedsmooth::cli {
 
-struct Common {
+struct CommandContext {
   jobs::Context context;
   bool quiet = false;
   bool json = false;
@@ -30,7 +30,7 @@ struct Common {
 /// is decided by what it runs.
 class Command {
  public:
-  Command(CLI::App& app, Common& common, const std::string& name, const std::string& what,
+  Command(CLI::App& app, CommandContext& common, const std::string& name, const std::string& what,
           const std::string& examples);
 
   void argument(const std::string& name, std::string& value, const std::string& what,
@@ -57,7 +57,7 @@ class Command {
   void refuse_extras() const;
 
   CLI::App* app_;
-  Common* common_;
+  CommandContext* common_;
   bool takes_ranks_ = false;
   std::string examples_;
   std::shared_ptr<Overrides> overrides_ = std::make_shared<Overrides>();
@@ -74,20 +74,20 @@ void watch_signals();
 /// Parses the command line, runs the command and returns its exit status.
 int run_command_line(int argc, char** argv, Ranks& ranks);
 
-void add_train(CLI::App& app, Common& common);
-void add_sweep(CLI::App& app, Common& common);
-void add_partition(CLI::App& app, Common& common);
-void add_show(CLI::App& app, Common& common);
-void add_certify(CLI::App& app, Common& common);
-void add_predict(CLI::App& app, Common& common);
-void add_attack(CLI::App& app, Common& common);
-void add_recertify(CLI::App& app, Common& common);
-void add_merge(CLI::App& app, Common& common);
-void add_plot(CLI::App& app, Common& common);
-void add_report(CLI::App& app, Common& common);
-void add_compare(CLI::App& app, Common& common);
-void add_verify(CLI::App& app, Common& common);
-void add_data(CLI::App& app, Common& common);
-void add_bench(CLI::App& app, Common& common);
+void add_train(CLI::App& app, CommandContext& common);
+void add_sweep(CLI::App& app, CommandContext& common);
+void add_partition(CLI::App& app, CommandContext& common);
+void add_show(CLI::App& app, CommandContext& common);
+void add_certify(CLI::App& app, CommandContext& common);
+void add_predict(CLI::App& app, CommandContext& common);
+void add_attack(CLI::App& app, CommandContext& common);
+void add_recertify(CLI::App& app, CommandContext& common);
+void add_merge(CLI::App& app, CommandContext& common);
+void add_plot(CLI::App& app, CommandContext& common);
+void add_report(CLI::App& app, CommandContext& common);
+void add_compare(CLI::App& app, CommandContext& common);
+void add_verify(CLI::App& app, CommandContext& common);
+void add_data(CLI::App& app, CommandContext& common);
+void add_bench(CLI::App& app, CommandContext& common);
 
 }  // namespace fedsmooth::cli

@@ -98,7 +98,7 @@ nlohmann::json to_json(const jobs::Clients& clients) {
 }
 
 int run_partition(const std::string& path, const fs::path& out, const Overrides& overrides,
-                  const Common& common) {
+                  const CommandContext& common) {
   Experiment experiment = read_experiment(path);
   apply_overrides(experiment, overrides);
   const jobs::Clients clients = jobs::list_clients(experiment);
@@ -118,7 +118,7 @@ int run_partition(const std::string& path, const fs::path& out, const Overrides&
 
 }  // namespace
 
-void add_partition(CLI::App& app, Common& common) {
+void add_partition(CLI::App& app, CommandContext& common) {
   struct Arguments {
     std::string experiment, out;
   };

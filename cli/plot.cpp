@@ -13,13 +13,13 @@
 namespace fedsmooth::cli {
 namespace {
 
-Figure draw(const std::string& what, const std::vector<ReportRun>& runs) {
+Figure draw(const std::string& what, const std::vector<RunRecord>& runs) {
   if (what == "training") return training_figure(runs);
   if (what == "attack") return attack_figure(runs);
   if (what != "certified") {
     throw Error("--what={}: must be certified, training or attack", what);
   }
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (!run.certified()) {
       throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
     }
@@ -29,7 +29,7 @@ Figure draw(const std::string& what, const std::vector<ReportRun>& runs) {
 
 }  // namespace
 
-void add_plot(CLI::App& app, Common& common) {
+void add_plot(CLI::App& app, CommandContext& common) {
   struct Arguments {
     std::vector<std::string> runs;
     std::string out;
@@ -48,7 +48,7 @@ void add_plot(CLI::App& app, Common& common) {
   add_norm(c, a->tables);
   c.on_run([a, &common] {
     if (a->out.empty()) throw Error("plot: needs --out");
-    const std::vector<ReportRun> runs = jobs::load_runs(a->runs, a->tables);
+    const std::vector<RunRecord> runs = jobs::load_runs(a->runs, a->tables);
     write_figure(draw(a->what, runs), a->out);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"figure", a->out}, {"curves", runs.size()}}));

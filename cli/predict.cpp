@@ -28,7 +28,7 @@ std::string leading_votes(const jobs::Answer& answer) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-int run_predict(const jobs::PredictArguments& a, const Overrides& overrides, const Common& common) {
+int run_predict(const jobs::PredictArguments& a, const Overrides& overrides, const CommandContext& common) {
   nlohmann::json summary = nlohmann::json::array();
   jobs::predict(a, overrides, common.context, [&](const jobs::Answer& answer) {
     if (common.json) {
@@ -48,7 +48,7 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides, con
 
 }  // namespace
 
-void add_predict(CLI::App& app, Common& common) {
+void add_predict(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::PredictArguments>();
   Command c(
       app, common, "predict", "the smoothed classifier's answer for images, or an abstention",

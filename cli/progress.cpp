@@ -31,7 +31,7 @@ std::string duration(double s) {
 
 void print_error(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
-void say(const std::string& line) {
+void print_status(const std::string& line) {
   print_error((isatty(STDERR_FILENO) != 0 ? kClearLine : "") + line);
 }
 

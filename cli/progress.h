@@ -13,7 +13,7 @@ namespace fedsmooth::cli {
 void print_error(const std::string& line);
 
 /// The same in the place of a bar that may be there.
-void say(const std::string& line);
+void print_status(const std::string& line);
 
 /// `done` of `total` steps were done by an earlier run and do not count for the rate.
 std::unique_ptr<jobs::Progress> show_progress(const std::string& what, int64_t done, int64_t total);

@@ -6,7 +6,7 @@
 
 namespace fedsmooth::cli {
 
-void add_recertify(CLI::App& app, Common& common) {
+void add_recertify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::RecertifyArguments>();
   Command c(app, common, "recertify", "new radii at another alpha, from the stored counts",
             "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01");

@@ -33,7 +33,7 @@ struct Arguments {
 
 }  // namespace
 
-void add_report(CLI::App& app, Common& common) {
+void add_report(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "report", "write one self-contained HTML page about runs",
             "  fedsmooth report runs/quickstart/smoothadv\n"
@@ -54,7 +54,7 @@ void add_report(CLI::App& app, Common& common) {
   c.option("n", a->tables.n, "votes of theirs");
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
-    const std::vector<ReportRun> runs = jobs::report(a->runs, out, common.context, a->tables);
+    const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
     if (common.json) {
       fmt::print("{}\n", dump_json({{"report", out.string()}, {"runs", runs.size()}}));
     } else if (!common.quiet) {

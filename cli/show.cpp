@@ -11,7 +11,7 @@
 namespace fedsmooth::cli {
 namespace {
 
-void show_experiment(const Experiment& experiment, const Common& common) {
+void show_experiment(const Experiment& experiment, const CommandContext& common) {
   const std::string text = format_experiment(experiment);
   if (common.json) {
     fmt::print("{}\n", dump_json({{"experiment", text}}));
@@ -20,7 +20,7 @@ void show_experiment(const Experiment& experiment, const Common& common) {
   }
 }
 
-void show_names(const std::vector<NamedExperiment>& all, const Common& common) {
+void show_names(const std::vector<NamedExperiment>& all, const CommandContext& common) {
   nlohmann::json names = nlohmann::json::array();
   for (const NamedExperiment& one : all) {
     names.push_back(one.name);
@@ -31,7 +31,7 @@ void show_names(const std::vector<NamedExperiment>& all, const Common& common) {
 
 }  // namespace
 
-void add_show(CLI::App& app, Common& common) {
+void add_show(CLI::App& app, CommandContext& common) {
   auto path = std::make_shared<std::string>();
   Command c(app, common, "show", "print an experiment with every default filled in",
             "  fedsmooth show experiment.toml --certify.n=1000");

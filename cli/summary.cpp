@@ -25,7 +25,7 @@ json summary_json(const fs::path& table, const Summary& summary) {
          {"high", at.accuracy.high},
          {"high_probability", at.high_probability ? json(*at.high_probability) : json()}});
   }
-  const auto value = [](const std::optional<Share>& share) {
+  const auto value = [](const std::optional<Proportion>& share) {
     return share ? json(share->value) : json();
   };
   return {{"certificates", table.string()},
@@ -40,8 +40,8 @@ json summary_json(const fs::path& table, const Summary& summary) {
 
 }  // namespace
 
-void print_summary(const fs::path& table, const Common& common) {
-  const ReportRun run = jobs::load_run(table);
+void print_summary(const fs::path& table, const CommandContext& common) {
+  const RunRecord run = jobs::load_run(table);
   if (common.json) {
     fmt::print("{}\n", dump_json(summary_json(table, summarize(run.rows))));
     return;

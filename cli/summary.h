@@ -8,6 +8,6 @@
 namespace fedsmooth::cli {
 
 /// Prints the table of certified accuracy and where the file is, or the summary as JSON.
-void print_summary(const std::filesystem::path& table, const Common& common);
+void print_summary(const std::filesystem::path& table, const CommandContext& common);
 
 }  // namespace fedsmooth::cli

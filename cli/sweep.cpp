@@ -14,7 +14,7 @@
 namespace fedsmooth::cli {
 namespace {
 
-int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides, const Common& common) {
+int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides, const CommandContext& common) {
   const jobs::SweepResult result = jobs::sweep(a, overrides, common.context);
   if (!jobs::ranks_of(common.context).leads()) return 0;
   if (result.done.empty()) {
@@ -33,7 +33,7 @@ int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides, const C
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Common& common) {
+void add_sweep(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::SweepArguments>();
   Command c(app, common, "sweep", "train and certify many experiments, and report on all of them",
             "  fedsmooth sweep experiments/quickstart\n"

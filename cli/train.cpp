@@ -20,7 +20,7 @@ struct Arguments {
   bool dry_run = false;
 };
 
-int train_and_print(const Arguments& a, const Experiment& experiment, const Common& common) {
+int train_and_print(const Arguments& a, const Experiment& experiment, const CommandContext& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
   const jobs::TrainedRun run = jobs::train({experiment, out, a.resume}, common.context);
@@ -35,7 +35,7 @@ int train_and_print(const Arguments& a, const Experiment& experiment, const Comm
   return 0;
 }
 
-int run_train(const Arguments& a, const Overrides& overrides, const Common& common) {
+int run_train(const Arguments& a, const Overrides& overrides, const CommandContext& common) {
   Experiment experiment;
   const auto read = [&] {
     experiment = read_experiment(a.experiment);
@@ -52,7 +52,7 @@ int run_train(const Arguments& a, const Overrides& overrides, const Common& comm
 
 }  // namespace
 
-void add_train(CLI::App& app, Common& common) {
+void add_train(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "train", "train a classifier, federated or centralized, into a run folder",
             "  fedsmooth train experiments/quickstart/smoothadv.toml\n"

@@ -53,7 +53,7 @@ void print_verification(const jobs::Verification& found) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Common& common) {
+void add_verify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::VerifyArguments>();
   Command c(app, common, "verify", "check a table: recompute its rows, draw some of them anew",
             "  fedsmooth verify runs/quickstart/smoothadv\n"

@@ -7,16 +7,16 @@
 
 namespace fedsmooth {
 
-using Places = std::vector<size_t>;
+using Indices = std::vector<size_t>;
 
 /// The numbers 0 .. count - 1 in groups, in the order in which the first of each appears. `same(a,
 /// b)` says whether two belong together; a group's first member is asked for all of it.
 template <typename Same>
-std::vector<Places> group_places(size_t count, const Same& same) {
-  std::vector<Places> groups;
+std::vector<Indices> group_indices(size_t count, const Same& same) {
+  std::vector<Indices> groups;
   for (size_t i = 0; i < count; ++i) {
     const auto found = std::find_if(groups.begin(), groups.end(),
-                                    [&](const Places& group) { return same(group.front(), i); });
+                                    [&](const Indices& group) { return same(group.front(), i); });
     if (found == groups.end()) {
       groups.push_back({i});
     } else {

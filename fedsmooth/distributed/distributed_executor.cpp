@@ -102,7 +102,7 @@ Cohort keep(const Cohort& cohort, const std::vector<int64_t>& clients) {
 std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& rounds) {
   if (ranks_.size() == 1) return local_.run(rounds);
   try {
-    const std::vector<PlannedRound> plan = plan_rounds(rounds, ranks_.size());
+    const std::vector<RoundAssignment> plan = plan_rounds(rounds, ranks_.size());
     std::string bytes = format_plan(plan);
     ranks_.broadcast(bytes);
     std::vector<Round> own = rounds;
@@ -142,17 +142,17 @@ DistributedExecutor::~DistributedExecutor() {
 }
 
 void run_shares(Ranks& ranks, Executor& local, const Network& network,
-                const std::function<SharedRun(int64_t run)>& open) {
-  std::map<int64_t, SharedRun> runs;
+                const std::function<RankRun(int64_t run)>& open) {
+  std::map<int64_t, RankRun> runs;
   while (true) {
     std::string bytes;
     ranks.broadcast(bytes);
-    const std::vector<PlannedRound> plan = parse_plan(bytes, network, ranks.size());
+    const std::vector<RoundAssignment> plan = parse_plan(bytes, network, ranks.size());
     if (plan.empty()) return;
     std::vector<Round> own;
-    for (const PlannedRound& round : plan) {
+    for (const RoundAssignment& round : plan) {
       if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
-      const SharedRun& run = runs.at(round.run);
+      const RankRun& run = runs.at(round.run);
       LocalTask task = task_in_round(run.task, run.options, run.partition.clients(), round.t);
       task.teacher = round.teacher;
       task.image_weights = round.image_weights;

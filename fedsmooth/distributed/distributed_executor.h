@@ -40,7 +40,7 @@ class DistributedExecutor : public Executor {
 };
 
 /// What a rank has to know of a run.
-struct SharedRun {
+struct RankRun {
   LocalTask task;
   TrainOptions options;
   Partition partition;
@@ -49,6 +49,6 @@ struct SharedRun {
 /// The other ranks' part: runs their shares until there are no more rounds. A run is opened when
 /// its first round comes. All are of one network.
 void run_shares(Ranks& ranks, Executor& local, const Network& network,
-                const std::function<SharedRun(int64_t run)>& open);
+                const std::function<RankRun(int64_t run)>& open);
 
 }  // namespace fedsmooth

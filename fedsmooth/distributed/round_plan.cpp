@@ -58,8 +58,8 @@ double cost_of_client(const LocalTask& task) {
 
 }  // namespace
 
-std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int ranks) {
-  std::vector<PlannedRound> plan;
+std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int ranks) {
+  std::vector<RoundAssignment> plan;
   std::vector<std::pair<size_t, int64_t>> clients;  // a round and a client of it
   std::vector<double> costs;
   for (size_t r = 0; r < rounds.size(); ++r) {
@@ -88,10 +88,10 @@ Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& cli
   return cohort;
 }
 
-std::string format_plan(const std::vector<PlannedRound>& plan) {
+std::string format_plan(const std::vector<RoundAssignment>& plan) {
   std::string bytes;
   append(bytes, static_cast<int64_t>(plan.size()));
-  for (const PlannedRound& round : plan) {
+  for (const RoundAssignment& round : plan) {
     append(bytes, round.run);
     append(bytes, round.t);
     append(bytes, round.total);
@@ -106,10 +106,10 @@ std::string format_plan(const std::vector<PlannedRound>& plan) {
   return bytes;
 }
 
-std::vector<PlannedRound> parse_plan(const std::string& bytes, const Network& network, int ranks) {
+std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network, int ranks) {
   Reader reader(bytes);
-  std::vector<PlannedRound> plan(reader.number());
-  for (PlannedRound& round : plan) {
+  std::vector<RoundAssignment> plan(reader.number());
+  for (RoundAssignment& round : plan) {
     round.run = reader.number();
     round.t = reader.number();
     round.total = reader.number();

@@ -9,7 +9,7 @@
 
 namespace fedsmooth {
 
-struct PlannedRound {
+struct RoundAssignment {
   int64_t run = 0, t = 0;
   int64_t total = 0;                          // images of the whole cohort
   std::vector<std::vector<int64_t>> clients;  // of each rank
@@ -18,16 +18,16 @@ struct PlannedRound {
 };
 
 /// Clients are dealt out by what they cost: the images that they train on in the round.
-std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int ranks);
+std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int ranks);
 
 /// These clients and their images, as a part of a cohort that holds `total` images.
 Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
                      int64_t total);
 
 /// Eight bytes a client and four a weight, and the task's tables where it has any.
-std::string format_plan(const std::vector<PlannedRound>& plan);
+std::string format_plan(const std::vector<RoundAssignment>& plan);
 
 /// `network` gives the weights their shapes.
-std::vector<PlannedRound> parse_plan(const std::string& bytes, const Network& network, int ranks);
+std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network, int ranks);
 
 }  // namespace fedsmooth

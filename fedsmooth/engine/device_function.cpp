@@ -7,7 +7,7 @@ namespace fedsmooth {
 std::unique_ptr<Sampler> make_device_sampler([[maybe_unused]] const BaseClassifier& f,
                                              [[maybe_unused]] const DeviceFunction& on_gpu) {
 #ifdef FEDSMOOTH_CUDA
-  if (missing_gpu().empty()) return function_sampler(f, on_gpu);
+  if (gpu_unavailable_reason().empty()) return function_sampler(f, on_gpu);
 #endif
   return nullptr;
 }

@@ -18,7 +18,7 @@ int gpu_number = 0;
 
 void take_gpu(int number) { gpu_number = number; }
 
-std::string missing_gpu() {
+std::string gpu_unavailable_reason() {
 #ifdef FEDSMOOTH_CUDA
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -56,7 +56,7 @@ int64_t gpu_bytes_in_use() {
 }
 
 std::string missing_for_engine([[maybe_unused]] const Network& network) {
-  std::string missing = missing_gpu();
+  std::string missing = gpu_unavailable_reason();
 #ifdef FEDSMOOTH_CUDA
   if (missing.empty()) missing = training_refusal(network);
 #endif
@@ -64,7 +64,7 @@ std::string missing_for_engine([[maybe_unused]] const Network& network) {
 }
 
 std::string missing_for_votes([[maybe_unused]] const Network& folded) {
-  std::string missing = missing_gpu();
+  std::string missing = gpu_unavailable_reason();
 #ifdef FEDSMOOTH_CUDA
   if (!missing.empty() || BatchedPlan::supports(folded)) return missing;
   missing = residual_refusal(folded);

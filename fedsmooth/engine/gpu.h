@@ -10,7 +10,7 @@
 namespace fedsmooth {
 
 /// Why no GPU can be used; empty if one can.
-std::string missing_gpu();
+std::string gpu_unavailable_reason();
 
 /// For `device` auto, cpu or cuda: whether the GPU is to be used; if so, it is selected. `missing`
 /// returns what is missing for that, and is not asked for cpu: looking for a GPU takes time. An

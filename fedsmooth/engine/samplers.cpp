@@ -28,10 +28,10 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
     if (residual_refusal(folded.network).empty()) return residual_gpu_classifier(folded);
     return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
-  const bool torch_can = missing_gpu().empty() && torch_knows_gpus();
+  const bool torch_can = gpu_unavailable_reason().empty() && torch_knows_gpus();
   if (use_gpu(device, [&] { return torch_can ? "" : missing; })) return torch_gpu_classifier(model);
 #else
-  use_gpu(device, missing_gpu);
+  use_gpu(device, gpu_unavailable_reason);
 #endif
   return base_classifier(model);
 }
@@ -63,12 +63,12 @@ BaseClassifier choose_classifier(const std::string& device, const std::filesyste
   BaseClassifier on_cpu = torch_script_classifier(script, input);
 #ifdef FEDSMOOTH_CUDA
   const auto missing = [] {
-    const std::string gpu = missing_gpu();
+    const std::string gpu = gpu_unavailable_reason();
     return !gpu.empty() || torch_knows_gpus() ? gpu : "this needs a LibTorch built for CUDA";
   };
   if (use_gpu(device, missing)) return torch_script_gpu_classifier(script, on_cpu.classes, input);
 #else
-  use_gpu(device, missing_gpu);
+  use_gpu(device, gpu_unavailable_reason);
 #endif
   return on_cpu;
 }

@@ -68,7 +68,7 @@ Examples list_examples(LocalStep& step, const Batch& b, const Array& delta) {
   const Objective& objective = objective_of(task.method);
   if (objective.list != nullptr) return objective.list(step, b, delta);
   Array x_hat = b.x;
-  if (attacks(task) && task.attack.epsilon > 0) {
+  if (uses_attack(task) && task.attack.epsilon > 0) {
     // The attack is on the network as it answers, not as it trains.
     const DifferentiableClassifier F = answers_of(step.passes);
     x_hat = attack_smoothed(F, b.x, b.y, delta, task.smoothing.sigma, task.attack);

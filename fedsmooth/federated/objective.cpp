@@ -56,11 +56,11 @@ std::vector<std::pair<std::string, Method>> method_names() {
   return names;
 }
 
-bool attacks(Method method, const ObjectiveOptions& options) {
+bool uses_attack(Method method, const ObjectiveOptions& options) {
   return objective_of(method).attacks || options.examples == ExampleSource::kSmoothAdv;
 }
 
-bool attacks(const LocalTask& task) { return attacks(task.method, task.objective); }
+bool uses_attack(const LocalTask& task) { return uses_attack(task.method, task.objective); }
 
 int64_t noises_of(const LocalTask& task) {
   return objective_of(task.method).adds_noise ? task.smoothing.m : 1;
@@ -93,7 +93,7 @@ double passes_of(const LocalTask& task) {
   if (form && form->examples == GpuExamples::kMixed) {
     ascent += 2 * m * static_cast<double>(mix_ascent(task).steps);
   }
-  if (attacks(task) && task.attack.epsilon > 0) {
+  if (uses_attack(task) && task.attack.epsilon > 0) {
     const bool two_point = task.attack.estimator == Estimator::kTwoPoint;
     const bool stochastic = task.attack.estimator == Estimator::kStochastic;
     ascent += static_cast<double>(task.attack.steps) * (stochastic ? 2 * m : m + two_point);

@@ -114,8 +114,8 @@ Method add_objective(const Objective& objective);
 std::vector<std::pair<std::string, Method>> method_names();
 
 /// Whether images are attacked before they get noise.
-bool attacks(Method method, const ObjectiveOptions& options);
-bool attacks(const LocalTask& task);
+bool uses_attack(Method method, const ObjectiveOptions& options);
+bool uses_attack(const LocalTask& task);
 
 /// Noises of an image: m, or 1 (a zero) without noise.
 int64_t noises_of(const LocalTask& task);

@@ -35,7 +35,7 @@ void record_attack(const Classifier& f, const Batch& b, const Array& x_adv, cons
 // The gradient is taken as the mean over many more noises than the m of the estimate.
 void compare_gradients(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                        const std::vector<int64_t>& images, int64_t t, Telemetry& telemetry) {
-  if (!task.attack.measure_cosine || !attacks(task) || !objective_of(task.method).adds_noise)
+  if (!task.attack.measure_cosine || !uses_attack(task) || !objective_of(task.method).adds_noise)
     return;
   const Streams streams{task.seed, t, k};
   passes.load(global);

@@ -50,8 +50,8 @@ Overrides with_defaults(const Overrides& overrides) {
   return all;
 }
 
-nlohmann::json describe(const AttackPlan& plan) {
-  nlohmann::json identity = describe_subject(plan.subject, plan.data);
+nlohmann::json describe(const AttackJob& plan) {
+  nlohmann::json identity = describe_model_under_test(plan.subject, plan.data);
   identity["n"] = plan.n;
   identity["epsilons"] = plan.epsilons;
   for (const auto& [key, value] : kDefaults) {
@@ -61,7 +61,7 @@ nlohmann::json describe(const AttackPlan& plan) {
 }
 
 // The rows of an earlier, interrupted attack: whole images, the first of the plan.
-std::vector<AttackRow> keep_whole_images(const AttackPlan& plan, const std::string& text,
+std::vector<AttackRow> keep_whole_images(const AttackJob& plan, const std::string& text,
                                          const std::string& name) {
   std::vector<AttackRow> rows = parse_attacks(text, name);
   const size_t per_image = plan.epsilons.size();
@@ -83,7 +83,7 @@ std::string format_rows(const std::vector<AttackRow>& rows) {
 }
 
 // Images are attacked by whoever is free and written in their order.
-void attack_images(const AttackPlan& plan, size_t first, const Context& context, TableFile& file) {
+void attack_images(const AttackJob& plan, size_t first, const Context& context, TableFile& file) {
   Workers workers(thread_count(context));
   const auto progress = begin_progress(context, "attack", static_cast<int64_t>(first),
                                        static_cast<int64_t>(plan.images.size()));
@@ -113,7 +113,7 @@ void attack_images(const AttackPlan& plan, size_t first, const Context& context,
 }
 
 // What is not in the table yet.
-void attack_rest(const AttackPlan& plan, const AttackArguments& a, const fs::path& table,
+void attack_rest(const AttackJob& plan, const AttackArguments& a, const fs::path& table,
                  const nlohmann::json& identity, const Context& context) {
   std::vector<AttackRow> kept;
   try {
@@ -136,10 +136,10 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   check_context(context);
   const std::vector<double> epsilons = settle_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
-  const Dataset data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
-  Subject subject = load_subject(a.path, overrides, &data, image_shape(data), context.device);
+  const Dataset data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
+  ModelUnderTest subject = load_model_under_test(a.path, overrides, &data, image_shape(data), context.device);
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
-  const AttackPlan plan{subject,
+  const AttackJob plan{subject,
                         data,
                         choose_images(data.size(), subject.experiment.certify),
                         epsilons,

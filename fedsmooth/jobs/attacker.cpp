@@ -21,7 +21,7 @@ double distance(const Array& a, const Array& b) {
 
 }  // namespace
 
-Attacker::Attacker(const AttackPlan& plan)
+Attacker::Attacker(const AttackJob& plan)
     : plan_(plan), sampler_(make_sampler(plan.subject.f, 1)), f_(plan.make_differentiable()) {}
 
 // [1, m, C, H, W]: the same noises for every epsilon.
@@ -46,7 +46,7 @@ Array Attacker::perturb(const Array& x, int64_t label, const Array& noise, doubl
 }
 
 int64_t Attacker::predict(const Array& x, int64_t image) {
-  const Subject& subject = plan_.subject;
+  const ModelUnderTest& subject = plan_.subject;
   const Votes votes =
       sampler_->count({x,
                        subject.sigma,

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/records/attacks.h"
 
 namespace fedsmooth::jobs {
 
 /// How the images of a table are attacked: by the experiment's `attack` with its `smoothing.m`
 /// noises.
-struct AttackPlan {
-  const Subject& subject;
+struct AttackJob {
+  const ModelUnderTest& subject;
   const Dataset& data;
   std::vector<int64_t> images;
   std::vector<double> epsilons;  // rising, from 0
@@ -24,7 +24,7 @@ struct AttackPlan {
 /// one thread.
 class Attacker {
  public:
-  explicit Attacker(const AttackPlan& plan);
+  explicit Attacker(const AttackJob& plan);
 
   /// A row per epsilon. Throws Interrupted between them once the plan is stopped.
   std::vector<AttackRow> attack(int64_t image);
@@ -34,7 +34,7 @@ class Attacker {
   Array perturb(const Array& x, int64_t label, const Array& noise, double epsilon) const;
   int64_t predict(const Array& x, int64_t image);
 
-  const AttackPlan& plan_;
+  const AttackJob& plan_;
   std::unique_ptr<Sampler> sampler_;
   DifferentiableClassifier f_;
 };

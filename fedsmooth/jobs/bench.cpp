@@ -7,7 +7,7 @@
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::jobs {

@@ -12,7 +12,7 @@
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/rank_jobs.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An earlier part of the same certification: its rows must be the first of the planned images.
-void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationPlan& plan,
+void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationJob& plan,
                         const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i >= plan.images.size() || rows[i].index != plan.images[i] ||
@@ -33,16 +33,16 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
   }
 }
 
-CertificationPlan load_together(const CertifyArguments& a, const Overrides& overrides,
+CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
                                 const Context& context) {
-  CertificationPlan plan;
+  CertificationJob plan;
   agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
   return plan;
 }
 
 // A wave of images is an item of the work: number i has those from at_once i on.
 struct Items {
-  explicit Items(const CertificationPlan& plan)
+  explicit Items(const CertificationJob& plan)
       : images(static_cast<int64_t>(plan.images.size())),
         at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {
     // Large waves are for one process: several ranks must all get some.
@@ -57,7 +57,7 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-std::vector<CertificateRow> certify_item(const CertificationPlan& plan, int64_t item) {
+std::vector<CertificateRow> certify_item(const CertificationJob& plan, int64_t item) {
   const auto start = std::chrono::steady_clock::now();
   const Experiment& e = plan.subject.experiment;
   const double sigma = plan.subject.sigma;
@@ -100,7 +100,7 @@ std::vector<CertificateRow> certify_item(const CertificationPlan& plan, int64_t 
 }
 
 // Rows of the table, as text, which reads back bit for bit; or the line that makes it void.
-Work make_rows(const CertificationPlan& plan) {
+Work make_rows(const CertificationJob& plan) {
   return [&](int64_t item) {
     try {
       std::string text;
@@ -112,7 +112,7 @@ Work make_rows(const CertificationPlan& plan) {
   };
 }
 
-void certify_rest(const CertificationPlan& plan, const Context& context, CertificateFile& file) {
+void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
   const Items items(plan);
   const auto done = static_cast<int64_t>(file.rows().size());
   const auto progress = begin_progress(context, "certify", done, items.images);
@@ -141,7 +141,7 @@ void certify_rest(const CertificationPlan& plan, const Context& context, Certifi
   }
 }
 
-std::unique_ptr<CertificateFile> open_table(const CertificationPlan& plan, const fs::path& table,
+std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
                                             bool resume, const Context& context) {
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
@@ -179,7 +179,7 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   check_context(context);
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
-  const CertificationPlan plan = load_together(a, overrides, context);
+  const CertificationJob plan = load_together(a, overrides, context);
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
@@ -195,13 +195,13 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      const CertificationOptions& options, const fs::path& table, bool resume,
                      const Context& context) {
   check_context(context);
-  const CertificationPlan plan = plan_in_hand(classifier, images, options);
+  const CertificationJob plan = plan_in_hand(classifier, images, options);
   certify_rest(plan, context, *open_table(plan, table, resume, context));
 }
 
 void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const CertificationPlan plan =
+  const CertificationJob plan =
       load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 opens its table
   do_together(ranks, [&] { work_on_items(ranks, make_rows(plan)); });

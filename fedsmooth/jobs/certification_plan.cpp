@@ -74,13 +74,13 @@ nlohmann::json describe_options(const Experiment& e) {
   return described;
 }
 
-CertificationPlan load_plan(const CertifyArguments& a, const Overrides& overrides,
+CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides,
                             const Context& context) {
   const Shard shard = asked_shard(a.shard);
-  CertificationPlan plan;
-  plan.data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+  CertificationJob plan;
+  plan.data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
   const Shape shape = image_shape(plan.data);
-  plan.subject = load_subject(a.path, overrides, &plan.data, shape, context.device);
+  plan.subject = load_model_under_test(a.path, overrides, &plan.data, shape, context.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
   check_certify_options(options, plan.subject.sigma);
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
@@ -88,16 +88,16 @@ CertificationPlan load_plan(const CertifyArguments& a, const Overrides& override
   plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma);
   plan.sampler = make_sampler(plan.subject.f, thread_count(context), context.stopped);
   plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
-  plan.identity = describe_subject(plan.subject, plan.data);
+  plan.identity = describe_model_under_test(plan.subject, plan.data);
   plan.identity.update(describe_options(plan.subject.experiment));
   plan.ranks = ranks_of(context).size();
   plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
   return plan;
 }
 
-CertificationPlan plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
+CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
                                const CertificationOptions& options) {
-  CertificationPlan plan;
+  CertificationJob plan;
   check_images_in_hand(a, a.images.classes());
   check_certify_options(options, options.sigma);
   plan.data = a.images;

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "fedsmooth/jobs/certification.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/smoothing/vote_budget.h"
 
 namespace fedsmooth::jobs {
 
 /// What is certified: the same at every rank.
-struct CertificationPlan {
+struct CertificationJob {
   Dataset data;
-  Subject subject;
+  ModelUnderTest subject;
   std::shared_ptr<Sampler> sampler;
   std::shared_ptr<VoteBudget> budget;
   std::vector<int64_t> images;
@@ -27,11 +27,11 @@ struct CertificationPlan {
 };
 
 /// Loads model and data, checks the options and that the classifier is a function.
-CertificationPlan load_plan(const CertifyArguments& arguments, const Overrides& overrides,
+CertificationJob load_plan(const CertifyArguments& arguments, const Overrides& overrides,
                             const Context& context);
 
 /// The same for a classifier and images that the caller has.
-CertificationPlan plan_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
+CertificationJob plan_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
                                const CertificationOptions& options);
 
 /// What the certificates of an experiment depend on, but for model and data.

@@ -5,7 +5,7 @@
 
 namespace fedsmooth::jobs {
 
-Checkpoints::Checkpoints(const Run& run, const Network& network, std::function<Origin()> origin,
+Checkpoints::Checkpoints(const Run& run, const Network& network, std::function<Provenance()> origin,
                          Stop stopped, bool among_ranks)
     : run_(run), network_(network), origin_(std::move(origin)), stopped_(std::move(stopped)) {
   if (among_ranks) watcher_ = std::thread([this] { watch(); });

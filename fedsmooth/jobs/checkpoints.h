@@ -15,7 +15,7 @@ namespace fedsmooth::jobs {
 class Checkpoints {
  public:
   /// What is referred to outlives it.
-  Checkpoints(const Run& run, const Network& network, std::function<Origin()> origin, Stop stopped,
+  Checkpoints(const Run& run, const Network& network, std::function<Provenance()> origin, Stop stopped,
               bool among_ranks);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
@@ -29,7 +29,7 @@ class Checkpoints {
 
   const Run& run_;
   const Network& network_;
-  std::function<Origin()> origin_;
+  std::function<Provenance()> origin_;
   Stop stopped_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -13,8 +13,8 @@ ComparedRuns compare(const CompareArguments& arguments) {
   if (!out.empty() && out.extension() != ".html") {
     throw Error("--out={}: must end in .html; `plot` draws figures", out.string());
   }
-  std::vector<ReportRun> runs = load_runs({arguments.a, arguments.b}, arguments.tables);
-  for (ReportRun& run : runs) {
+  std::vector<RunRecord> runs = load_runs({arguments.a, arguments.b}, arguments.tables);
+  for (RunRecord& run : runs) {
     if (!run.certified())
       throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
     run.attacks.clear();  // they may be on other images

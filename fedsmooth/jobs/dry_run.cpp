@@ -61,7 +61,7 @@ nlohmann::json try_training(Experiment e, const Context& context) {
 DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
                        const Context& context) {
   check_context(context);
-  const CertificationPlan plan = load_plan(a, overrides, context);
+  const CertificationJob plan = load_plan(a, overrides, context);
   const CertificationOptions& o = plan.subject.experiment.certify;
   const auto images = std::ssize(plan.images);
   DryRun found;

@@ -101,13 +101,13 @@ std::vector<long long> RoundSum::total() const {
 Node::Node(const Experiment& experiment, const Context& context)
     : experiment_(experiment),
       setting_(
-          std::make_unique<TrainSetting>(std::vector{TrainArguments{experiment_, ""}}, context)),
+          std::make_unique<TrainingContext>(std::vector{TrainArguments{experiment_, ""}}, context)),
       partition_(std::make_unique<Partition>(make_partition(experiment_, setting_->train))) {}
 
 Node::Node(const Experiment& experiment, const OwnImages& own, const Context& context)
     : experiment_(experiment), own_(true) {
   check_own(own.images);
-  setting_ = std::make_unique<TrainSetting>(experiment_, own.images, context);
+  setting_ = std::make_unique<TrainingContext>(experiment_, own.images, context);
   partition_ = only_client(own.client, own.images.size());
 }
 

@@ -14,7 +14,7 @@
 
 namespace fedsmooth::jobs {
 
-struct TrainSetting;
+struct TrainingContext;
 
 /// Adds up what nodes answered to a round.
 class RoundSum {
@@ -51,7 +51,7 @@ struct OwnImages {
 /// What nodes and server must agree on for one result, and what only the server is told.
 struct NodeFacts {
   std::string version, commit;
-  std::string device, arithmetic;  // what rounds: see Origin
+  std::string device, arithmetic;  // what rounds: see Provenance
   std::string data_sha256;         // empty if the images are the node's own
   int64_t images = 0;
 };
@@ -73,7 +73,7 @@ class Node {
 
  private:
   Experiment experiment_;
-  std::unique_ptr<TrainSetting> setting_;
+  std::unique_ptr<TrainingContext> setting_;
   std::unique_ptr<Partition> partition_;
   bool own_ = false;
 };

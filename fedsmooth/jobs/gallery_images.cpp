@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostGalleries = 6;  // the page about more runs would be heavy, and folds them
 
-std::string stated(const ReportRun& run, const std::string& name) {
+std::string stated(const RunRecord& run, const std::string& name) {
   for (const auto& [key, value] : run.provenance) {
     if (key == name) return value;
   }
@@ -23,7 +23,7 @@ std::string stated(const ReportRun& run, const std::string& name) {
 }
 
 /// Where a run's data are: as its experiment says, else as its table does.
-DataOptions data_of(const ReportRun& run, const std::string& root) {
+DataOptions data_of(const RunRecord& run, const std::string& root) {
   DataOptions options;
   if (run.experiment.empty()) {
     const std::string held_out = stated(run, "held_out");
@@ -53,7 +53,7 @@ TestSet load_test_set(const DataOptions& options) {
   return set;
 }
 
-std::map<int64_t, Array> pick_images(const ReportRun& run, const Dataset& data) {
+std::map<int64_t, Array> pick_images(const RunRecord& run, const Dataset& data) {
   std::map<int64_t, Array> images;
   for (const GalleryGroup& group : choose_gallery(run.rows)) {
     for (const size_t i : group.rows) {
@@ -71,10 +71,10 @@ bool can_be_shown(const Dataset& data) {
 
 }  // namespace
 
-void load_gallery_images(std::vector<ReportRun>& runs, const std::string& root) {
+void load_gallery_images(std::vector<RunRecord>& runs, const std::string& root) {
   if (runs.size() > kMostGalleries) return;
   std::map<std::tuple<std::string, std::string, int64_t>, TestSet> sets;
-  for (ReportRun& run : runs) {
+  for (RunRecord& run : runs) {
     if (!run.certified()) continue;
     const std::string sha256 = stated(run, "data_sha256");
     if (sha256.empty() || (run.experiment.empty() && stated(run, "data").empty())) {

@@ -12,6 +12,6 @@ namespace fedsmooth::jobs {
 /// table names by its digest. It is looked for where the run's experiment says, or in `root` if
 /// that is not empty. A data set that several runs share is read once. More than six runs get
 /// neither.
-void load_gallery_images(std::vector<ReportRun>& runs, const std::string& root);
+void load_gallery_images(std::vector<RunRecord>& runs, const std::string& root);
 
 }  // namespace fedsmooth::jobs

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPrefix = "weights.";
 constexpr int64_t kTogether = 1000;  // images whose votes are counted at once
 
-std::map<std::string, std::string> identity(const TrainSetting& setting) {
+std::map<std::string, std::string> identity(const TrainingContext& setting) {
   return {{"device", setting.chosen.device}, {"data_sha256", setting.train_digest.get()}};
 }
 
@@ -29,7 +29,7 @@ Error unreadable(const fs::path& path) {
 
 }  // namespace
 
-ImageTables::ImageTables(const TrainSetting& setting, const Experiment& experiment,
+ImageTables::ImageTables(const TrainingContext& setting, const Experiment& experiment,
                          const fs::path& folder)
     : setting_(setting), experiment_(experiment), path_(folder / "images.safetensors") {
   if (!fs::exists(path_)) return;

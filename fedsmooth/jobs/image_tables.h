@@ -10,13 +10,13 @@
 
 namespace fedsmooth::jobs {
 
-struct TrainSetting;
+struct TrainingContext;
 
 /// Kept in the run's images.safetensors, every table under its number.
 class ImageTables {
  public:
   /// Reads the tables that are there. What is referred to outlives it.
-  ImageTables(const TrainSetting& setting, const Experiment& experiment,
+  ImageTables(const TrainingContext& setting, const Experiment& experiment,
               const std::filesystem::path& folder);
 
   /// The table [images] that the task's round draws by, undefined if it reads none. One that is not
@@ -27,7 +27,7 @@ class ImageTables {
   Array make(int64_t number, const ServerState& state, const LocalTask& task) const;
   void write() const;
 
-  const TrainSetting& setting_;
+  const TrainingContext& setting_;
   const Experiment& experiment_;
   std::filesystem::path path_;
   std::map<int64_t, Array> tables_;  // by number

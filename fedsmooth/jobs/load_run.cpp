@@ -55,7 +55,7 @@ std::string base_of(const fs::path& table) {
   return find_string(identity, "base", sidecar_path(table).string()).value_or("");
 }
 
-void load_history(const fs::path& folder, ReportRun& run) {
+void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(folder / "experiment.toml"))
     run.experiment = read_file(folder / "experiment.toml");
   if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
@@ -74,7 +74,7 @@ int64_t values_of(const json& sidecar, const std::string& name) {
   return data == "cifar10" || data == "shapes" ? 3 * 32 * 32 : 0;  // tables of 0.1
 }
 
-void load_sidecar(const fs::path& table, ReportRun& run) {
+void load_sidecar(const fs::path& table, RunRecord& run) {
   if (!fs::exists(sidecar_path(table))) return;
   const json sidecar = read_sidecar(table);
   if (sidecar.contains("classes") && sidecar["classes"].is_array()) {
@@ -103,7 +103,7 @@ void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
   }
 }
 
-void take_norm(const TableOptions& o, const fs::path& table, ReportRun& run) {
+void take_norm(const TableOptions& o, const fs::path& table, RunRecord& run) {
   run.norm = parse_norm(o.norm);
   if (run.values != 0 && o.values != 0 && run.values != o.values) {
     throw Error("--values={}: images of {} have {}", o.values, table.string(), run.values);
@@ -170,11 +170,11 @@ fs::path find_table(const fs::path& path) {
   return table;
 }
 
-ReportRun load_run(const fs::path& path, const std::string& name, const TableOptions& options) {
+RunRecord load_run(const fs::path& path, const std::string& name, const TableOptions& options) {
   check_table_options(options);
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
-  ReportRun run{name.empty() ? run_name(table) : name};
+  RunRecord run{name.empty() ? run_name(table) : name};
   if (!folder.empty()) load_history(folder, run);
   if (fs::exists(table)) run.rows = read_any_certificates(table);
   if (run.certified() && run.rows.front().published) {
@@ -191,9 +191,9 @@ ReportRun load_run(const fs::path& path, const std::string& name, const TableOpt
   return run;
 }
 
-std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
+std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options) {
-  std::vector<ReportRun> runs;
+  std::vector<RunRecord> runs;
   for (const std::string& argument : arguments) {
     const size_t equals = name_length(argument);
     runs.push_back(

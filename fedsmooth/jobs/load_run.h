@@ -30,10 +30,10 @@ void check_table_options(const TableOptions& options);
 /// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
 /// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
 /// an image has. In other norms than l2 attacks are left out.
-ReportRun load_run(const std::filesystem::path& path, const std::string& name = "",
+RunRecord load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
 /// The run at each PATH, or NAME=PATH for another name.
-std::vector<ReportRun> load_runs(const std::vector<std::string>& arguments,
+std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
 /// Whether a folder is none of a run but of runs, such as a sweep leaves.

@@ -13,7 +13,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {
@@ -63,7 +63,7 @@ std::vector<Input> load_inputs(const std::vector<std::string>& names, const Data
 }
 
 // Certificates are about one classifier: this arithmetic, this noise.
-void warn_of_other_classifier(const std::string& path, const Subject& subject,
+void warn_of_other_classifier(const std::string& path, const ModelUnderTest& subject,
                               const std::string& fingerprint, const Context& context) {
   const std::filesystem::path table = table_path(path, "certificates");
   if (!std::filesystem::exists(table) || !std::filesystem::exists(sidecar_path(table))) return;
@@ -89,7 +89,7 @@ void warn_of_other_classifier(const std::string& path, const Subject& subject,
 }
 
 // A model file may name no classes.
-std::vector<std::string> name_classes(const Subject& subject) {
+std::vector<std::string> name_classes(const ModelUnderTest& subject) {
   std::vector<std::string> names = subject.class_names;
   for (auto c = std::ssize(names); c < subject.f.classes; ++c) {
     names.push_back(fmt::format("class {}", c));
@@ -105,14 +105,14 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   check_context(context);
   std::optional<Dataset> data;
   if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
-    data = load_dataset(subject_experiment(a.path, overrides).data, Split::kTest);
+    data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
   }
   const Dataset* test = data ? &*data : nullptr;
   const std::vector<Input> inputs = load_inputs(a.images, test);
   if (inputs.empty()) return {};
   const Sizes sizes = inputs[0].image.sizes();
-  const Subject subject =
-      load_subject(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
+  const ModelUnderTest subject =
+      load_model_under_test(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
   const Experiment& e = subject.experiment;
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 

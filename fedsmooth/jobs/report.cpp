@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 struct LoadedRuns {
   std::vector<std::string> folders;
-  std::vector<ReportRun> runs;
+  std::vector<RunRecord> runs;
 };
 
 // What cannot be read is reported and left out: the others are worth a report.
@@ -41,7 +41,7 @@ Panel make_panel(const PanelChoice& choice, const LoadedRuns& sweep) {
     const std::string name = fs::path(sweep.folders[i]).filename().string();
     const auto star = match_star(choice.runs, name);
     if (!star) continue;
-    const ReportRun& run = sweep.runs[i];
+    const RunRecord& run = sweep.runs[i];
     panel.curves.push_back(curve_of(run, *star + run.name.substr(name.size())));
   }
   return panel;
@@ -66,7 +66,7 @@ std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sw
 
 }  // namespace
 
-std::vector<ReportRun> report_folder(const fs::path& folder, const fs::path& page,
+std::vector<RunRecord> report_folder(const fs::path& folder, const fs::path& page,
                                      const Context& context, const TableOptions& options) {
   LoadedRuns sweep = load_readable(folder, context, options);
   load_gallery_images(sweep.runs, options.data);
@@ -81,7 +81,7 @@ std::vector<ReportRun> report_folder(const fs::path& folder, const fs::path& pag
   return std::move(sweep.runs);
 }
 
-std::vector<ReportRun> report(const std::vector<std::string>& names, const fs::path& out,
+std::vector<RunRecord> report(const std::vector<std::string>& names, const fs::path& out,
                               const Context& context, const TableOptions& options) {
   if (out.extension() != ".html" && out.extension() != ".md") {
     throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
@@ -90,7 +90,7 @@ std::vector<ReportRun> report(const std::vector<std::string>& names, const fs::p
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
   if (is_folder && !markdown) return report_folder(names[0], out, context, options);
-  std::vector<ReportRun> runs = load_runs(is_folder ? find_runs(names[0]) : names, options);
+  std::vector<RunRecord> runs = load_runs(is_folder ? find_runs(names[0]) : names, options);
   if (!markdown) load_gallery_images(runs, options.data);
   write_file(out, markdown ? render_markdown(runs) : render_report(runs));
   return runs;

@@ -13,13 +13,13 @@ namespace fedsmooth::jobs {
 
 /// Writes `out`, a page (.html) or a table (.md), about runs (see load_runs()) or a sweep's folder.
 /// Returns the runs.
-std::vector<ReportRun> report(const std::vector<std::string>& runs,
+std::vector<RunRecord> report(const std::vector<std::string>& runs,
                               const std::filesystem::path& out, const Context& context,
                               const TableOptions& options = {});
 
 /// Writes the page about all runs in `folder` that have begun, and beside it figures/NAME.svg and
 /// .png for each figure. Warns of runs that cannot be read and leaves them out. Returns the runs.
-std::vector<ReportRun> report_folder(const std::filesystem::path& folder,
+std::vector<RunRecord> report_folder(const std::filesystem::path& folder,
                                      const std::filesystem::path& page, const Context& context,
                                      const TableOptions& options = {});
 

@@ -17,7 +17,7 @@
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/clients.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/jobs/teacher.h"
 #include "fedsmooth/jobs/tensorboard.h"
 
@@ -108,7 +108,7 @@ void check_for_nodes(const TrainOptions& options, bool own_images) {
   }
 }
 
-std::unique_ptr<FolderLock> take_folder(const TrainSetting& setting, const TrainArguments& a,
+std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const TrainArguments& a,
                                         const TrainOptions& options, const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   check_objective(options.method, a.experiment.objective);
@@ -151,14 +151,14 @@ RoundRow describe(const RoundReport& report, Method method) {
 
 }  // namespace
 
-TrainSetting::TrainSetting(const std::vector<TrainArguments>& runs, const Context& context)
-    : TrainSetting(runs.front().experiment, runs.front().federation, load_train(runs.front()),
+TrainingContext::TrainingContext(const std::vector<TrainArguments>& runs, const Context& context)
+    : TrainingContext(runs.front().experiment, runs.front().federation, load_train(runs.front()),
                    load_test(runs, context), context) {}
 
-TrainSetting::TrainSetting(const Experiment& experiment, Dataset own, const Context& context)
-    : TrainSetting(experiment, nullptr, std::move(own), {}, context) {}
+TrainingContext::TrainingContext(const Experiment& experiment, Dataset own, const Context& context)
+    : TrainingContext(experiment, nullptr, std::move(own), {}, context) {}
 
-TrainSetting::TrainSetting(const Experiment& e, const Federation* federation, Dataset given_train,
+TrainingContext::TrainingContext(const Experiment& e, const Federation* federation, Dataset given_train,
                            Dataset given_test, const Context& context)
     : started(utc_now()),
       stopped(context.stopped),
@@ -178,14 +178,14 @@ TrainSetting::TrainSetting(const Experiment& e, const Federation* federation, Da
                         : choose_executor(context.device, threads, network)),
       arithmetic(federation ? federation->arithmetic : cpu_arithmetic()) {}
 
-Partition partition_of(const TrainSetting& setting, const Experiment& experiment) {
+Partition partition_of(const TrainingContext& setting, const Experiment& experiment) {
   if (setting.images_elsewhere.empty()) return make_partition(experiment, setting.train);
   std::vector<std::vector<int64_t>> images;
   for (const int64_t count : setting.images_elsewhere) images.emplace_back(count);
   return Partition(std::move(images));
 }
 
-LocalTask local_task(const TrainSetting& setting, const Experiment& e) {
+LocalTask local_task(const TrainingContext& setting, const Experiment& e) {
   return {setting.network, setting.train, e.data.augment, e.train.method, e.smoothing,
           e.attack,        e.train.local, e.seed,         e.objective};
 }
@@ -196,7 +196,7 @@ TrainOptions train_options(const Experiment& e) {
   return options;
 }
 
-RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, int64_t number)
+OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_t number)
     : setting_(setting),
       experiment_(a.experiment),
       number_(number),
@@ -232,19 +232,19 @@ RunTraining::RunTraining(const TrainSetting& setting, const TrainArguments& a, i
   if (objective.table != nullptr) image_tables_.emplace(setting, experiment_, run_.folder);
 }
 
-Origin RunTraining::origin() const {
-  Origin origin = {{"device", setting_.chosen.device},
+Provenance OpenRun::origin() const {
+  Provenance origin = {{"device", setting_.chosen.device},
                    {"data_sha256", setting_.train_digest.get()}};
   if (setting_.chosen.device == "cpu") origin["arithmetic"] = setting_.arithmetic;
   if (!partition_sha256_.empty()) origin["partition_sha256"] = partition_sha256_;
   return origin;
 }
 
-Model RunTraining::model() const {
+Model OpenRun::model() const {
   return {setting_.network, state_.global, experiment_.smoothing.sigma, setting_.train.class_names};
 }
 
-Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
+Training OpenRun::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
   LocalTask task = local_task(setting_, experiment_);
   task.teacher = teacher_;
@@ -262,7 +262,7 @@ Training RunTraining::training(std::function<void(const RoundRow&)> on_row) {
           image_tables_ ? image_weights : decltype(Training::image_weights)()};
 }
 
-bool RunTraining::write_round(const RoundReport& report,
+bool OpenRun::write_round(const RoundReport& report,
                               const std::function<void(const RoundRow&)>& on_row) {
   RoundRow row = describe(report, options_.method);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
@@ -281,7 +281,7 @@ bool RunTraining::write_round(const RoundReport& report,
   return !stop;
 }
 
-void RunTraining::finish(const Traffic& traffic) const {
+void OpenRun::finish(const Traffic& traffic) const {
   if (state_.round < options_.rounds) {
     throw Interrupted{fmt::format("interrupted after round {} of {}; continue with --resume",
                                   state_.round, options_.rounds)};

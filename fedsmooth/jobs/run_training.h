@@ -20,13 +20,13 @@
 namespace fedsmooth::jobs {
 
 /// What runs that are trained side by side share.
-struct TrainSetting {
+struct TrainingContext {
   /// Data and network are those of the first run.
-  TrainSetting(const std::vector<TrainArguments>& runs, const Context& context);
+  TrainingContext(const std::vector<TrainArguments>& runs, const Context& context);
   /// For a run of its own images, of which other processes have others.
-  TrainSetting(const Experiment& experiment, Dataset own, const Context& context);
-  TrainSetting(const TrainSetting&) = delete;
-  TrainSetting& operator=(const TrainSetting&) = delete;
+  TrainingContext(const Experiment& experiment, Dataset own, const Context& context);
+  TrainingContext(const TrainingContext&) = delete;
+  TrainingContext& operator=(const TrainingContext&) = delete;
 
   std::string started;
   Stop stopped;
@@ -41,22 +41,22 @@ struct TrainSetting {
   std::string arithmetic;  // of CPUs that train
 
  private:
-  TrainSetting(const Experiment& experiment, const Federation* federation, Dataset train,
+  TrainingContext(const Experiment& experiment, const Federation* federation, Dataset train,
                Dataset test, const Context& context);
 };
 
 /// Who holds which images.
-Partition partition_of(const TrainSetting& setting, const Experiment& experiment);
+Partition partition_of(const TrainingContext& setting, const Experiment& experiment);
 
 /// What the clients of an experiment do, in the setting of its runs.
-LocalTask local_task(const TrainSetting& setting, const Experiment& experiment);
+LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
 TrainOptions train_options(const Experiment& experiment);
 
-class RunTraining {
+class OpenRun {
  public:
   /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run
   /// from those side by side with it.
-  RunTraining(const TrainSetting& setting, const TrainArguments& arguments, int64_t number);
+  OpenRun(const TrainingContext& setting, const TrainArguments& arguments, int64_t number);
 
   int64_t rounds() const { return options_.rounds; }
   int64_t rounds_done() const { return state_.round; }
@@ -72,9 +72,9 @@ class RunTraining {
  private:
   bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
   Model model() const;
-  Origin origin() const;
+  Provenance origin() const;
 
-  const TrainSetting& setting_;
+  const TrainingContext& setting_;
   const Experiment& experiment_;
   int64_t number_;
   Partition partition_;

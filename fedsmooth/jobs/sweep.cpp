@@ -15,7 +15,7 @@
 #include "fedsmooth/distributed/deal.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/report.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/jobs/sweep_runs.h"
 #include "fedsmooth/records/run.h"
 

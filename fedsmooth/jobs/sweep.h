@@ -20,7 +20,7 @@ struct SweepArguments {
 
 struct SweepResult {
   std::filesystem::path page;     // written if any experiment is done
-  std::vector<ReportRun> runs;    // those that the page is about
+  std::vector<RunRecord> runs;    // those that the page is about
   std::vector<std::string> done;  // run folders of this sweep's experiments
   size_t failed = 0;              // experiments of which a warning said why
   size_t total = 0;

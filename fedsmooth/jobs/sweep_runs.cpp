@@ -103,7 +103,7 @@ class SweepRuns {
   // Trains one, and later ones that can go side by side with it.
   void train_from(size_t i) {
     std::vector<TrainArguments> runs;
-    Places places;
+    Indices places;
     for (size_t j = i; j < all_.size(); ++j) {
       const Experiment& experiment = all_[j].experiment;
       // In this order: what is not of this group may be of another thread.
@@ -128,20 +128,20 @@ class SweepRuns {
 
 // Experiments that may go side by side, or be one training, are in one list. Those with the most
 // steps one after another come first: they take longest, however large the GPU.
-std::vector<Places> group_experiments(const std::vector<NamedExperiment>& all) {
-  std::vector<Places> groups = group_places(all.size(), [&](size_t a, size_t b) {
+std::vector<Indices> group_experiments(const std::vector<NamedExperiment>& all) {
+  std::vector<Indices> groups = group_indices(all.size(), [&](size_t a, size_t b) {
     return go_side_by_side(all[a].experiment, all[b].experiment);
   });
-  const auto steps = [&](const Places& group) {
+  const auto steps = [&](const Indices& group) {
     const TrainOptions& train = all[group.front()].experiment.train;
     return train.rounds * train.local.steps;
   };
   std::stable_sort(groups.begin(), groups.end(),
-                   [&](const Places& a, const Places& b) { return steps(a) > steps(b); });
+                   [&](const Indices& a, const Indices& b) { return steps(a) > steps(b); });
   return groups;
 }
 
-SweepOutcome attempt_each(SweepRuns& runs, const Places& places) {
+SweepOutcome attempt_each(SweepRuns& runs, const Indices& places) {
   SweepOutcome outcome;
   try {
     for (const size_t i : places) {
@@ -158,7 +158,7 @@ SweepOutcome attempt_each(SweepRuns& runs, const Places& places) {
 }
 
 // Each thread takes the next group until none is left, the user interrupts, or one hits a bug.
-SweepOutcome attempt_groups(SweepRuns& runs, const std::vector<Places>& groups, int threads) {
+SweepOutcome attempt_groups(SweepRuns& runs, const std::vector<Indices>& groups, int threads) {
   std::atomic<size_t> next = 0;
   std::atomic<bool> stop = false;
   std::vector<SweepOutcome> outcomes(threads);
@@ -189,18 +189,18 @@ void SweepOutcome::add(const SweepOutcome& other) {
 }
 
 int64_t groups_at_once(const Context& context) {
-  return ranks_of(context).size() == 1 && use_gpu(context.device, missing_gpu) ? 3 : 1;
+  return ranks_of(context).size() == 1 && use_gpu(context.device, gpu_unavailable_reason) ? 3 : 1;
 }
 
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all, const fs::path& out,
                              int64_t at_once, const Context& context) {
   SweepRuns runs(all, out, context);
   if (at_once > 1) {
-    const std::vector<Places> groups = group_experiments(all);
+    const std::vector<Indices> groups = group_experiments(all);
     const auto threads = std::min(at_once, static_cast<int64_t>(groups.size()));
     return attempt_groups(runs, groups, static_cast<int>(threads));
   }
-  Places places(all.size());
+  Indices places(all.size());
   std::iota(places.begin(), places.end(), size_t{0});
   return attempt_each(runs, places);
 }

@@ -15,13 +15,13 @@ constexpr double kSigma = 0.25;  // the teacher's, whatever sigma is trained
 constexpr const char* kVotes = "votes";
 
 // What the votes depend on, beside the weights of the teacher.
-std::map<std::string, std::string> identity(const TrainSetting& setting, const Experiment& e) {
+std::map<std::string, std::string> identity(const TrainingContext& setting, const Experiment& e) {
   return {{"teacher", e.objective.teacher},
           {"votes", std::to_string(e.objective.teacher_votes)},
           {"data_sha256", setting.train_digest.get()}};
 }
 
-Model train_teacher(const TrainSetting& setting, Experiment e, const Partition& partition) {
+Model train_teacher(const TrainingContext& setting, Experiment e, const Partition& partition) {
   e.train.method = Method::kGaussian;
   e.smoothing.sigma = kSigma;
   e.objective = {};
@@ -45,7 +45,7 @@ Model load_teacher(const fs::path& path, const Dataset& data) {
   return model;
 }
 
-Array count_votes(const TrainSetting& setting, const Experiment& e, const Model& teacher) {
+Array count_votes(const TrainingContext& setting, const Experiment& e, const Model& teacher) {
   const BaseClassifier f = choose_classifier(setting.device, teacher);
   const auto sampler = make_sampler(f, setting.threads, setting.stopped);
   Array shares({setting.train.size(), f.classes});
@@ -79,7 +79,7 @@ Array read_votes(const fs::path& path, const std::map<std::string, std::string>&
 
 }  // namespace
 
-Array teacher_votes(const TrainSetting& setting, const Experiment& e, const Partition& partition,
+Array teacher_votes(const TrainingContext& setting, const Experiment& e, const Partition& partition,
                     const fs::path& folder) {
   const fs::path path = folder / "teacher.safetensors";
   const auto expected = identity(setting, e);

@@ -9,7 +9,7 @@ namespace fedsmooth::jobs {
 /// is made: by the model that objective.teacher names or, for "auto", by one that is trained here
 /// as the experiment is, but with method "gaussian" at the teacher's sigma. Throws Interrupted when
 /// told to stop; nothing is kept of a teacher that is not finished.
-Array teacher_votes(const TrainSetting& setting, const Experiment& experiment,
+Array teacher_votes(const TrainingContext& setting, const Experiment& experiment,
                     const Partition& partition, const std::filesystem::path& folder);
 
 }  // namespace fedsmooth::jobs

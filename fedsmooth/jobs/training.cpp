@@ -60,11 +60,11 @@ nlohmann::json describe_job(const std::vector<TrainArguments>& runs) {
 }
 
 // Ranks that load other data, or round differently, would not add up to one run.
-std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& runs,
+std::unique_ptr<TrainingContext> load_together(const std::vector<TrainArguments>& runs,
                                             const Context& context) {
-  std::unique_ptr<TrainSetting> setting;
+  std::unique_ptr<TrainingContext> setting;
   agree(ranks_of(context), [&]() -> nlohmann::json {
-    setting = std::make_unique<TrainSetting>(runs, context);
+    setting = std::make_unique<TrainingContext>(runs, context);
     if (ranks_of(context).size() == 1) return {};
     return {{"data", setting->train_digest.get()},
             {"device", setting->chosen.device},
@@ -74,7 +74,7 @@ std::unique_ptr<TrainSetting> load_together(const std::vector<TrainArguments>& r
 }
 
 // How many of these runs, which have the same mode, fill the machine, or all ranks' machines.
-size_t room_for_runs(const TrainSetting& setting, const std::vector<TrainArguments>& runs) {
+size_t room_for_runs(const TrainingContext& setting, const std::vector<TrainArguments>& runs) {
   if (setting.chosen.device != "cpu") return runs.size();
   const bool federated = runs.front().experiment.train.mode == Mode::kFederated;
   return federated ? 1 : static_cast<size_t>(setting.threads) * setting.ranks;
@@ -113,19 +113,19 @@ bool go_side_by_side(const Experiment& a, const Experiment& b) {
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Context& context) {
   announce_job(ranks_of(context), describe_job(runs));
-  const std::unique_ptr<TrainSetting> agreed = load_together(runs, context);
-  const TrainSetting& setting = *agreed;
+  const std::unique_ptr<TrainingContext> agreed = load_together(runs, context);
+  const TrainingContext& setting = *agreed;
   DistributedExecutor executor(ranks_of(context), *setting.chosen.executor);
   const size_t count = std::min(runs.size(), room_for_runs(setting, runs));
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);
   std::vector<size_t> places;  // in `runs`, of those that could be opened
-  std::vector<std::unique_ptr<RunTraining>> opened;
+  std::vector<std::unique_ptr<OpenRun>> opened;
   int64_t done = 0, total = 0;
   for (size_t i = 0; i < count; ++i) {
     thrown[i] = catch_thrown([&] {
-      opened.push_back(std::make_unique<RunTraining>(setting, runs[i], static_cast<int64_t>(i)));
+      opened.push_back(std::make_unique<OpenRun>(setting, runs[i], static_cast<int64_t>(i)));
       places.push_back(i);
       done += opened.back()->rounds_done();
       total += opened.back()->rounds();
@@ -156,8 +156,8 @@ void take_training(const nlohmann::json& job, const Context& context) {
   }
   std::vector<TrainArguments> runs;
   for (const Experiment& e : experiments) runs.push_back({e, "", false});
-  const std::unique_ptr<TrainSetting> setting = load_together(runs, context);
-  const auto open = [&](int64_t number) -> SharedRun {
+  const std::unique_ptr<TrainingContext> setting = load_together(runs, context);
+  const auto open = [&](int64_t number) -> RankRun {
     const Experiment& e = experiments.at(number);
     return {local_task(*setting, e), train_options(e), make_partition(e, setting->train)};
   };

@@ -9,7 +9,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/load_run.h"
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -77,7 +77,7 @@ Overrides options_of(const json& sidecar, const std::string& name, const Overrid
 
 struct Redraw {
   Dataset data;
-  Subject subject;
+  ModelUnderTest subject;
   std::unique_ptr<Sampler> sampler;
 };
 
@@ -133,10 +133,10 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   const std::string path = find_subject(a.model, table, sidecar);
   const Overrides options = options_of(sidecar, sidecar_path(table).string(), given);
   Redraw redraw;
-  redraw.data = load_dataset(subject_experiment(path, options).data, Split::kTest);
+  redraw.data = load_dataset(experiment_of_model(path, options).data, Split::kTest);
   check_hash(digest(redraw.data), identity, "data_sha256", "data set", table);
   const Shape shape = image_shape(redraw.data);
-  redraw.subject = load_subject(path, options, &redraw.data, shape, context.device);
+  redraw.subject = load_model_under_test(path, options, &redraw.data, shape, context.device);
   check_hash(redraw.subject.sha256, identity, "model_sha256", "model", table);
   redraw.sampler = make_sampler(redraw.subject.f, thread_count(context), context.stopped);
   check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);

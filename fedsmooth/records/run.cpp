@@ -100,7 +100,7 @@ void copy_training(const fs::path& from, const Run& to) {
 }
 
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
-                      const Origin& origin) {
+                      const Provenance& origin) {
   Safetensors content;
   content.metadata = origin;
   content.metadata["round"] = std::to_string(state.round);
@@ -115,7 +115,7 @@ void write_checkpoint(const Run& run, const Network& network, const ServerState&
   write_file(checkpoint_path(run), format_safetensors(content));
 }
 
-ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin) {
+ServerState read_checkpoint(const Run& run, const Network& network, const Provenance& origin) {
   const fs::path path = checkpoint_path(run);
   Safetensors content = parse_safetensors(read_file(path), path.string());
   const auto checksum = content.metadata.extract(kChecksum);

@@ -35,13 +35,13 @@ Run open_run(const std::filesystem::path& folder);
 void copy_training(const std::filesystem::path& from, const Run& to);
 
 /// What a run's bits depend on besides its experiment: what computes it, which data. By name.
-using Origin = std::map<std::string, std::string>;
+using Provenance = std::map<std::string, std::string>;
 
 bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
-                      const Origin& origin);
+                      const Provenance& origin);
 /// One of another origin is an Error: the run would be neither one's. So is one with more or less
 /// than what the experiment's server keeps.
-ServerState read_checkpoint(const Run& run, const Network& network, const Origin& origin);
+ServerState read_checkpoint(const Run& run, const Network& network, const Provenance& origin);
 
 }  // namespace fedsmooth

@@ -40,7 +40,7 @@ std::vector<CertificateRow> comparable(const fs::path& table, const json& identi
   return shared;
 }
 
-Share with_interval(double accuracy, int64_t images) {
+Proportion with_interval(double accuracy, int64_t images) {
   const auto standing = std::llround(accuracy * static_cast<double>(images));
   return {accuracy, binomial_lower_bound(standing, images, kIntervalTail),
           binomial_upper_bound(standing, images, kIntervalTail)};

@@ -15,12 +15,12 @@ constexpr int kMaxRadii = 8;
 constexpr std::string_view kNotCertified = "not certified yet";
 
 // All runs are loaded in the same one.
-Norm norm_of(const std::vector<ReportRun>& runs) { return runs.empty() ? Norm::kL2 : runs[0].norm; }
+Norm norm_of(const std::vector<RunRecord>& runs) { return runs.empty() ? Norm::kL2 : runs[0].norm; }
 
 // From 0 to the largest at which any run is certified.
-std::vector<double> choose_radii(const std::vector<ReportRun>& runs) {
+std::vector<double> choose_radii(const std::vector<RunRecord>& runs) {
   double largest = 0;
-  for (const ReportRun& run : runs) largest = std::max(largest, largest_radius(run.rows));
+  for (const RunRecord& run : runs) largest = std::max(largest, largest_radius(run.rows));
   return standard_radii(largest, norm_of(runs), kMaxRadii);
 }
 
@@ -28,7 +28,7 @@ std::string percent_abstained(const Summary& s) {
   return s.abstained ? percent(s.abstained->value) : "";
 }
 
-std::string comparison_line(const ReportRun& run, const std::vector<double>& radii) {
+std::string comparison_line(const RunRecord& run, const std::vector<double>& radii) {
   if (!run.certified()) return fmt::format("  {}", kNotCertified);
   const Summary s = summarize(run.rows);
   std::string line;
@@ -41,7 +41,7 @@ std::string comparison_line(const ReportRun& run, const std::vector<double>& rad
                             fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
 }
 
-std::string markdown_cells(const ReportRun& run, const std::vector<double>& radii) {
+std::string markdown_cells(const RunRecord& run, const std::vector<double>& radii) {
   if (!run.certified()) return fmt::format(" {} |", kNotCertified);
   const Summary s = summarize(run.rows);
   std::string cells = fmt::format(" {} |", s.images);
@@ -50,7 +50,7 @@ std::string markdown_cells(const ReportRun& run, const std::vector<double>& radi
       cells += " |";
       continue;
     }
-    const Share share = accuracy_at(run.rows, radius).accuracy;
+    const Proportion share = accuracy_at(run.rows, radius).accuracy;
     cells +=
         fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));
   }
@@ -69,23 +69,23 @@ std::string escape_markdown(const std::string& text) {
 
 }  // namespace
 
-std::string render_comparison(const std::vector<ReportRun>& runs) {
+std::string render_comparison(const std::vector<RunRecord>& runs) {
   const std::vector<double> radii = choose_radii(runs);
   const Norm norm = norm_of(runs);
   const std::string corner = fmt::format("certified % at {} radius", norm_name(norm));
   size_t width = corner.size();
-  for (const ReportRun& run : runs) width = std::max(width, one_line(run.name).size());
+  for (const RunRecord& run : runs) width = std::max(width, one_line(run.name).size());
   std::string text = fmt::format("{:<{}}", corner, width);
   for (const double radius : radii) text += fmt::format("{:>7}", format_step(norm, radius));
   text += fmt::format("{:>9}{:>9}{:>9}\n", "ACR", "abstain", "classes");
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     text += fmt::format("{:<{}}{}\n", one_line(run.name), width, comparison_line(run, radii));
   }
   return text +
          "ACR: average certified radius. classes: answered at least once, of those that occur.\n";
 }
 
-std::string render_markdown(const std::vector<ReportRun>& runs) {
+std::string render_markdown(const std::vector<RunRecord>& runs) {
   const std::vector<double> radii = choose_radii(runs);
   const Norm norm = norm_of(runs);
   std::string text = fmt::format("| certified % at {} radius | images |", norm_name(norm));
@@ -95,7 +95,7 @@ std::string render_markdown(const std::vector<ReportRun>& runs) {
     rule += "--:|";
   }
   text += " ACR | abstained % |\n" + rule + "--:|--:|\n";
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     text += fmt::format("| {} |{}\n", escape_markdown(run.name), markdown_cells(run, radii));
   }
   return text +

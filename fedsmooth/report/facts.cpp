@@ -48,24 +48,24 @@ void add_rule(const CertificateRow& row, Facts& facts) {
   }
 }
 
-std::string describe_norm(const ReportRun& run) {
+std::string describe_norm(const RunRecord& run) {
   if (run.norm == Norm::kL1) return "l1: the l2 radius itself";
   return fmt::format("linf: the l2 radius divided by sqrt({})", run.values);
 }
 
-void add_norm(const ReportRun& run, Facts& facts) {
+void add_norm(const RunRecord& run, Facts& facts) {
   if (run.norm == Norm::kL2) return;
   facts.emplace_back("norm of the radii", describe_norm(run));
 }
 
-void add_certificate_facts(const ReportRun& run, Facts& facts) {
+void add_certificate_facts(const RunRecord& run, Facts& facts) {
   using Row = const CertificateRow&;
   const std::vector<CertificateRow>& rows = run.rows;
   const Summary summary = summarize(rows, run.norm);
   facts.emplace_back("images", fmt::format("{}", summary.images));
   if (summary.abstained) {
-    facts.emplace_back("abstained", format_share(*summary.abstained));
-    facts.emplace_back("wrong but certified", format_share(*summary.wrong_but_certified));
+    facts.emplace_back("abstained", format_proportion(*summary.abstained));
+    facts.emplace_back("wrong but certified", format_proportion(*summary.wrong_but_certified));
   }
   const Facts more = {
       {"average certified radius", format_mean(run.norm, summary.average_certified_radius)},
@@ -92,7 +92,7 @@ void add_left_out(const std::vector<CertificateRow>& rows, Facts& facts) {
                                                   left_out, rows.size()));
 }
 
-void add_client_facts(const ReportRun& run, Facts& facts) {
+void add_client_facts(const RunRecord& run, Facts& facts) {
   const auto accuracies = accuracy_by_client(run.rows, run.clients, 0);
   if (accuracies.empty()) return;
   const ClientAccuracy worst = summarize_clients(accuracies).worst;
@@ -134,11 +134,11 @@ std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
 std::string percent_at_least(double share) { return percent(std::floor(1000 * share) / 1000); }
 
-std::string format_share(const Share& share) {
+std::string format_proportion(const Proportion& share) {
   return fmt::format("{}% [{}, {}]", percent(share.value), percent(share.low), percent(share.high));
 }
 
-std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run) {
+std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run) {
   Facts facts;
   if (run.certified()) {
     add_norm(run, facts);

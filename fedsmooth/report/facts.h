@@ -18,13 +18,13 @@ std::string percent(double share);
 std::string percent_at_least(double share);
 
 /// "8.0% [5.8, 10.7]".
-std::string format_share(const Share& share);
+std::string format_proportion(const Proportion& share);
 
 /// Name and value, in the order in which to show them.
-std::vector<std::pair<std::string, std::string>> list_facts(const ReportRun& run);
+std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run);
 
 /// Signs of a collapsed model, of certificates that do not belong together or are contradicted by
 /// an attack, of trouble in training; each is a sentence of at most 88 characters.
-std::vector<std::string> list_warnings(const ReportRun& run);
+std::vector<std::string> list_warnings(const RunRecord& run);
 
 }  // namespace fedsmooth

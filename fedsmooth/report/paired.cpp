@@ -74,7 +74,7 @@ std::optional<Difference> mean_difference(const std::vector<double>& a,
 
 }  // namespace
 
-void keep_common_images(ReportRun& a, ReportRun& b) {
+void keep_common_images(RunRecord& a, RunRecord& b) {
   if (a.values != 0 && b.values != 0 && a.values != b.values) {
     throw Error("compare: images of {} values in A and of {} in B are not the same images",
                 a.values, b.values);
@@ -100,7 +100,7 @@ void keep_common_images(ReportRun& a, ReportRun& b) {
   b.rows = std::move(rows_b);
 }
 
-PairedComparison compare_paired(const ReportRun& a, const ReportRun& b) {
+PairedComparison compare_paired(const RunRecord& a, const RunRecord& b) {
   check(!a.rows.empty() && a.rows.size() == b.rows.size(), "compare_paired: {} and {} rows",
         a.rows.size(), b.rows.size());
   const std::vector<double> radii_a = certified_radii(a.rows), radii_b = certified_radii(b.rows);

@@ -38,7 +38,7 @@ struct PairedComparison {
 
 /// What is compared. The runs have the images that both had, see keep_common_images().
 struct ComparedRuns {
-  ReportRun a, b;
+  RunRecord a, b;
   int64_t images_a = 0, images_b = 0;  // before that
   PairedComparison paired;
 };
@@ -49,10 +49,10 @@ inline constexpr int64_t kFewImages = 10;
 
 /// Keeps, of each run, the images that both have, in the same order. An Error if there are none, if
 /// a label differs (the data or their order are others) or images are of another size.
-void keep_common_images(ReportRun& a, ReportRun& b);
+void keep_common_images(RunRecord& a, RunRecord& b);
 
 /// Compares two runs with the same images in the same order.
-PairedComparison compare_paired(const ReportRun& a, const ReportRun& b);
+PairedComparison compare_paired(const RunRecord& a, const RunRecord& b);
 
 /// The interval of the difference between shares of N images, of which `only_a` and `only_b`
 /// differ.

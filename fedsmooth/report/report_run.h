@@ -15,7 +15,7 @@
 
 namespace fedsmooth {
 
-struct ReportRun {
+struct RunRecord {
   std::string name;
   std::vector<std::string> class_names;  // may be empty: classes then go by number
   std::vector<CertificateRow> rows;      // none: not certified yet; radii are in `norm`

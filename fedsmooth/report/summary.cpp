@@ -24,7 +24,7 @@ int64_t count_certified(const std::vector<CertificateRow>& rows, double r) {
   });
 }
 
-Share share(int64_t part, size_t whole) {
+Proportion share(int64_t part, size_t whole) {
   using Binomial = boost::math::binomial_distribution<>;
   const auto k = static_cast<double>(part);
   const auto n = static_cast<double>(whole);
@@ -98,7 +98,7 @@ double certified_accuracy(const std::vector<CertificateRow>& rows, double r) {
   return static_cast<double>(count_certified(rows, r)) / static_cast<double>(rows.size());
 }
 
-bool can_certify(const ReportRun& run, double radius) {
+bool can_certify(const RunRecord& run, double radius) {
   const CertificateRow* last = nullptr;  // that was asked: rows are mostly alike
   for (const CertificateRow& row : run.rows) {
     if (row.certificate.radius >= radius) return true;
@@ -138,7 +138,7 @@ double largest_radius(const std::vector<CertificateRow>& rows) {
 }
 
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
-  const Share accuracy = share(count_certified(rows, r), rows.size());
+  const Proportion accuracy = share(count_certified(rows, r), rows.size());
   return {r, accuracy, high_probability(rows, accuracy.value)};
 }
 

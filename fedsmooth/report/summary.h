@@ -16,7 +16,7 @@ double certified_accuracy(const std::vector<CertificateRow>& rows, double r);
 /// Whether images like the run's could be certified at `radius`, in its norm, if all votes went to
 /// one class. Beyond it an accuracy of 0 says nothing about the classifier. Of tables that do not
 /// state sigma, alpha and n it is not known, and true.
-bool can_certify(const ReportRun& run, double radius);
+bool can_certify(const RunRecord& run, double radius);
 
 /// The radii of a table: 0, 0.25, 0.5, ... (in l_inf 0, 1/255, ...) up to `largest`, with a step
 /// that doubles until at most `most` are left.
@@ -25,7 +25,7 @@ std::vector<double> standard_radii(double largest, Norm norm, int most = 20);
 /// The largest radius of a correct answer; 0 if there is none.
 double largest_radius(const std::vector<CertificateRow>& rows);
 
-struct Share {
+struct Proportion {
   double value = 0.0;
   double low = 0.0;  // exact (Clopper-Pearson) 95% interval over the choice of test images
   double high = 0.0;
@@ -33,7 +33,7 @@ struct Share {
 
 struct AtRadius {
   double radius = 0.0;
-  Share accuracy;
+  Proportion accuracy;
   /// Holds with probability 1 - rho although each certificate fails with probability alpha
   /// (Bernstein over independent images, rho = 0.001; Cohen's analyze.py leaves out a factor of 2
   /// under the root, without which it does not hold); never below 0. Not known without alpha.
@@ -53,8 +53,8 @@ struct Summary {
   int64_t images = 0;
   std::vector<AtRadius> table;  // at the standard radii up to the largest
   // Not known if images were left out (--only-correct):
-  std::optional<Share> abstained;
-  std::optional<Share> wrong_but_certified;  // predicted, certified at radius >= 0, not the label
+  std::optional<Proportion> abstained;
+  std::optional<Proportion> wrong_but_certified;  // predicted, certified at radius >= 0, not the label
   double average_certified_radius = 0;       // ACR: mean of correct * radius over all rows
   int64_t distinct_labels = 0;               // classes that occur as labels
   int64_t distinct_predictions = 0;   // classes predicted at least once; 1: a constant classifier

@@ -34,7 +34,7 @@ void check_certificates(const std::vector<CertificateRow>& rows, Warnings& warni
   }
 }
 
-void check_contradictions(const ReportRun& run, Warnings& warnings) {
+void check_contradictions(const RunRecord& run, Warnings& warnings) {
   if (!run.attacked_base.empty() && run.attacked_base != run.rows.front().base) {
     warnings.push_back(
         fmt::format("The attack was on another base classifier, {}; its curve bounds that one's.",
@@ -95,7 +95,7 @@ void check_attack(const std::vector<RoundRow>& rounds, Warnings& warnings) {
 
 }  // namespace
 
-std::vector<std::string> list_warnings(const ReportRun& run) {
+std::vector<std::string> list_warnings(const RunRecord& run) {
   Warnings warnings;
   if (run.certified()) {
     check_certificates(run.rows, warnings);

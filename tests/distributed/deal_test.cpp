@@ -7,16 +7,16 @@
 namespace fedsmooth {
 namespace {
 
-using Places = std::vector<std::vector<size_t>>;
+using Indices = std::vector<std::vector<size_t>>;
 
 TEST(DealTest, GivesEachOnceAndEqualOnesEvenly) {
-  EXPECT_EQ(deal({1, 1, 1, 1, 1}, 2), (Places{{0, 2, 4}, {1, 3}}));
-  EXPECT_EQ(deal({1, 1}, 3), (Places{{0}, {1}, {}}));
-  EXPECT_EQ(deal({}, 2), (Places{{}, {}}));
+  EXPECT_EQ(deal({1, 1, 1, 1, 1}, 2), (Indices{{0, 2, 4}, {1, 3}}));
+  EXPECT_EQ(deal({1, 1}, 3), (Indices{{0}, {1}, {}}));
+  EXPECT_EQ(deal({}, 2), (Indices{{}, {}}));
 }
 
 TEST(DealTest, BalancesUnequalOnes) {
-  EXPECT_EQ(deal({1, 2, 3, 4, 10}, 2), (Places{{4}, {0, 1, 2, 3}}));
+  EXPECT_EQ(deal({1, 2, 3, 4, 10}, 2), (Indices{{4}, {0, 1, 2, 3}}));
   std::vector<double> costs;
   for (int i = 0; i < 100; ++i) costs.push_back(1 + i * i % 37);
   double total = 0, busiest = 0;

@@ -16,8 +16,8 @@ TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
       {small_task(Method::kStandard), global, sample_cohort(p, 5, 0, 0), 0, 2},
       {small_task(Method::kStandard), global, sample_cohort(p, 1, 0, 7), 7, 0},
   };
-  const std::vector<PlannedRound> plan = plan_rounds(rounds, 4);
-  const std::vector<PlannedRound> read = parse_plan(format_plan(plan), small_network(), 4);
+  const std::vector<RoundAssignment> plan = plan_rounds(rounds, 4);
+  const std::vector<RoundAssignment> read = parse_plan(format_plan(plan), small_network(), 4);
   ASSERT_EQ(read.size(), 2U);
   std::vector<size_t> loads(4);
   for (size_t r = 0; r < 2; ++r) {

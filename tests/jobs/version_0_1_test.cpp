@@ -23,7 +23,7 @@ TEST_F(Version01Test, ItsRunFolderIsRead) {
   const Experiment e = read_experiment(path("run") / "experiment.toml");
   EXPECT_EQ(e.train.rounds, 3);
   EXPECT_EQ(e.partition.clients, 20);
-  const ReportRun run = jobs::load_run(path("run"));
+  const RunRecord run = jobs::load_run(path("run"));
   EXPECT_EQ(run.rows.size(), 20U);
   EXPECT_EQ(run.rounds.size(), 3U);
   EXPECT_EQ(run.clients.size(), 20U);

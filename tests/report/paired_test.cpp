@@ -24,9 +24,9 @@ CertificateRow right(int64_t index, double radius) { return row(index, 1, 1, rad
 CertificateRow wrong(int64_t index, double radius) { return row(index, 1, 0, radius); }
 CertificateRow abstained(int64_t index) { return row(index, 1, kAbstain, 0); }
 
-ReportRun run_of(std::vector<CertificateRow> rows) { return {"run", {}, std::move(rows)}; }
+RunRecord run_of(std::vector<CertificateRow> rows) { return {"run", {}, std::move(rows)}; }
 
-std::string refusal(ReportRun a, ReportRun b) {
+std::string refusal(RunRecord a, RunRecord b) {
   try {
     keep_common_images(a, b);
   } catch (const Error& error) {
@@ -39,9 +39,9 @@ std::string refusal(ReportRun a, ReportRun b) {
 //   A  0.5   0.25  -     0.3   -     0
 //   B  0.25  0.5   0.1   -     -     0
 TEST(PairedTest, TableMatchesTheHandComputedOne) {
-  const ReportRun a = run_of(
+  const RunRecord a = run_of(
       {right(0, 0.5), right(1, 0.25), wrong(2, 0.9), right(3, 0.3), abstained(4), right(5, 0)});
-  const ReportRun b = run_of(
+  const RunRecord b = run_of(
       {right(0, 0.25), right(1, 0.5), right(2, 0.1), abstained(3), wrong(4, 2), right(5, 0)});
   const PairedComparison found = compare_paired(a, b);
   EXPECT_EQ(found.images, 6);
@@ -68,7 +68,7 @@ TEST(PairedTest, TableMatchesTheHandComputedOne) {
 }
 
 TEST(PairedTest, TheSameTableTwiceIsATieEverywhere) {
-  const ReportRun a = run_of({right(0, 0.5), abstained(1), wrong(2, 1), right(3, 0.1)});
+  const RunRecord a = run_of({right(0, 0.5), abstained(1), wrong(2, 1), right(3, 0.1)});
   const PairedComparison found = compare_paired(a, a);
   for (const PairedAtRadius& at : found.table) {
     EXPECT_EQ(at.difference.value, 0);
@@ -79,8 +79,8 @@ TEST(PairedTest, TheSameTableTwiceIsATieEverywhere) {
 }
 
 TEST(PairedTest, OnlyImagesThatBothHaveCountInTheOrderOfA) {
-  ReportRun a = run_of({right(4, 0.4), right(2, 0.2), right(9, 0.9)});
-  ReportRun b = run_of({right(2, 0.1), right(5, 0.5), right(4, 0.3)});
+  RunRecord a = run_of({right(4, 0.4), right(2, 0.2), right(9, 0.9)});
+  RunRecord b = run_of({right(2, 0.1), right(5, 0.5), right(4, 0.3)});
   keep_common_images(a, b);
   ASSERT_EQ(a.rows.size(), 2U);
   EXPECT_EQ(a.rows[0].index, 4);
@@ -94,7 +94,7 @@ TEST(PairedTest, WhatIsNotTheSameImagesIsRefused) {
             "compare: run and run have no image in common");
   EXPECT_EQ(refusal(run_of({right(0, 1), row(7, 3, 3, 1)}), run_of({row(7, 5, 5, 1)})),
             "compare: image 7 has label 3 in A and 5 in B; other data, or another order");
-  ReportRun small = run_of({right(0, 1)}), large = run_of({right(0, 1)});
+  RunRecord small = run_of({right(0, 1)}), large = run_of({right(0, 1)});
   small.values = 784;
   large.values = 3072;
   EXPECT_EQ(refusal(small, large),

@@ -42,7 +42,7 @@ TEST(SummaryTest, AbstentionsAndMistakesStayInTheDenominator) {
 }
 
 TEST(SummaryTest, IntervalIsClopperPearson) {
-  const Share eight = accuracy_at(eight_of_ten(), 1).accuracy;
+  const Proportion eight = accuracy_at(eight_of_ten(), 1).accuracy;
   EXPECT_DOUBLE_EQ(eight.value, 0.8);
   EXPECT_NEAR(eight.low, 0.4439045, 1e-6);
   EXPECT_NEAR(eight.high, 0.9747893, 1e-6);
@@ -50,10 +50,10 @@ TEST(SummaryTest, IntervalIsClopperPearson) {
 
 TEST(SummaryTest, IntervalReachesTheEndsWithNoneAndWithAll) {
   // One-sided there: 1 - 0.025^(1/10).
-  const Share none = accuracy_at(std::vector(10, row(0, 1, 1)), 0).accuracy;
+  const Proportion none = accuracy_at(std::vector(10, row(0, 1, 1)), 0).accuracy;
   EXPECT_EQ(none.low, 0);
   EXPECT_NEAR(none.high, 1 - std::pow(0.025, 0.1), 1e-12);
-  const Share all = accuracy_at(std::vector(10, row(0, 0, 1)), 0).accuracy;
+  const Proportion all = accuracy_at(std::vector(10, row(0, 0, 1)), 0).accuracy;
   EXPECT_NEAR(all.low, std::pow(0.025, 0.1), 1e-12);
   EXPECT_EQ(all.high, 1);
 }
@@ -101,7 +101,7 @@ TEST(SummaryTest, KnowsWhichRadiiAreBeyondAllVotes) {
   rows[1].certificate.counts.n = 100'000;
   EXPECT_TRUE(can_certify({"run", {}, rows}, 0.95));
   EXPECT_FALSE(can_certify({"run", {}, rows}, 0.96));
-  ReportRun linf{"run", {}, rows};
+  RunRecord linf{"run", {}, rows};
   linf.norm = Norm::kLinf;
   linf.values = 4;
   EXPECT_TRUE(can_certify(linf, 0.95 / 2));

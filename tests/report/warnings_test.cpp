@@ -10,16 +10,16 @@ namespace {
 using Strings = std::vector<std::string>;
 
 // Ten rounds of which the first half has no attack yet.
-ReportRun attacked(double mean, double p95, double drop) {
-  ReportRun run{"run"};
+RunRecord attacked(double mean, double p95, double drop) {
+  RunRecord run{"run"};
   for (int64_t i = 1; i <= 5; ++i) run.rounds.push_back({i, 2.3});
   for (int64_t i = 6; i <= 10; ++i) run.rounds.push_back({i, 2.3, {}, mean, p95, drop});
   return run;
 }
 
 // `count` correct certificates at radius 0.5, of which attacks break the first `broken` at 0.4.
-ReportRun contradicted(int64_t count, int64_t broken) {
-  ReportRun run{"run"};
+RunRecord contradicted(int64_t count, int64_t broken) {
+  RunRecord run{"run"};
   for (int64_t i = 0; i < count; ++i) {
     CertificateRow row;
     row.index = i;
@@ -58,7 +58,7 @@ TEST(WarningsTest, AnAttackOnAFewImagesFindsNoGradient) {
 
 TEST(WarningsTest, DivergedTelemetryIsNoVacuousAttack) {
   const double nan = std::nan("");
-  ReportRun run = attacked(0.98, 1, 0.2);
+  RunRecord run = attacked(0.98, 1, 0.2);
   run.rounds.push_back({11, nan, {}, nan, nan, nan, {}, 3});
   EXPECT_EQ(list_warnings(run), Strings{"3 updates in 1 of 11 rounds were dropped: not finite."});
 }
@@ -71,7 +71,7 @@ TEST(WarningsTest, CountsImagesMisledWithinTheirRadius) {
 }
 
 TEST(WarningsTest, EverySentenceFitsIntoTheTable) {
-  ReportRun run = contradicted(12'345, 12'345);
+  RunRecord run = contradicted(12'345, 12'345);
   for (const double drop : {0.0, 1.0}) {
     for (const double mean : {1e-9, 0.3333, 0.9876543}) {
       for (const double p95 : {1e-9, 1.0}) {

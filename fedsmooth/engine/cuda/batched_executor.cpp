@@ -74,7 +74,7 @@ struct BatchedExecutor::State {
   }
 
   // Clients follow each other through the waves, whichever rounds they are of.
-  void run(const std::vector<Round>& rounds, const Places& together,
+  void run(const std::vector<Round>& rounds, const Indices& together,
            std::vector<RoundResult>& results) {
     size_t clients = 0;
     for (const size_t i : together) clients += rounds[i].cohort.clients.size();
@@ -118,7 +118,7 @@ std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) 
   std::vector<RoundResult> results(rounds.size());
   for (size_t i = 0; i < rounds.size(); ++i) compare_on_cpu(rounds[i], results[i].telemetry);
   const auto same = [&](size_t a, size_t b) { return share_waves(rounds[a].task, rounds[b].task); };
-  for (const Places& together : group_places(rounds.size(), same)) {
+  for (const Indices& together : group_indices(rounds.size(), same)) {
     state_->run(rounds, together, results);
   }
   return results;

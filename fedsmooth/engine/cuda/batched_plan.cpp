@@ -93,7 +93,7 @@ class Planner {
     BatchedStage stage;
     const Shape out = shape_after(layer, shape_);
     stage.is_pool = true;
-    stage.squares =
+    stage.pool2x2 =
         layer.kernel == 2 && layer.stride == 2 && shape_[1] % 2 == 0 && shape_[2] % 2 == 0;
     stage.relu = !plan_.stages.empty() && plan_.stages.back().relu;
     stage.in = map_of(shape_);

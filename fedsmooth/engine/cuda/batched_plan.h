@@ -36,7 +36,7 @@ struct BatchedMap {
 struct BatchedStage {
   bool is_pool = false;
   bool relu = false;     // of a convolution, or of the one before a pool
-  bool squares = false;  // a pool's windows: 2x2 pixels, each pixel in one of them
+  bool pool2x2 = false;  // a pool's windows: 2x2 pixels, each pixel in one of them
   BatchedMap in, out;
   bool has_bias = true;
   int64_t kernel = 0, bias = 0;  // where a client's vector holds [taps, C, K] and [K]

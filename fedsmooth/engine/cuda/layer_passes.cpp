@@ -19,10 +19,10 @@ LayerPasses::LayerPasses(const DevicePlan& device, Precision precision, int clie
   if (gradients) input_gradient_ = DeviceArray<uint8_t>(bytes(stages.front().in));
   for (size_t i = 0; i < stages.size(); ++i) {
     // A product and a pool in one have no map between them, nor a gradient after it.
-    const bool before = i + 1 < stages.size() && in_one(i + 1);
+    const bool before = i + 1 < stages.size() && fused_into_previous(i + 1);
     maps_.emplace_back(before ? 0 : bytes(stages[i].out));
-    gradients_.emplace_back(gradients && !in_one(i) ? bytes(stages[i].out) : 0);
-    choices_.emplace_back(gradients && in_one(i) ? all_rows * stages[i].out.row_size() : 0);
+    gradients_.emplace_back(gradients && !fused_into_previous(i) ? bytes(stages[i].out) : 0);
+    choices_.emplace_back(gradients && fused_into_previous(i) ? all_rows * stages[i].out.row_size() : 0);
   }
   logits_ = DeviceArray<float>(all_rows * stages.back().out.channels);
   gradients_.back().clear(nullptr);
@@ -36,9 +36,9 @@ int64_t LayerPasses::bytes_per_row(const BatchedPlan& plan, Precision precision)
 }
 
 // Whether a stage is a pool that is done by the product before it.
-bool LayerPasses::in_one(size_t i) const {
+bool LayerPasses::fused_into_previous(size_t i) const {
   const std::vector<BatchedStage>& stages = device_.plan.stages;
-  return i > 0 && stages[i].squares && !stages[i - 1].is_pool &&
+  return i > 0 && stages[i].pool2x2 && !stages[i - 1].is_pool &&
          precision_ == Precision::kBfloat16 && device_.by_output[i - 1].view().tiling.hopper;
 }
 
@@ -90,7 +90,7 @@ void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launche
     launches.add("pooling", pool_maps(precision_, pooling_of(i), launches.stream()));
     return;
   }
-  const bool last = i + 1 == maps_.size(), pooled = !last && in_one(i + 1);
+  const bool last = i + 1 == maps_.size(), pooled = !last && fused_into_previous(i + 1);
   MapProduct p = product_of(weights, stage);
   p.depth = stage.in.channels;
   p.columns = stage.out.channels;
@@ -102,7 +102,7 @@ void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launche
   p.bias = stage.has_bias ? weights.weights + stage.bias : nullptr;
   p.relu = stage.relu;
   if (pooled) {
-    p.squares = stage.out.width / 2;
+    p.pool_columns = stage.out.width / 2;
     p.choice = gradients_.back().size() > 0 ? choices_[i + 1].data() : nullptr;
   }
   launches.add("products", multiply_maps(precision_, p, launches.stream()), operations_of(stage),
@@ -116,7 +116,7 @@ void LayerPasses::forward(const StackedWeights& weights, Launches& launches) con
 void LayerPasses::forward_from(size_t first, const StackedWeights& weights,
                                Launches& launches) const {
   for (size_t i = first; i < maps_.size(); ++i) {
-    if (!in_one(i)) forward_stage(weights, i, launches);
+    if (!fused_into_previous(i)) forward_stage(weights, i, launches);
   }
 }
 
@@ -125,7 +125,7 @@ void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
                                       Launches& launches) const {
   const std::vector<BatchedStage>& stages = device_.plan.stages;
   const BatchedStage& stage = stages[i];
-  const bool pooled = i > 0 && in_one(i - 1);
+  const bool pooled = i > 0 && fused_into_previous(i - 1);
   void* out = i == 0 ? input_gradient_.data() : gradients_[pooled ? i - 2 : i - 1].data();
   if (stage.is_pool) {
     Pooling p = pooling_of(i);
@@ -143,7 +143,7 @@ void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
   p.pairs = device_.by_input[i].view();
   p.out = out;
   if (pooled) {
-    p.squares = stage.in.width;
+    p.pool_columns = stage.in.width;
     p.choice = choices_[i - 1].data();
   } else if (i > 0 && !stages[i - 1].is_pool && stages[i - 1].relu) {
     p.mask = maps_[i - 1].data();
@@ -154,7 +154,7 @@ void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
 
 void LayerPasses::differentiate_input(const StackedWeights& weights, Launches& launches) const {
   for (size_t i = maps_.size(); i-- > 0;) {
-    if (!in_one(i)) differentiate_stage(weights, i, launches);
+    if (!fused_into_previous(i)) differentiate_stage(weights, i, launches);
   }
 }
 
@@ -183,7 +183,7 @@ void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettin
   // Weights and momentum are read and written, the working weights written.
   const double per_weight =
       (weights.working == nullptr ? 16 : 18) + (weights.global == nullptr ? 0 : 4);
-  launches.add("update", update_kernel(precision_, u, launches.stream()), operations_of(stage),
+  launches.add("update", update_weights(precision_, u, launches.stream()), operations_of(stage),
                map_bytes_of(stage) + weights_of(stage) * per_weight);
   if (!stage.has_bias) return;
   BiasUpdate bias;
@@ -203,7 +203,7 @@ void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettin
 void LayerPasses::update(const StackedWeights& weights, const ClientSettings* settings,
                          Launches& launches) const {
   for (size_t i = maps_.size(); i-- > 0;) {
-    if (in_one(i)) continue;
+    if (fused_into_previous(i)) continue;
     // Before the weights change.
     if (i > 0) differentiate_stage(weights, i, launches);
     if (!device_.plan.stages[i].is_pool) update_stage(weights, settings, i, launches);

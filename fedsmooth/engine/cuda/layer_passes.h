@@ -47,7 +47,7 @@ class LayerPasses : public WavePasses {
               Launches& launches) const;
 
  private:
-  bool in_one(size_t pool) const;
+  bool fused_into_previous(size_t pool) const;
   const void* stage_input(size_t stage) const {
     return stage == 0 ? input_.data() : maps_[stage - 1].data();
   }

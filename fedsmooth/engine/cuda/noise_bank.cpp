@@ -3,7 +3,7 @@
 namespace fedsmooth {
 FirstLayer::FirstLayer(const DeviceModel& model)
     : model_(model),
-      pooled_(model.plan().stages.size() > 1 && model.plan().stages[1].squares),
+      pooled_(model.plan().stages.size() > 1 && model.plan().stages[1].pool2x2),
       no_mean_(std::vector<float>(model.plan().mean.size(), 0.0f)) {}
 
 void FirstLayer::multiply(const float* map, int rows, bool bias, float* out,
@@ -51,7 +51,7 @@ BankRows FirstLayer::sums() const {
   BankRows sums;
   sums.pixels = stage().out.pixels();
   sums.channels = stage().out.channels;
-  sums.squares = pooled_ ? stage().out.width / 2 : 0;
+  sums.pool_columns = pooled_ ? stage().out.width / 2 : 0;
   sums.relu = stage().relu;
   return sums;
 }

@@ -205,7 +205,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
   place = 0;
   for (const WavePart& part : parts) {
-    // Places that are left over get the last weights: they train too, if for nothing.
+    // Indices that are left over get the last weights: they train too, if for nothing.
     const bool last = &part == &parts.back();
     const auto count = static_cast<int64_t>(part.count);
     load_weights(part.round.global, place, last ? shape_.clients - place : count);

@@ -43,7 +43,7 @@ class Wave {
                                   Precision precision);
 
  private:
-  bool attacked() const { return attacks(task_) && task_.attack.epsilon > 0; }
+  bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }
   GpuExamples examples() const { return objective_of(task_.method).on_gpu->examples; }
   const float* noise() const { return noise_.data(); }  // null: none is added
   /// The noises of a step's noisy copies.

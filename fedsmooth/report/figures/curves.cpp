@@ -72,7 +72,7 @@ std::vector<RadiusTic> radius_tics(const Axes& axes, double most) {
   return tics;
 }
 
-Curve curve_of(const ReportRun& run, const std::string& label) {
+Curve curve_of(const RunRecord& run, const std::string& label) {
   Curve curve{label, {}, {}, run.norm};
   if (run.certified()) curve.points = accuracy_curve(run.rows);
   if (!run.attacks.empty()) curve.attacked = attacked_accuracy(run.attacks);

@@ -19,7 +19,7 @@ struct Curve {
 };
 
 /// Without points if the run is not certified.
-Curve curve_of(const ReportRun& run, const std::string& label);
+Curve curve_of(const RunRecord& run, const std::string& label);
 
 struct Axes {
   double x_max;

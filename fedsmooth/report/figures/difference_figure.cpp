@@ -36,14 +36,14 @@ std::string place(double top, double height) {
                      1 - (top + height) / kHeight);
 }
 
-std::string title_of(const char* which, const ReportRun& run) {
+std::string title_of(const char* which, const RunRecord& run) {
   const std::string label = fmt::format("{}: {}", which, shorten(run.name, kLongestLabel - 3));
   return "title " + quote_for_gnuplot(label);
 }
 
 }  // namespace
 
-Figure difference_figure(const ReportRun& a, const ReportRun& b, const PairedComparison& compared) {
+Figure difference_figure(const RunRecord& a, const RunRecord& b, const PairedComparison& compared) {
   const std::vector<Curve> curves = {curve_of(a, a.name), curve_of(b, b.name)};
   const Axes axes = Axes::around(curves, 1.05);
   CurvePlots plots;

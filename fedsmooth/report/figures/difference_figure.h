@@ -8,6 +8,6 @@ namespace fedsmooth {
 
 /// For runs with the same images, as from keep_common_images(). The band is the 95% interval at
 /// each radius by itself.
-Figure difference_figure(const ReportRun& a, const ReportRun& b, const PairedComparison& compared);
+Figure difference_figure(const RunRecord& a, const RunRecord& b, const PairedComparison& compared);
 
 }  // namespace fedsmooth

@@ -40,15 +40,15 @@ struct Panel {
   std::string name;  // of the axis
   Bins bins;
   double (*value)(const CertificateRow&);
-  bool (*has)(const ReportRun&);
+  bool (*has)(const RunRecord&);
   std::vector<std::string> tics;
 };
 
 double p_of(const CertificateRow& row) { return row.certificate.p_lower; }
 double radius_of(const CertificateRow& row) { return row.certificate.radius; }
 
-bool has_radii(const ReportRun& run) { return run.certified(); }
-bool has_p(const ReportRun& run) {
+bool has_radii(const RunRecord& run) { return run.certified(); }
+bool has_p(const RunRecord& run) {
   return run.certified() && !(run.rows.front().published && run.rows.front().sigma == 0);
 }
 
@@ -56,9 +56,9 @@ std::string tic(const std::string& label, double at) {
   return fmt::format("'{}' {:.8g}", label, at);
 }
 
-Panel p_panel(const std::vector<ReportRun>& runs) {
+Panel p_panel(const std::vector<RunRecord>& runs) {
   double least = 0.5;  // a multi-class radius may rest on less
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (!has_p(run)) continue;
     for (const CertificateRow& row : run.rows) {
       if (row.correct()) least = std::min(least, p_of(row));
@@ -76,9 +76,9 @@ Panel p_panel(const std::vector<ReportRun>& runs) {
   return panel;
 }
 
-Panel radius_panel(const std::vector<ReportRun>& runs, Norm norm) {
+Panel radius_panel(const std::vector<RunRecord>& runs, Norm norm) {
   double largest = 0;
-  for (const ReportRun& run : runs) largest = std::max(largest, largest_radius(run.rows));
+  for (const RunRecord& run : runs) largest = std::max(largest, largest_radius(run.rows));
   if (largest == 0) largest = radius_step(norm);
   const double width = tic_step(largest, kBinsOfRadii);
   const int count = whole_bins(largest, width) + 1;
@@ -91,7 +91,7 @@ Panel radius_panel(const std::vector<ReportRun>& runs, Norm norm) {
 }
 
 /// Shares in percent: of the images that are wrong or abstained on, then of the bins.
-std::vector<double> shares(const ReportRun& run, const Panel& panel) {
+std::vector<double> shares(const RunRecord& run, const Panel& panel) {
   std::vector<double> found(panel.bins.count + 1);
   const double each = 100.0 / static_cast<double>(run.rows.size());
   for (const CertificateRow& row : run.rows) {
@@ -118,7 +118,7 @@ struct Script {
 };
 
 /// gnuplot wants the data before the first plot.
-void add_panel(const Panel& panel, const std::vector<ReportRun>& runs, double top, double height,
+void add_panel(const Panel& panel, const std::vector<RunRecord>& runs, double top, double height,
                const std::string& legend, Script& script) {
   std::vector<std::string> plots;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -138,7 +138,7 @@ void add_panel(const Panel& panel, const std::vector<ReportRun>& runs, double to
       bins.aside() + 0.5 * bins.width, fmt::join(panel.tics, ", "), fmt::join(plots, ", "), legend);
 }
 
-std::string make_legend(const std::vector<ReportRun>& runs) {
+std::string make_legend(const std::vector<RunRecord>& runs) {
   std::string entries;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (!runs[i].certified()) continue;
@@ -150,7 +150,7 @@ std::string make_legend(const std::vector<ReportRun>& runs) {
 
 }  // namespace
 
-Figure distribution_figure(const std::vector<ReportRun>& runs) {
+Figure distribution_figure(const std::vector<RunRecord>& runs) {
   if (std::none_of(runs.begin(), runs.end(), has_radii)) {
     throw Error("figure: no certificates to draw");
   }

@@ -13,6 +13,6 @@ namespace fedsmooth {
 /// radius: two histograms, an outline for each run. Images that are wrong or abstained on are a bin
 /// of their own. Runs that are not certified are left out, and so are published tables without
 /// sigma from the first. Refuses to leave out all.
-Figure distribution_figure(const std::vector<ReportRun>& runs);
+Figure distribution_figure(const std::vector<RunRecord>& runs);
 
 }  // namespace fedsmooth

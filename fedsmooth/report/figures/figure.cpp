@@ -90,9 +90,9 @@ Figure certified_figure(const std::vector<Curve>& curves) {
           kHeight + below};
 }
 
-Figure certified_figure(const std::vector<ReportRun>& runs) {
+Figure certified_figure(const std::vector<RunRecord>& runs) {
   std::vector<Curve> curves;
-  for (const ReportRun& run : runs) curves.push_back(curve_of(run, run.name));
+  for (const RunRecord& run : runs) curves.push_back(curve_of(run, run.name));
   return certified_figure(curves);
 }
 

@@ -12,6 +12,6 @@ namespace fedsmooth {
 /// One step curve per run, and dashed in the same colour what attacks leave of its accuracy.
 /// Refuses curves that are all empty.
 Figure certified_figure(const std::vector<Curve>& curves);
-Figure certified_figure(const std::vector<ReportRun>& runs);
+Figure certified_figure(const std::vector<RunRecord>& runs);
 
 }  // namespace fedsmooth

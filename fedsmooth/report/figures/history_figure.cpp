@@ -20,7 +20,7 @@ constexpr double kThin = 0.8;          // width of a second curve
 constexpr size_t kPointsDrawn = 1000;  // more cannot be seen and would bloat the SVG
 
 /// Those to draw; null for one that is left out.
-using Runs = std::vector<const ReportRun*>;
+using Runs = std::vector<const RunRecord*>;
 using Value = std::function<std::optional<double>(const RoundRow&)>;
 
 struct Strip {
@@ -142,7 +142,7 @@ std::vector<std::string> make_legend(const Runs& runs, const std::vector<Drawn>&
 
 std::string axis_of_rounds(const Runs& runs) {
   int64_t last = 1;
-  for (const ReportRun* run : runs) {
+  for (const RunRecord* run : runs) {
     if (run == nullptr) continue;
     for (const RoundRow& row : run->rounds) last = std::max(last, row.round);
   }
@@ -185,11 +185,11 @@ Figure stack(const Runs& runs, const std::vector<Strip>& strips) {
   return {script + "unset multiplot\n", height};
 }
 
-Runs choose(const std::vector<ReportRun>& runs, bool (*has)(const std::vector<RoundRow>&),
+Runs choose(const std::vector<RunRecord>& runs, bool (*has)(const std::vector<RoundRow>&),
             std::string_view what) {
   Runs chosen;
-  for (const ReportRun& run : runs) chosen.push_back(has(run.rounds) ? &run : nullptr);
-  if (std::all_of(chosen.begin(), chosen.end(), [](const ReportRun* run) { return !run; })) {
+  for (const RunRecord& run : runs) chosen.push_back(has(run.rounds) ? &run : nullptr);
+  if (std::all_of(chosen.begin(), chosen.end(), [](const RunRecord* run) { return !run; })) {
     throw Error("figure: no run has {}", what);
   }
   return chosen;
@@ -197,12 +197,12 @@ Runs choose(const std::vector<ReportRun>& runs, bool (*has)(const std::vector<Ro
 
 }  // namespace
 
-Figure training_figure(const std::vector<ReportRun>& runs) {
+Figure training_figure(const std::vector<RunRecord>& runs) {
   const auto has_rounds = [](const std::vector<RoundRow>& rounds) { return !rounds.empty(); };
   return stack(choose(runs, has_rounds, "rounds"), training_strips());
 }
 
-Figure attack_figure(const std::vector<ReportRun>& runs) {
+Figure attack_figure(const std::vector<RunRecord>& runs) {
   return stack(choose(runs, has_attack, "an attack in training"), attack_strips());
 }
 

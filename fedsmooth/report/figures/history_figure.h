@@ -10,10 +10,10 @@
 namespace fedsmooth {
 
 /// Loss, noisy accuracy if some round was evaluated, seconds. Refuses runs without any round.
-Figure training_figure(const std::vector<ReportRun>& runs);
+Figure training_figure(const std::vector<RunRecord>& runs);
 
 /// How far the attack goes and what it does; the gradient's cosine if it was measured. Leaves out
 /// runs without an attack too, and refuses to leave out all.
-Figure attack_figure(const std::vector<ReportRun>& runs);
+Figure attack_figure(const std::vector<RunRecord>& runs);
 
 }  // namespace fedsmooth

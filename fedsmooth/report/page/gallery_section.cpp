@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostSigmas = 5;
 constexpr uint32_t kDrawsOfOne = 3;  // where all runs have the same sigma
 
-std::string class_name(const ReportRun& run, int64_t label) {
+std::string class_name(const RunRecord& run, int64_t label) {
   return label >= 0 && label < std::ssize(run.class_names)
              ? escape_html(run.class_names[static_cast<size_t>(label)])
              : fmt::format("class {}", label);
@@ -50,7 +50,7 @@ std::string vote_bar(const Counts& counts, std::string_view kind) {
       top, second, kind);
 }
 
-std::string vote_lines(const ReportRun& run, const CertificateRow& row, std::string_view kind) {
+std::string vote_lines(const RunRecord& run, const CertificateRow& row, std::string_view kind) {
   const Counts& counts = row.certificate.counts;
   if (row.published || counts.n == 0) return {};
   return fmt::format("{}<span>{} of {} votes for {}, {} for the next</span>",
@@ -58,7 +58,7 @@ std::string vote_lines(const ReportRun& run, const CertificateRow& row, std::str
                      class_name(run, counts.selected), grouped(counts.runner_up));
 }
 
-std::string certificate_card(const ReportRun& run, const CertificateRow& row, const Array& image) {
+std::string certificate_card(const RunRecord& run, const CertificateRow& row, const Array& image) {
   const std::string label = class_name(run, row.label);
   const std::string_view kind = row.abstained() ? "abstained" : row.correct() ? "correct" : "wrong";
   std::string answer;
@@ -75,7 +75,7 @@ std::string certificate_card(const ReportRun& run, const CertificateRow& row, co
                           answer, vote_lines(run, row, kind), row.index));
 }
 
-std::string group_part(const ReportRun& run, const GalleryGroup& group) {
+std::string group_part(const RunRecord& run, const GalleryGroup& group) {
   std::string cards;
   for (const size_t i : group.rows) {
     const auto image = run.images.find(run.rows[i].index);
@@ -85,9 +85,9 @@ std::string group_part(const ReportRun& run, const GalleryGroup& group) {
                      group.title, group.rows.size(), group.total, cards);
 }
 
-std::set<double> sigmas_of(const std::vector<ReportRun>& runs) {
+std::set<double> sigmas_of(const std::vector<RunRecord>& runs) {
   std::set<double> sigmas;
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     for (const CertificateRow& row : run.rows) {
       if (row.sigma > 0 && sigmas.size() < kMostSigmas) sigmas.insert(row.sigma);
     }
@@ -96,8 +96,8 @@ std::set<double> sigmas_of(const std::vector<ReportRun>& runs) {
 }
 
 /// The largest radius's image: one that is certified in spite of the noise shown.
-const Array* example_image(const std::vector<ReportRun>& runs, int64_t& index) {
-  for (const ReportRun& run : runs) {
+const Array* example_image(const std::vector<RunRecord>& runs, int64_t& index) {
+  for (const RunRecord& run : runs) {
     if (run.images.empty()) continue;
     index = run.rows[choose_gallery(run.rows).front().rows.front()].index;
     const auto image = run.images.find(index);
@@ -108,7 +108,7 @@ const Array* example_image(const std::vector<ReportRun>& runs, int64_t& index) {
 
 }  // namespace
 
-std::string render_noise(const std::vector<ReportRun>& runs) {
+std::string render_noise(const std::vector<RunRecord>& runs) {
   int64_t index = 0;
   const Array* image = example_image(runs, index);
   if (image == nullptr) return {};
@@ -127,7 +127,7 @@ std::string render_noise(const std::vector<ReportRun>& runs) {
       cards, index);
 }
 
-std::string render_gallery(const ReportRun& run) {
+std::string render_gallery(const RunRecord& run) {
   if (!run.certified()) return {};
   if (run.images.empty()) {
     return run.no_images.empty()

@@ -11,9 +11,9 @@ namespace fedsmooth {
 
 /// An image of the first run that has one, bare and with noise of each run's sigma. Empty if no run
 /// has images.
-std::string render_noise(const std::vector<ReportRun>& runs);
+std::string render_noise(const std::vector<RunRecord>& runs);
 
 /// The groups of choose_gallery(); where the images could not be had, a line that says why.
-std::string render_gallery(const ReportRun& run);
+std::string render_gallery(const RunRecord& run);
 
 }  // namespace fedsmooth

@@ -93,9 +93,9 @@ std::string figures_section(const std::vector<NamedFigure>& figures) {
 }
 
 /// Every radius that is in some run's table.
-std::set<double> radii_of(const std::vector<ReportRun>& runs) {
+std::set<double> radii_of(const std::vector<RunRecord>& runs) {
   std::set<double> radii;
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (!run.certified()) continue;
     for (const AtRadius& at : summarize(run.rows, run.norm).table) radii.insert(at.radius);
   }
@@ -114,7 +114,7 @@ std::string attacked_row(const std::vector<AttackRow>& attacks, const std::set<d
   return fmt::format("<tr><th>attacked %</th>{}</tr>\n", cells);
 }
 
-std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
+std::string accuracy_rows(const RunRecord& run, const std::set<double>& radii) {
   std::string values, intervals, bounds;
   for (const double radius : radii) {
     if (!can_certify(run, radius)) {
@@ -135,7 +135,7 @@ std::string accuracy_rows(const ReportRun& run, const std::set<double>& radii) {
       attacked_row(run.attacks, radii));
 }
 
-std::string accuracy_table(const std::vector<ReportRun>& runs) {
+std::string accuracy_table(const std::vector<RunRecord>& runs) {
   const std::set<double> radii = radii_of(runs);
   const Norm norm = runs[0].norm;
   std::string table =
@@ -143,39 +143,39 @@ std::string accuracy_table(const std::vector<ReportRun>& runs) {
                   norm_symbol(norm));
   for (const double radius : radii) table += fmt::format("<th>{}</th>", format_step(norm, radius));
   table += "</tr></thead>\n";
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (run.certified()) table += accuracy_rows(run, radii);
   }
   return table + "</table></div>\n";
 }
 
-bool any(const std::vector<ReportRun>& runs, bool (*has)(const ReportRun&)) {
+bool any(const std::vector<RunRecord>& runs, bool (*has)(const RunRecord&)) {
   return std::any_of(runs.begin(), runs.end(), has);
 }
 
-bool any_certified(const std::vector<ReportRun>& runs) {
-  return any(runs, [](const ReportRun& run) { return run.certified(); });
+bool any_certified(const std::vector<RunRecord>& runs) {
+  return any(runs, [](const RunRecord& run) { return run.certified(); });
 }
 
-bool any_published(const std::vector<ReportRun>& runs) {
+bool any_published(const std::vector<RunRecord>& runs) {
   return any(runs,
-             [](const ReportRun& run) { return run.certified() && run.rows.front().published; });
+             [](const RunRecord& run) { return run.certified() && run.rows.front().published; });
 }
 
-std::string distribution_part(const std::vector<ReportRun>& runs) {
+std::string distribution_part(const std::vector<RunRecord>& runs) {
   return fmt::format("<h3>What becomes of all images</h3>\n{}{}", figure(distribution_figure(runs)),
                      kDistributionNote);
 }
 
-std::vector<Curve> curves_of(const std::vector<ReportRun>& runs) {
+std::vector<Curve> curves_of(const std::vector<RunRecord>& runs) {
   std::vector<Curve> curves;
-  for (const ReportRun& run : runs) curves.push_back(curve_of(run, run.name));
+  for (const RunRecord& run : runs) curves.push_back(curve_of(run, run.name));
   return curves;
 }
 
-std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
+std::string certified_section(const std::vector<RunRecord>& runs, bool drawn) {
   if (!any_certified(runs)) return {};
-  const bool attacked = any(runs, [](const ReportRun& run) { return !run.attacks.empty(); });
+  const bool attacked = any(runs, [](const RunRecord& run) { return !run.attacks.empty(); });
   return section(
       "Certified accuracy",
       fmt::format("{}{}{}{}{}{}", drawn ? render_chart(curves_of(runs)) : "", accuracy_table(runs),
@@ -183,19 +183,19 @@ std::string certified_section(const std::vector<ReportRun>& runs, bool drawn) {
                   any_published(runs) ? kPublishedNote : "", drawn ? distribution_part(runs) : ""));
 }
 
-std::string training_section(const std::vector<ReportRun>& runs) {
-  if (!any(runs, [](const ReportRun& run) { return !run.rounds.empty(); })) return {};
+std::string training_section(const std::vector<RunRecord>& runs) {
+  if (!any(runs, [](const RunRecord& run) { return !run.rounds.empty(); })) return {};
   std::string body = figure(training_figure(runs)) + std::string(kTrainingNote);
-  if (any(runs, [](const ReportRun& run) { return has_attack(run.rounds); })) {
+  if (any(runs, [](const RunRecord& run) { return has_attack(run.rounds); })) {
     body += fmt::format("<h3>The attack in training</h3>\n{}{}", figure(attack_figure(runs)),
                         kAttackNote);
   }
   return section("Training", body);
 }
 
-std::string run_sections(const std::vector<ReportRun>& runs) {
+std::string run_sections(const std::vector<RunRecord>& runs) {
   std::string body;
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (runs.size() <= kMostUnfolded) {
       body += section(run.name, render_run_section(run));
     } else {
@@ -208,10 +208,10 @@ std::string run_sections(const std::vector<ReportRun>& runs) {
 
 }  // namespace
 
-std::string render_report(const std::vector<ReportRun>& runs,
+std::string render_report(const std::vector<RunRecord>& runs,
                           const std::vector<NamedFigure>& figures) {
   if (runs.empty()) throw Error("report: no runs");
-  for (const ReportRun& run : runs) {
+  for (const RunRecord& run : runs) {
     if (!run.certified() && run.rounds.empty()) {
       throw Error("report: {} has neither certificates nor rounds", run.name);
     }

@@ -23,7 +23,7 @@ constexpr std::string_view kClientNote =
     "steps "
     "of 5%.</p>\n";
 
-std::string warnings_and_facts(const ReportRun& run) {
+std::string warnings_and_facts(const RunRecord& run) {
   std::string body;
   if (!run.certified()) body += kNotCertified;
   for (const std::string& warning : list_warnings(run)) {
@@ -38,11 +38,11 @@ std::string warnings_and_facts(const ReportRun& run) {
   return body + "</dl>\n";
 }
 
-std::string class_name(const ReportRun& run, size_t label) {
+std::string class_name(const RunRecord& run, size_t label) {
   return label < run.class_names.size() ? run.class_names[label] : fmt::format("{}", label);
 }
 
-std::string class_table(const ReportRun& run) {
+std::string class_table(const RunRecord& run) {
   const Summary summary = summarize(run.rows);
   const std::vector<ClassSummary>& classes = summary.classes;
   std::string table =
@@ -61,7 +61,7 @@ std::string class_table(const ReportRun& run) {
 }
 
 /// Says which classes the clients' accuracy knows nothing about.
-std::string left_out_note(const ReportRun& run) {
+std::string left_out_note(const RunRecord& run) {
   const std::vector<size_t> left_out = classes_left_out(run.rows, run.clients);
   if (left_out.empty()) return {};
   std::string names;
@@ -72,7 +72,7 @@ std::string left_out_note(const ReportRun& run) {
                      names);
 }
 
-std::string client_table(const ReportRun& run) {
+std::string client_table(const RunRecord& run) {
   if (accuracy_by_client(run.rows, run.clients, 0).empty()) return {};
   std::string radii, mean, median, worst, number;
   for (const AtRadius& at : summarize(run.rows, run.norm).table) {
@@ -94,7 +94,7 @@ std::string client_table(const ReportRun& run) {
       client_histogram(accuracy_by_client(run.rows, run.clients, 0)));
 }
 
-std::string confidence_histogram(const ReportRun& run) {
+std::string confidence_histogram(const RunRecord& run) {
   if (run.rows.front().published) return {};
   std::string legend;
   for (const std::string_view outcome : {"correct", "wrong", "abstained"}) {
@@ -111,7 +111,7 @@ std::string confidence_histogram(const ReportRun& run) {
       legend, p_lower_histogram(run.rows));
 }
 
-std::string experiment_text(const ReportRun& run) {
+std::string experiment_text(const RunRecord& run) {
   if (run.experiment.empty()) return {};
   std::string lines;  // escape_html() makes one line of what it gets
   for (size_t begin = 0; begin < run.experiment.size();) {
@@ -122,7 +122,7 @@ std::string experiment_text(const ReportRun& run) {
   return "<details><summary>Experiment</summary>\n<pre>" + lines + "</pre></details>\n";
 }
 
-std::string provenance_table(const ReportRun& run) {
+std::string provenance_table(const RunRecord& run) {
   if (run.provenance.empty()) return {};
   std::string table = "<h3>Provenance</h3>\n<table class=\"provenance\"><tbody>\n";
   for (const auto& [name, value] : run.provenance) {
@@ -134,7 +134,7 @@ std::string provenance_table(const ReportRun& run) {
 
 }  // namespace
 
-std::string render_run_section(const ReportRun& run) {
+std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
     body += render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);

@@ -9,6 +9,6 @@ namespace fedsmooth {
 
 /// Warnings, facts, accuracy by class and by client, confidence, provenance, as far as the run has
 /// them.
-std::string render_run_section(const ReportRun& run);
+std::string render_run_section(const RunRecord& run);
 
 }  // namespace fedsmooth

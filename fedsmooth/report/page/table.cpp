@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kWidth = 100;
 
-std::string render_accuracy(const ReportRun& run) {
+std::string render_accuracy(const RunRecord& run) {
   const std::string norm(norm_name(run.norm));
   std::string text = fmt::format("  {:>12}{:>13}{:>18}{:>12}\n", norm + " radius", "certified %",
                                  "95% interval", "at least*");
@@ -25,7 +25,7 @@ std::string render_accuracy(const ReportRun& run) {
   return text;
 }
 
-std::string render_run(const ReportRun& run) {
+std::string render_run(const RunRecord& run) {
   std::string text = shorten(run.name, kWidth) + "\n";
   text +=
       run.certified() ? render_accuracy(run) : "  not certified yet; `fedsmooth certify` does it\n";
@@ -40,9 +40,9 @@ std::string render_run(const ReportRun& run) {
 
 }  // namespace
 
-std::string render_table(const std::vector<ReportRun>& runs) {
+std::string render_table(const std::vector<RunRecord>& runs) {
   std::string text;
-  for (const ReportRun& run : runs) text += render_run(run) + "\n";
+  for (const RunRecord& run : runs) text += render_run(run) + "\n";
   if (std::none_of(runs.begin(), runs.end(), [](const auto& run) { return run.certified(); })) {
     return text;
   }

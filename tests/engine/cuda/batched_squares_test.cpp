@@ -10,7 +10,7 @@
 namespace fedsmooth {
 namespace {
 
-// Places in maps [client, pixel, row, channel]: where the four pixels of a square lie that one
+// Indices in maps [client, pixel, row, channel]: where the four pixels of a square lie that one
 // pixel of a smaller map stands for.
 struct Squares {
   int64_t height, width, row_values;  // of the smaller map; a pixel's values
@@ -33,7 +33,7 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
   for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
     const BatchedStage& stage = plan.stages[i];
     const Tiling tiling = path.tiling(Side::kForward, stage.by_output);
-    if (!plan.stages[i + 1].squares || !tiling.hopper) continue;
+    if (!plan.stages[i + 1].pool2x2 || !tiling.hopper) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.out.height, width = stage.out.width;
     const PairTable pairs(stage.by_output, squares(stage.out), tiling);
@@ -47,7 +47,7 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
     MapProduct p = product_of(stage, false, rows, left, kernel, pairs, map);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = maxima.data();
-    p.squares = stage.out.width / 2;
+    p.pool_columns = stage.out.width / 2;
     p.choice = static_cast<uint8_t*>(choice.data());
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
 
@@ -83,7 +83,7 @@ TEST_P(BatchedSquaresTest, GradientOverSquares) {
   for (size_t i = 1; i < plan.stages.size(); ++i) {
     const BatchedStage& stage = plan.stages[i];
     const Tiling tiling = path.tiling(Side::kMapGradient, stage.by_input);
-    if (stage.is_pool || !plan.stages[i - 1].squares || !tiling.hopper) continue;
+    if (stage.is_pool || !plan.stages[i - 1].pool2x2 || !tiling.hopper) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.in.height, width = stage.in.width;
     const PairTable pairs(stage.by_input, squares(stage.in), tiling);
@@ -99,7 +99,7 @@ TEST_P(BatchedSquaresTest, GradientOverSquares) {
     MapProduct p = product_of(stage, true, rows, left, kernel, pairs, plain);
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
     p.out = spread.data();
-    p.squares = stage.in.width;
+    p.pool_columns = stage.in.width;
     p.choice = static_cast<uint8_t*>(choice.data());
     check_cuda(multiply_maps(path.precision, p, nullptr), "multiply_maps");
 

@@ -81,7 +81,7 @@ TEST(FusedForwardTest, WantsExactlyTheNetworksTensors) {
 // bfloat16 rounds maps and weights by a relative 2^-9 each; their errors are of either sign, so
 // over 20 layers they grow like roots: 2 sqrt(20) 2^-9 is 0.018, and three times that is allowed.
 TEST(FusedForwardTest, RunsOnTheGpu) {
-  if (!missing_gpu().empty()) GTEST_SKIP() << missing_gpu();
+  if (!gpu_unavailable_reason().empty()) GTEST_SKIP() << gpu_unavailable_reason();
   if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Model model = folded_resnet();
   const Array values = uniform({64, 3, 32, 32}, 3);

@@ -10,7 +10,7 @@ namespace fedsmooth {
 namespace {
 
 TEST(TorchSamplerTest, CountsWhatItsClassifierSays) {
-  if (!missing_gpu().empty()) GTEST_SKIP() << missing_gpu();
+  if (!gpu_unavailable_reason().empty()) GTEST_SKIP() << gpu_unavailable_reason();
   if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Network network = named_network("resnet20");
   Weights weights = initial_weights(network, Key{1});

@@ -20,7 +20,7 @@ CertificateRow row(int64_t predict, double radius, double p_lower) {
 }
 
 // Of class 0: two in the bin 0.95 to 1, one in 0.6 to 0.65; one wrong, one abstention.
-ReportRun example_run(const std::string& name = "example") {
+RunRecord example_run(const std::string& name = "example") {
   return {name,
           {},
           {row(0, 0.44, 0.96), row(0, 0.41, 0.95), row(0, 0.07, 0.61), row(1, 0.9, 0.99),
@@ -47,7 +47,7 @@ TEST(DistributionFigureTest, EveryImageIsInABinOrAtTheLeft) {
 }
 
 TEST(DistributionFigureTest, BoundsOfAPublishedTableNeedSigma) {
-  ReportRun published = example_run();
+  RunRecord published = example_run();
   for (CertificateRow& r : published.rows) r.published = true;
   EXPECT_EQ(count_of(distribution_figure({published}).script, "lower bound"), 1U);
   for (CertificateRow& r : published.rows) r.sigma = 0;
@@ -63,7 +63,7 @@ TEST(DistributionFigureTest, WithoutCertificatesThereIsNothingToDraw) {
 
 TEST(DistributionFigureTest, NamesStayTextAndTheNormIsNamed) {
   if (std::system("command -v gnuplot > /dev/null") != 0) GTEST_SKIP() << "gnuplot is missing";
-  ReportRun run = example_run("a'b\"<c>\n`touch /tmp/x` 10%");
+  RunRecord run = example_run("a'b\"<c>\n`touch /tmp/x` 10%");
   run.norm = Norm::kL1;
   const Figure figure = distribution_figure({run});
   EXPECT_EQ(count_of(figure.script, "`"), 0U);

@@ -18,8 +18,8 @@ class HistoryFigureTest : public testing::Test {
   }
 };
 
-ReportRun run_of(const std::string& name, std::vector<RoundRow> rounds) {
-  ReportRun run{name};
+RunRecord run_of(const std::string& name, std::vector<RoundRow> rounds) {
+  RunRecord run{name};
   run.rounds = std::move(rounds);
   return run;
 }
@@ -28,10 +28,10 @@ const std::vector<RoundRow> kPlain = {{1, 2.0}, {2, 1.0}, {3, 1.5}};
 const std::vector<RoundRow> kEvaluated = {{1, 2.0, 0.25}, {2, 1.0}, {3, 1.5, 0.5}};
 const std::vector<RoundRow> kAttacked = {{1, 2.0, {}, 0.5, 0.9, 0.1}, {2, 1.0, {}, 0.6, 1, 0.2}};
 
-std::string training(const std::vector<ReportRun>& runs) {
+std::string training(const std::vector<RunRecord>& runs) {
   return figure_svg(training_figure(runs));
 }
-std::string attack(const std::vector<ReportRun>& runs) { return figure_svg(attack_figure(runs)); }
+std::string attack(const std::vector<RunRecord>& runs) { return figure_svg(attack_figure(runs)); }
 
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;

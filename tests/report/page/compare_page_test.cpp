@@ -9,8 +9,8 @@
 namespace fedsmooth {
 namespace {
 
-ReportRun run_of(const std::string& name, std::vector<double> radii) {
-  ReportRun run{name};
+RunRecord run_of(const std::string& name, std::vector<double> radii) {
+  RunRecord run{name};
   for (size_t i = 0; i < radii.size(); ++i) {
     CertificateRow row;
     row.index = static_cast<int64_t>(i);
@@ -80,7 +80,7 @@ TEST_F(DrawnComparePageTest, NamesStayText) {
 
 TEST_F(DrawnComparePageTest, NormIsNamed) {
   ComparedRuns runs = compared("a", "b");
-  for (ReportRun* run : {&runs.a, &runs.b}) {
+  for (RunRecord* run : {&runs.a, &runs.b}) {
     run->norm = Norm::kLinf;
     run->values = 3072;
     for (CertificateRow& row : run->rows) {

@@ -16,8 +16,8 @@ CertificateRow row(int64_t index, int64_t label, int64_t predict, double radius,
   return made;
 }
 
-ReportRun example_run() {
-  ReportRun run{"run", {"cat", "dog"}};
+RunRecord example_run() {
+  RunRecord run{"run", {"cat", "dog"}};
   run.rows = {row(3, 1, 1, 0.5, 97'000), row(20, 0, 1, 0.25, 90'000),
               row(40, 0, kAbstain, 0, 49'000)};
   for (const CertificateRow& r : run.rows) {
@@ -48,7 +48,7 @@ TEST(GallerySectionTest, ImagesStandWithTheirVotes) {
 }
 
 TEST(GallerySectionTest, WithoutImagesALineSaysWhy) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.images.clear();
   run.no_images = "<data>: no such file";
   EXPECT_EQ(render_gallery(run),
@@ -57,7 +57,7 @@ TEST(GallerySectionTest, WithoutImagesALineSaysWhy) {
 }
 
 TEST(GallerySectionTest, NamesStayText) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.class_names = {"\"><script>alert(1)</script>", "a\nb"};
   const std::string html = render_gallery(run);
   EXPECT_FALSE(contains(html, "<script"));
@@ -66,7 +66,7 @@ TEST(GallerySectionTest, NamesStayText) {
 }
 
 TEST(GallerySectionTest, NoiseIsShownForEverySigma) {
-  ReportRun other = example_run();
+  RunRecord other = example_run();
   for (CertificateRow& r : other.rows) r.sigma = 0.5;
   EXPECT_EQ(count_of(render_noise({example_run()}), "<figcaption>σ = 0.25</figcaption>"), 3U);
   const std::string both = render_noise({example_run(), other});

@@ -27,7 +27,7 @@ CertificateRow row(int64_t label, int64_t predict, double radius, double p_lower
 }
 
 // Two correct, one wrong, one abstention.
-ReportRun example_run() {
+RunRecord example_run() {
   return {
       "runs/example",
       {"cat", "dog"},
@@ -53,7 +53,7 @@ class HtmlTest : public testing::Test {
 };
 
 TEST_F(HtmlTest, PageLoadsNothingAndRunsItsOwnScriptAlone) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.images[0] = Array({3, 4, 4}, Array::Type::kByte);
   const std::string page = render_report({run});
   EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
@@ -84,7 +84,7 @@ TEST_F(HtmlTest, ThePolicyStatesTheScriptsDigest) {
 
 TEST_F(HtmlTest, NamesAreEscapedWhereverTheyStand) {
   const std::string attack = "<script>alert('x')</script>";
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.name = attack;
   run.class_names = {attack};
   run.provenance = {{attack, attack}};
@@ -112,7 +112,7 @@ TEST_F(HtmlTest, AccuracyTableHasTheNumbers) {
 }
 
 TEST_F(HtmlTest, RunsShareOneTableOverAllTheirRadii) {
-  ReportRun far = example_run();
+  RunRecord far = example_run();
   far.name = "runs/far";
   far.rows[0].certificate.radius = 1.0;
   const std::string page = render_report({example_run(), far});
@@ -134,7 +134,7 @@ TEST_F(HtmlTest, RunSectionHasFactsClassesAndProvenance) {
 }
 
 TEST_F(HtmlTest, ClassesWithoutNamesGoByNumber) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.class_names.clear();
   EXPECT_TRUE(contains(render_report({run}), "<tr><th>1</th><td>2</td>"));
 }
@@ -148,14 +148,14 @@ TEST_F(HtmlTest, HistogramCountsEachImageOnce) {
 
 TEST_F(HtmlTest, WarnsAboutAConstantClassifierOnly) {
   EXPECT_FALSE(contains(render_report({example_run()}), "class=\"warning\""));
-  ReportRun constant = example_run();
+  RunRecord constant = example_run();
   for (CertificateRow& r : constant.rows) r.certificate.predict = 1;
   EXPECT_TRUE(contains(render_report({constant}), "It answers one class only"));
 }
 
 // Ten rounds with an attack, clients of one class each, attacks that break the second image.
-ReportRun full_run() {
-  ReportRun run = example_run();
+RunRecord full_run() {
+  RunRecord run = example_run();
   for (size_t i = 0; i < run.rows.size(); ++i) run.rows[i].index = static_cast<int64_t>(i);
   for (int64_t i = 1; i <= 10; ++i) run.rounds.push_back({i, 2.0, 0.4, 0.9, 1, 0.2, 0.1, 0, 1.5});
   run.clients = {{3, {10, 0}}, {8, {4, 12}}};
@@ -172,7 +172,7 @@ TEST_F(HtmlTest, PageHasWhatTheRunHas) {
     EXPECT_TRUE(contains(full, part)) << part;
     EXPECT_FALSE(contains(bare, part)) << part;
   }
-  ReportRun unattacked = full_run();
+  RunRecord unattacked = full_run();
   for (RoundRow& r : unattacked.rounds) r.perturbation_mean = r.perturbation_p95 = 0;
   EXPECT_FALSE(contains(render_report({unattacked}), "The attack in training"));
 }
@@ -194,7 +194,7 @@ TEST_F(HtmlTest, ClientsHaveATableAndAHistogram) {
 }
 
 TEST_F(HtmlTest, ClassesThatClientsHoldButNobodyCertifiedAreNamed) {
-  ReportRun run = full_run();
+  RunRecord run = full_run();
   EXPECT_FALSE(contains(render_report({run}), "Left out"));
   run.class_names = {"cat", "dog", "<newt>"};
   run.clients.push_back({9, {1, 1, 98}});
@@ -202,7 +202,7 @@ TEST_F(HtmlTest, ClassesThatClientsHoldButNobodyCertifiedAreNamed) {
 }
 
 TEST_F(HtmlTest, ARunThatIsNotCertifiedShowsItsTraining) {
-  ReportRun run = full_run();
+  RunRecord run = full_run();
   run.rows.clear();
   run.name = "<b>half done";
   const std::string alone = render_report({run});

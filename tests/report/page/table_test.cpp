@@ -24,7 +24,7 @@ CertificateRow row(int64_t label, int64_t predict, double radius, double p_lower
 }
 
 // Two correct, one wrong, one abstention.
-ReportRun example_run() {
+RunRecord example_run() {
   return {
       "runs/example",
       {"cat", "dog"},
@@ -48,25 +48,25 @@ TEST(TableTest, HasTheNumbersOfThePage) {
 }
 
 TEST(TableTest, BoundIsRoundedDown) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.rows.assign(550, row(0, 0, 0.1, 0.9));  // 0.98980...
   EXPECT_TRUE(contains(render_table({run}), "        98.9\n")) << render_table({run});
 }
 
 TEST(TableTest, WarnsWhenClassesAreNeverPredicted) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.rows.push_back(row(2, 1, 0.1, 0.9));
   EXPECT_TRUE(contains(render_table({run}), "answers only 2 classes although 3 occur"));
 }
 
 TEST(TableTest, WarnsWhenItNeverAnswers) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.rows = {row(1, kAbstain, 0, 0.3)};
   EXPECT_TRUE(contains(render_table({run}), "warning: It never answers"));
 }
 
 TEST(TableTest, WarnsWhenCertificatesDoNotBelongTogether) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   EXPECT_FALSE(contains(render_table({run}), "warning"));
   run.rows[1].sigma = 0.5;
   const std::string table = render_table({run});
@@ -75,7 +75,7 @@ TEST(TableTest, WarnsWhenCertificatesDoNotBelongTogether) {
 }
 
 TEST(TableTest, HasALineForTheWorstClient) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   EXPECT_FALSE(contains(render_table({run}), "client"));
   run.clients = {{3, {1, 0}}, {17, {0, 1}}};
   run.rows.push_back(row(1, kAbstain, 0, 0.3));
@@ -84,7 +84,7 @@ TEST(TableTest, HasALineForTheWorstClient) {
 }
 
 TEST(TableTest, SaysThatARunIsNotCertified) {
-  ReportRun run{"runs/new"};
+  RunRecord run{"runs/new"};
   run.rounds = {{1, 2.25, {}, 0, 0, 0, {}, 0, 3},
                 {2, 1.5, 0.25, 0, 0, 0, {}, 0, 1},
                 {3, 1.25, {}, 0, 0, 0, {}, 0, 2}};
@@ -97,7 +97,7 @@ TEST(TableTest, SaysThatARunIsNotCertified) {
 }
 
 TEST(TableTest, StaysWithinAHundredColumns) {
-  ReportRun run = example_run();
+  RunRecord run = example_run();
   run.name = std::string(300, 'n') + "\nsecond line";
   for (CertificateRow& r : run.rows) r.base = std::string(300, 'b');
   run.rows[0].sigma = 0.1234567890123456;

@@ -79,7 +79,7 @@ struct MapProduct {
   /// maximum of each square, and in `choice` (null: not wanted) which of the four it is, or
   /// kNoChoice if it passes no gradient on. A gradient of such maxima is written as that of the
   /// map. Only for tilings by Hopper.
-  int squares = 0;
+  int pool_columns = 0;
   uint8_t* choice = nullptr;
 };
 constexpr uint8_t kNoChoice = 4;

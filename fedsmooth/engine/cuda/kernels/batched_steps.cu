@@ -177,23 +177,23 @@ __global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackSte
   __syncthreads();
   gather_gradient<T>(s, a, c.sigma, g);
   __syncthreads();
-  float squares = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) squares += g[v] * g[v];
-  const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squares)), 1e-30f) : 1.0f;
-  squares = 0.0f;
+  float squared_norm = 0.0f;
+  for (int v = threadIdx.x; v < size; v += kThreads) squared_norm += g[v] * g[v];
+  const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squared_norm)), 1e-30f) : 1.0f;
+  squared_norm = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
     const float moved = fminf(fmaxf(x_adv[v] + c.step_size * (g[v] / norm), 0.0f), 1.0f);
     g[v] = moved - x[v];
-    squares += g[v] * g[v];
+    squared_norm += g[v] * g[v];
   }
-  const float factor = fminf(c.epsilon / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
-  squares = 0.0f;
+  const float factor = fminf(c.epsilon / (sqrtf(sum_block(squared_norm)) + 1e-7f), 1.0f);
+  squared_norm = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
     x_adv[v] = x[v] + g[v] * factor;
     const float d = x_adv[v] - x[v];
-    squares += d * d;
+    squared_norm += d * d;
   }
-  const float length = sqrtf(sum_block(squares));
+  const float length = sqrtf(sum_block(squared_norm));
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
@@ -205,12 +205,12 @@ __global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, 
   const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
   float* x = m.x + offset;
   const float* x_adv = m.x_adv + offset;
-  float squares = 0.0f;
+  float squared_norm = 0.0f;
   for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
     const float d = x_adv[v] - x[v];
-    squares += d * d;
+    squared_norm += d * d;
   }
-  const float factor = fminf(most / (sqrtf(sum_block(squares)) + 1e-7f), 1.0f);
+  const float factor = fminf(most / (sqrtf(sum_block(squared_norm)) + 1e-7f), 1.0f);
   for (int v = threadIdx.x; v < s.image_size; v += kThreads) x[v] += (x_adv[v] - x[v]) * factor;
 }
 

@@ -80,7 +80,7 @@ __device__ float larger(float a, float b) { return a >= b || a != a ? a : b; }
 __global__ void add_from_bank_kernel(BankRows b) {
   const int fours = b.channels / 4;
   const int i = blockIdx.y * kThreads + threadIdx.x, row = blockIdx.x;
-  const int places = b.squares == 0 ? b.pixels : b.pixels / 4;
+  const int places = b.pool_columns == 0 ? b.pixels : b.pixels / 4;
   if (i >= places * fours) return;
   const int place = i / fours, four = i % fours;
   const int64_t copy = b.rows.begin + row;
@@ -92,12 +92,12 @@ __global__ void add_from_bank_kernel(BankRows b) {
     const auto* of_noise = reinterpret_cast<const float4*>(b.of_noise) +
                            (block * b.pixels * b.rows.rows + in_block) * fours + four;
     const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + c.image * fours + four;
-    if (b.squares == 0) {
+    if (b.pool_columns == 0) {
       value = sum_at(b, of_noise, of_x, place);
     } else {
-      const int first = place / b.squares * 4 * b.squares + place % b.squares * 2;
+      const int first = place / b.pool_columns * 4 * b.pool_columns + place % b.pool_columns * 2;
       value = sum_at(b, of_noise, of_x, first);
-      for (const int next : {1, 2 * b.squares, 2 * b.squares + 1}) {
+      for (const int next : {1, 2 * b.pool_columns, 2 * b.pool_columns + 1}) {
         const float4 other = sum_at(b, of_noise, of_x, first + next);
         value = {larger(value.x, other.x), larger(value.y, other.y), larger(value.z, other.z),
                  larger(value.w, other.w)};
@@ -148,7 +148,7 @@ cudaError_t make_noisy_images(const NoisyRows& r, float* out, cudaStream_t strea
 }
 
 cudaError_t add_from_bank(const BankRows& b, cudaStream_t stream) {
-  const int places = b.squares == 0 ? b.pixels : b.pixels / 4;
+  const int places = b.pool_columns == 0 ? b.pixels : b.pixels / 4;
   const int blocks = (places * b.channels / 4 + kThreads - 1) / kThreads;
   add_from_bank_kernel<<<dim3(b.rows.rows, blocks), kThreads, 0, stream>>>(b);
   return cudaGetLastError();

@@ -245,7 +245,7 @@ __global__ void take_kernel(const float* w, const int* positions, int64_t count,
 
 }  // namespace
 
-cudaError_t update_kernel(Precision precision, const WeightUpdate& u, cudaStream_t stream) {
+cudaError_t update_weights(Precision precision, const WeightUpdate& u, cudaStream_t stream) {
 #ifdef FEDSMOOTH_HOPPER
   if (precision == Precision::kBfloat16 && u.pairs.tiling.hopper) {
     return update_kernel_hopper(u, stream);

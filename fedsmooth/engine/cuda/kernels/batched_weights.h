@@ -33,7 +33,7 @@ struct WeightUpdate {
   const uint8_t* real = nullptr;  // [tap, C, K]: whether it is a weight at all; null: all are
   const ClientSettings* settings = nullptr;
 };
-cudaError_t update_kernel(Precision precision, const WeightUpdate& update, cudaStream_t stream);
+cudaError_t update_weights(Precision precision, const WeightUpdate& update, cudaStream_t stream);
 
 /// A step of SGD on a bias [K].
 struct BiasUpdate {

@@ -82,7 +82,7 @@ inline __device__ void write_squares(const MapProduct& p, const Place& place, in
     const Eight<bf16> values =
         load_eight<bf16>(tiles, ((slot * 64 + row) * kMapPitch + column) / 8);
     const int64_t client = static_cast<int64_t>(place.client) * p.pairs.results * 4;
-    const int y = square / p.squares * 2, x = square % p.squares * 2;
+    const int y = square / p.pool_columns * 2, x = square % p.pool_columns * 2;
 #pragma unroll
     for (int pixel = 0; pixel < 4; ++pixel) {
       Eight<bf16> out;
@@ -90,7 +90,7 @@ inline __device__ void write_squares(const MapProduct& p, const Place& place, in
       for (int j = 0; j < 8; ++j) {
         out.value[j] = choices.value[j] == pixel ? values.value[j] : __float2bfloat16(0.0f);
       }
-      const int64_t to = client + (y + pixel / 2) * p.squares * 2 + x + pixel % 2;
+      const int64_t to = client + (y + pixel / 2) * p.pool_columns * 2 + x + pixel % 2;
       store_eight(p.out,
                   ((to * p.rows + place.row0 + row) * p.columns + place.column0 + column) / 8, out);
     }

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(S::kWarpgroups * 128, kBlocks)
   if (p.out_float != nullptr) return;
   __syncthreads();
   const int count = min(S::kGroup, p.pairs.results - first);
-  if (p.squares == 0) {
+  if (p.pool_columns == 0) {
     write_map<S>(p, place, count, tiles);
   } else if (p.gradient) {
     write_squares<S>(p, place, count, tiles);

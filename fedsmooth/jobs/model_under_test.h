@@ -15,7 +15,7 @@
 
 namespace fedsmooth::jobs {
 
-struct Subject {
+struct ModelUnderTest {
   std::filesystem::path model_path;
   Experiment experiment;  // the run's, or the defaults, with the overrides applied
   BaseClassifier f;
@@ -29,7 +29,7 @@ struct Subject {
 };
 
 /// The experiment of a run folder (or the defaults for a model file), overridden.
-Experiment subject_experiment(const std::filesystem::path& path, const Overrides& overrides);
+Experiment experiment_of_model(const std::filesystem::path& path, const Overrides& overrides);
 
 /// The seed of votes, if the overrides give one: `seed` or `certify.seed`, whichever comes last.
 std::optional<uint64_t> given_seed(const Overrides& overrides);
@@ -37,7 +37,7 @@ std::optional<uint64_t> given_seed(const Overrides& overrides);
 /// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
 /// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
 /// `device`. The fingerprint is left to who makes a sampler.
-Subject load_subject(const std::filesystem::path& path, const Overrides& overrides,
+ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Overrides& overrides,
                      const Dataset* data, const Shape& input, const std::string& device);
 
 /// What `choose` gives for the device or, if that cannot draw such noise and the device is "auto",
@@ -51,7 +51,7 @@ Shape image_shape(const Dataset& data);
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
 
 /// The part of a table's identity that says which classifier and which images it is about.
-nlohmann::json describe_subject(const Subject& subject, const Dataset& data);
+nlohmann::json describe_model_under_test(const ModelUnderTest& subject, const Dataset& data);
 
 /// Where a table of `path` goes by default: "certificates" is certificates.tsv in a run folder,
 /// NAME.certificates.tsv beside NAME.safetensors.

@@ -26,7 +26,7 @@ fs::path find_model(const fs::path& path) {
   return fs::is_directory(path) ? open_run(path).folder / "model.safetensors" : path;
 }
 
-double settle_sigma(const Subject& subject, double trained, bool smoothing_given, bool is_run) {
+double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothing_given, bool is_run) {
   const Experiment& e = subject.experiment;
   if (e.certify.sigma > 0) return e.certify.sigma;
   if (is_run || smoothing_given) return e.smoothing.sigma;
@@ -55,7 +55,7 @@ BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
   return noise == NoiseKind::kExact && only_floats && device == "auto" ? choose("cpu") : f;
 }
 
-Experiment subject_experiment(const fs::path& path, const Overrides& overrides) {
+Experiment experiment_of_model(const fs::path& path, const Overrides& overrides) {
   find_model(path);
   Experiment experiment;
   if (fs::is_directory(path)) {
@@ -78,11 +78,11 @@ std::optional<uint64_t> given_seed(const Overrides& overrides) {
   return seed;
 }
 
-Subject load_subject(const fs::path& path, const Overrides& overrides, const Dataset* data,
+ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& overrides, const Dataset* data,
                      const Shape& input, const std::string& device) {
-  Subject subject;
+  ModelUnderTest subject;
   subject.model_path = find_model(path);
-  subject.experiment = subject_experiment(path, overrides);
+  subject.experiment = experiment_of_model(path, overrides);
   Experiment& e = subject.experiment;
   const NoiseKind noise = e.certify.noise;
   set_default_normalization(e.model, e.data.name, input[0]);
@@ -140,7 +140,7 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) 
   return images;
 }
 
-nlohmann::json describe_subject(const Subject& subject, const Dataset& data) {
+nlohmann::json describe_model_under_test(const ModelUnderTest& subject, const Dataset& data) {
   const Experiment& e = subject.experiment;
   nlohmann::json described = {{"model_sha256", subject.sha256},
                               {"data", e.data.name},
