@@ -20,7 +20,8 @@ double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 }  // namespace
 
-void print_dry_run(const jobs::DryRun& found, const std::string& unit, const CommandContext& common) {
+void print_dry_run(const jobs::DryRun& found, const std::string& unit,
+                   const CommandContext& common) {
   if (common.json) {
     fmt::print("{}\n", dump_json({{"work", found.work},
                                   {"unit", unit},

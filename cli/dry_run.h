@@ -7,6 +7,7 @@
 namespace fedsmooth::cli {
 
 /// `unit` is what was counted, in the plural.
-void print_dry_run(const jobs::DryRun& found, const std::string& unit, const CommandContext& common);
+void print_dry_run(const jobs::DryRun& found, const std::string& unit,
+                   const CommandContext& common);
 
 }  // namespace fedsmooth::cli

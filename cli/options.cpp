@@ -111,8 +111,8 @@ std::vector<std::string> reversed_words(int argc, char** argv) {
 
 }  // namespace
 
-Command::Command(CLI::App& app, CommandContext& common, const std::string& name, const std::string& what,
-                 const std::string& examples)
+Command::Command(CLI::App& app, CommandContext& common, const std::string& name,
+                 const std::string& what, const std::string& examples)
     : app_(app.add_subcommand(name, what)), common_(&common), examples_(examples) {
   app_->allow_extras();  // refuse_extras() knows more about them than CLI11
   app_->option_defaults()->take_last();

@@ -28,7 +28,8 @@ std::string leading_votes(const jobs::Answer& answer) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-int run_predict(const jobs::PredictArguments& a, const Overrides& overrides, const CommandContext& common) {
+int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
+                const CommandContext& common) {
   nlohmann::json summary = nlohmann::json::array();
   jobs::predict(a, overrides, common.context, [&](const jobs::Answer& answer) {
     if (common.json) {

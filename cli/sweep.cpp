@@ -14,7 +14,8 @@
 namespace fedsmooth::cli {
 namespace {
 
-int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides, const CommandContext& common) {
+int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides,
+              const CommandContext& common) {
   const jobs::SweepResult result = jobs::sweep(a, overrides, common.context);
   if (!jobs::ranks_of(common.context).leads()) return 0;
   if (result.done.empty()) {

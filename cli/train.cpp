@@ -20,7 +20,8 @@ struct Arguments {
   bool dry_run = false;
 };
 
-int train_and_print(const Arguments& a, const Experiment& experiment, const CommandContext& common) {
+int train_and_print(const Arguments& a, const Experiment& experiment,
+                    const CommandContext& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
   const jobs::TrainedRun run = jobs::train({experiment, out, a.resume}, common.context);

@@ -106,7 +106,8 @@ std::string format_plan(const std::vector<RoundAssignment>& plan) {
   return bytes;
 }
 
-std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network, int ranks) {
+std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network,
+                                        int ranks) {
   Reader reader(bytes);
   std::vector<RoundAssignment> plan(reader.number());
   for (RoundAssignment& round : plan) {

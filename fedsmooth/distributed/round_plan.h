@@ -28,6 +28,7 @@ Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& cli
 std::string format_plan(const std::vector<RoundAssignment>& plan);
 
 /// `network` gives the weights their shapes.
-std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network, int ranks);
+std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network,
+                                        int ranks);
 
 }  // namespace fedsmooth

@@ -137,15 +137,16 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   const std::vector<double> epsilons = settle_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
-  ModelUnderTest subject = load_model_under_test(a.path, overrides, &data, image_shape(data), context.device);
+  ModelUnderTest subject =
+      load_model_under_test(a.path, overrides, &data, image_shape(data), context.device);
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
   const AttackJob plan{subject,
-                        data,
-                        choose_images(data.size(), subject.experiment.certify),
-                        epsilons,
-                        a.n,
-                        context.stopped,
-                        subject.load_gradients()};
+                       data,
+                       choose_images(data.size(), subject.experiment.certify),
+                       epsilons,
+                       a.n,
+                       context.stopped,
+                       subject.load_gradients()};
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
   const nlohmann::json identity = describe(plan);

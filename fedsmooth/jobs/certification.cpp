@@ -11,8 +11,8 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
-#include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/model_under_test.h"
+#include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/records/certificate_file.h"
 
@@ -34,7 +34,7 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
 }
 
 CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
-                                const Context& context) {
+                               const Context& context) {
   CertificationJob plan;
   agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
   return plan;

@@ -75,7 +75,7 @@ nlohmann::json describe_options(const Experiment& e) {
 }
 
 CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides,
-                            const Context& context) {
+                           const Context& context) {
   const Shard shard = asked_shard(a.shard);
   CertificationJob plan;
   plan.data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
@@ -96,7 +96,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
 }
 
 CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
-                               const CertificationOptions& options) {
+                              const CertificationOptions& options) {
   CertificationJob plan;
   check_images_in_hand(a, a.images.classes());
   check_certify_options(options, options.sigma);

@@ -28,11 +28,11 @@ struct CertificationJob {
 
 /// Loads model and data, checks the options and that the classifier is a function.
 CertificationJob load_plan(const CertifyArguments& arguments, const Overrides& overrides,
-                            const Context& context);
+                           const Context& context);
 
 /// The same for a classifier and images that the caller has.
 CertificationJob plan_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
-                               const CertificationOptions& options);
+                              const CertificationOptions& options);
 
 /// What the certificates of an experiment depend on, but for model and data.
 nlohmann::json describe_options(const Experiment& experiment);

@@ -15,8 +15,8 @@ namespace fedsmooth::jobs {
 class Checkpoints {
  public:
   /// What is referred to outlives it.
-  Checkpoints(const Run& run, const Network& network, std::function<Provenance()> origin, Stop stopped,
-              bool among_ranks);
+  Checkpoints(const Run& run, const Network& network, std::function<Provenance()> origin,
+              Stop stopped, bool among_ranks);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;

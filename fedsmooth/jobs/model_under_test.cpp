@@ -26,7 +26,8 @@ fs::path find_model(const fs::path& path) {
   return fs::is_directory(path) ? open_run(path).folder / "model.safetensors" : path;
 }
 
-double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothing_given, bool is_run) {
+double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothing_given,
+                    bool is_run) {
   const Experiment& e = subject.experiment;
   if (e.certify.sigma > 0) return e.certify.sigma;
   if (is_run || smoothing_given) return e.smoothing.sigma;
@@ -78,8 +79,9 @@ std::optional<uint64_t> given_seed(const Overrides& overrides) {
   return seed;
 }
 
-ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& overrides, const Dataset* data,
-                     const Shape& input, const std::string& device) {
+ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& overrides,
+                                     const Dataset* data, const Shape& input,
+                                     const std::string& device) {
   ModelUnderTest subject;
   subject.model_path = find_model(path);
   subject.experiment = experiment_of_model(path, overrides);

@@ -38,7 +38,8 @@ std::optional<uint64_t> given_seed(const Overrides& overrides);
 /// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
 /// `device`. The fingerprint is left to who makes a sampler.
 ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Overrides& overrides,
-                     const Dataset* data, const Shape& input, const std::string& device);
+                                     const Dataset* data, const Shape& input,
+                                     const std::string& device);
 
 /// What `choose` gives for the device or, if that cannot draw such noise and the device is "auto",
 /// for the CPU.

@@ -111,8 +111,8 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const std::vector<Input> inputs = load_inputs(a.images, test);
   if (inputs.empty()) return {};
   const Sizes sizes = inputs[0].image.sizes();
-  const ModelUnderTest subject =
-      load_model_under_test(a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
+  const ModelUnderTest subject = load_model_under_test(
+      a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
   const Experiment& e = subject.experiment;
   check_predict_options(a.n, e.certify.alpha, subject.sigma);
 

@@ -153,13 +153,13 @@ RoundRow describe(const RoundReport& report, Method method) {
 
 TrainingContext::TrainingContext(const std::vector<TrainArguments>& runs, const Context& context)
     : TrainingContext(runs.front().experiment, runs.front().federation, load_train(runs.front()),
-                   load_test(runs, context), context) {}
+                      load_test(runs, context), context) {}
 
 TrainingContext::TrainingContext(const Experiment& experiment, Dataset own, const Context& context)
     : TrainingContext(experiment, nullptr, std::move(own), {}, context) {}
 
-TrainingContext::TrainingContext(const Experiment& e, const Federation* federation, Dataset given_train,
-                           Dataset given_test, const Context& context)
+TrainingContext::TrainingContext(const Experiment& e, const Federation* federation,
+                                 Dataset given_train, Dataset given_test, const Context& context)
     : started(utc_now()),
       stopped(context.stopped),
       ranks(ranks_of(context).size()),
@@ -234,7 +234,7 @@ OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_
 
 Provenance OpenRun::origin() const {
   Provenance origin = {{"device", setting_.chosen.device},
-                   {"data_sha256", setting_.train_digest.get()}};
+                       {"data_sha256", setting_.train_digest.get()}};
   if (setting_.chosen.device == "cpu") origin["arithmetic"] = setting_.arithmetic;
   if (!partition_sha256_.empty()) origin["partition_sha256"] = partition_sha256_;
   return origin;
@@ -263,7 +263,7 @@ Training OpenRun::training(std::function<void(const RoundRow&)> on_row) {
 }
 
 bool OpenRun::write_round(const RoundReport& report,
-                              const std::function<void(const RoundRow&)>& on_row) {
+                          const std::function<void(const RoundRow&)>& on_row) {
   RoundRow row = describe(report, options_.method);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
     row.noisy_accuracy =

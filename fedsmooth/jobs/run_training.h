@@ -42,7 +42,7 @@ struct TrainingContext {
 
  private:
   TrainingContext(const Experiment& experiment, const Federation* federation, Dataset train,
-               Dataset test, const Context& context);
+                  Dataset test, const Context& context);
 };
 
 /// Who holds which images.

@@ -61,7 +61,7 @@ nlohmann::json describe_job(const std::vector<TrainArguments>& runs) {
 
 // Ranks that load other data, or round differently, would not add up to one run.
 std::unique_ptr<TrainingContext> load_together(const std::vector<TrainArguments>& runs,
-                                            const Context& context) {
+                                               const Context& context) {
   std::unique_ptr<TrainingContext> setting;
   agree(ranks_of(context), [&]() -> nlohmann::json {
     setting = std::make_unique<TrainingContext>(runs, context);

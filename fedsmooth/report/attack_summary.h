@@ -14,7 +14,7 @@ namespace fedsmooth {
 struct AttackSummary {
   struct Point {
     double epsilon = 0;
-    Proportion accuracy;                   // under attack, with a 95% interval
+    Proportion accuracy;              // under attack, with a 95% interval
     std::optional<double> certified;  // accuracy at this radius on those of the images
   };
   int64_t images = 0;

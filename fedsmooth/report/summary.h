@@ -54,12 +54,13 @@ struct Summary {
   std::vector<AtRadius> table;  // at the standard radii up to the largest
   // Not known if images were left out (--only-correct):
   std::optional<Proportion> abstained;
-  std::optional<Proportion> wrong_but_certified;  // predicted, certified at radius >= 0, not the label
-  double average_certified_radius = 0;       // ACR: mean of correct * radius over all rows
-  int64_t distinct_labels = 0;               // classes that occur as labels
-  int64_t distinct_predictions = 0;   // classes predicted at least once; 1: a constant classifier
-  std::vector<ClassSummary> classes;  // by class number, up to the largest label or prediction
-  double median_seconds = 0.0;        // per certificate
+  std::optional<Proportion>
+      wrong_but_certified;              // predicted, certified at radius >= 0, not the label
+  double average_certified_radius = 0;  // ACR: mean of correct * radius over all rows
+  int64_t distinct_labels = 0;          // classes that occur as labels
+  int64_t distinct_predictions = 0;     // classes predicted at least once; 1: a constant classifier
+  std::vector<ClassSummary> classes;    // by class number, up to the largest label or prediction
+  double median_seconds = 0.0;          // per certificate
 };
 
 /// `norm` is that of the radii.

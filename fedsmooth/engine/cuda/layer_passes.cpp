@@ -22,7 +22,8 @@ LayerPasses::LayerPasses(const DevicePlan& device, Precision precision, int clie
     const bool before = i + 1 < stages.size() && fused_into_previous(i + 1);
     maps_.emplace_back(before ? 0 : bytes(stages[i].out));
     gradients_.emplace_back(gradients && !fused_into_previous(i) ? bytes(stages[i].out) : 0);
-    choices_.emplace_back(gradients && fused_into_previous(i) ? all_rows * stages[i].out.row_size() : 0);
+    choices_.emplace_back(gradients && fused_into_previous(i) ? all_rows * stages[i].out.row_size()
+                                                              : 0);
   }
   logits_ = DeviceArray<float>(all_rows * stages.back().out.channels);
   gradients_.back().clear(nullptr);
