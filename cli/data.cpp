@@ -10,14 +10,14 @@
 namespace fedsmooth::cli {
 namespace {
 
-struct Arguments {
+struct DataArguments {
   std::string name, out = "data", from;
 };
 
 }  // namespace
 
 void add_data(CLI::App& app, CommandContext& common) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<DataArguments>();
   Command c(app, common, "data", "download a data set, verify and unpack it",
             "  fedsmooth data cifar10\n"
             "  fedsmooth data mnist --out /data\n"

@@ -25,7 +25,7 @@ fs::path default_page(const std::vector<std::string>& runs) {
   return page.extension() == ".tsv" ? page.replace_extension(".html") : page += ".html";
 }
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string out;
   jobs::TableOptions tables;
@@ -34,7 +34,7 @@ struct Arguments {
 }  // namespace
 
 void add_report(CLI::App& app, CommandContext& common) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ReportArguments>();
   Command c(app, common, "report", "write one self-contained HTML page about runs",
             "  fedsmooth report runs/quickstart/smoothadv\n"
             "  fedsmooth report runs/a runs/b --out compare.html\n"

@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct TrainCommandArguments {
   std::string experiment, out;
   bool resume = false;
   bool dry_run = false;
 };
 
-int train_and_print(const Arguments& a, const Experiment& experiment,
+int train_and_print(const TrainCommandArguments& a, const Experiment& experiment,
                     const CommandContext& common) {
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
@@ -36,7 +36,8 @@ int train_and_print(const Arguments& a, const Experiment& experiment,
   return 0;
 }
 
-int run_train(const Arguments& a, const Overrides& overrides, const CommandContext& common) {
+int run_train(const TrainCommandArguments& a, const Overrides& overrides,
+              const CommandContext& common) {
   Experiment experiment;
   const auto read = [&] {
     experiment = read_experiment(a.experiment);
@@ -54,7 +55,7 @@ int run_train(const Arguments& a, const Overrides& overrides, const CommandConte
 }  // namespace
 
 void add_train(CLI::App& app, CommandContext& common) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TrainCommandArguments>();
   Command c(app, common, "train", "train a classifier, federated or centralized, into a run folder",
             "  fedsmooth train experiments/quickstart/smoothadv.toml\n"
             "  fedsmooth train e.toml --out runs/e --train.method=gaussian --resume\n"

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint8_t kUnsignedByte = 0x08;
-constexpr int64_t kMostAxes = 4;
+constexpr int64_t kMostIdxAxes = 4;
 
 bool ends_with_any(const std::string& name, const std::vector<std::string>& endings) {
   return std::ranges::any_of(endings, [&](const auto& ending) { return name.ends_with(ending); });
@@ -88,7 +88,7 @@ Array parse_idx(std::string_view bytes, const std::string& name) {
     throw Error("{}: values of type {:#04x}, only unsigned bytes (0x08) are read", name, byte(2));
   }
   const int64_t axes = byte(3);
-  if (axes < 1 || axes > kMostAxes || std::ssize(bytes) < 4 + 4 * axes) {
+  if (axes < 1 || axes > kMostIdxAxes || std::ssize(bytes) < 4 + 4 * axes) {
     throw Error("{}: an IDX file of {} axes in {} bytes; download it again", name, axes,
                 bytes.size());
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBlock = 512;
 
-Error damaged(const std::string& name, const char* what) {
+Error damaged_tar(const std::string& name, const char* what) {
   return Error("{}: not a whole tar archive: {}; download it again", name, what);
 }
 
@@ -25,7 +25,7 @@ uint64_t number_at(std::string_view header, size_t at, size_t size, const std::s
   uint64_t value = 0;
   for (const char c : header.substr(at, size)) {
     if (c == ' ' || c == '\0') continue;
-    if (c < '0' || c > '7') throw damaged(name, "a header is damaged");
+    if (c < '0' || c > '7') throw damaged_tar(name, "a header is damaged");
     value = 8 * value + static_cast<uint64_t>(c - '0');
   }
   return value;
@@ -45,15 +45,15 @@ uint64_t header_sum(std::string_view header) {
 std::vector<TarFile> list_tar(std::string_view archive, const std::string& name) {
   std::vector<TarFile> files;
   while (true) {
-    if (archive.size() < kBlock) throw damaged(name, "it ends early");
+    if (archive.size() < kBlock) throw damaged_tar(name, "it ends early");
     const std::string_view header = archive.substr(0, kBlock);
     if (std::ranges::all_of(header, [](char c) { return c == '\0'; })) return files;
     if (header_sum(header) != number_at(header, 148, 8, name)) {
-      throw damaged(name, "a header's sum is wrong");
+      throw damaged_tar(name, "a header's sum is wrong");
     }
     const uint64_t size = number_at(header, 124, 12, name);
     archive.remove_prefix(kBlock);
-    if (size > archive.size()) throw damaged(name, "it ends early");
+    if (size > archive.size()) throw damaged_tar(name, "it ends early");
     const char type = header[156];
     if (type == '0' || type == '\0') {
       const std::string prefix = text_at(header, 345, 155);

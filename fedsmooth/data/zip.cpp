@@ -13,7 +13,7 @@ constexpr uint32_t kZip64 = 0x0001;
 constexpr uint32_t kEncrypted = 1;
 constexpr uint32_t kStored = 0, kDeflated = 8;
 
-Error damaged(const std::string& name, const char* what) {
+Error damaged_zip(const std::string& name, const char* what) {
   return Error("{}: not a whole .npz (zip) file: {}; write it again", name, what);
 }
 
@@ -31,7 +31,7 @@ class Fields {
   uint32_t two(size_t at) const { return static_cast<uint32_t>(number(at, 2)); }
   uint32_t four(size_t at) const { return static_cast<uint32_t>(number(at, 4)); }
   std::string_view text(size_t at, uint64_t size) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) throw damaged(name_, "it ends early");
+    if (at > bytes_.size() || size > bytes_.size() - at) throw damaged_zip(name_, "it ends early");
     return bytes_.substr(at, size);
   }
 
@@ -47,7 +47,7 @@ size_t find_end(std::string_view file, const std::string& name) {
     const size_t at = file.size() - kEndSize - comment;
     if (fields.four(at) == kEndMark && fields.two(at + 20) == comment) return at;
   }
-  throw damaged(name, "it has no directory");
+  throw damaged_zip(name, "it has no directory");
 }
 
 /// Sizes and offset that do not fit into 32 bits, or that the writer did not know to fit, are in a
@@ -83,7 +83,7 @@ std::vector<ZipMember> list_zip(std::string_view file, const std::string& name) 
   }
   std::vector<ZipMember> members;
   for (uint32_t i = 0; i < count; ++i) {
-    if (fields.four(at) != kEntryMark) throw damaged(name, "its directory is damaged");
+    if (fields.four(at) != kEntryMark) throw damaged_zip(name, "its directory is damaged");
     const uint32_t name_size = fields.two(at + 28), extra = fields.two(at + 30);
     ZipMember member = {std::string(fields.text(at + kEntrySize, name_size)),
                         fields.two(at + 10),
@@ -103,14 +103,14 @@ std::string read_zip_member(std::string_view file, const ZipMember& member,
                             const std::string& name) {
   const Fields fields(file, name);
   if (member.offset > file.size() || fields.four(member.offset) != kLocalMark) {
-    throw damaged(name, "a member is not where the directory says");
+    throw damaged_zip(name, "a member is not where the directory says");
   }
   const size_t start =
       member.offset + kLocalSize + fields.two(member.offset + 26) + fields.two(member.offset + 28);
   const std::string_view packed = fields.text(start, member.packed_size);
   std::string bytes;
   if (member.method == kStored) {
-    if (member.packed_size != member.size) throw damaged(name, "a stored member has two sizes");
+    if (member.packed_size != member.size) throw damaged_zip(name, "a stored member has two sizes");
     bytes = packed;
   } else if (member.method == kDeflated) {
     bytes = inflate_raw(packed, member.size, name);
@@ -118,7 +118,7 @@ std::string read_zip_member(std::string_view file, const ZipMember& member,
     throw Error("{}: packed by method {}, only stored and deflated members are read", name,
                 member.method);
   }
-  if (crc32_of(bytes) != member.crc) throw damaged(name, "a member's check sum is wrong");
+  if (crc32_of(bytes) != member.crc) throw damaged_zip(name, "a member's check sum is wrong");
   return bytes;
 }
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/jobs/subject.h"
+#include "fedsmooth/jobs/model_under_test.h"
 
 #include <algorithm>
 

@@ -9,15 +9,12 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/report/attacked.h"
 #include "fedsmooth/report/facts.h"
-#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr double kIntervalTail = 0.025;  // on either side of a 95% interval
 
 std::set<int64_t> attacked_images(const std::vector<AttackRow>& rows) {
   std::set<int64_t> images;
@@ -41,9 +38,7 @@ std::vector<CertificateRow> comparable(const fs::path& table, const json& identi
 }
 
 Proportion with_interval(double accuracy, int64_t images) {
-  const auto standing = std::llround(accuracy * static_cast<double>(images));
-  return {accuracy, binomial_lower_bound(standing, images, kIntervalTail),
-          binomial_upper_bound(standing, images, kIntervalTail)};
+  return proportion(std::llround(accuracy * static_cast<double>(images)), images);
 }
 
 // The attack computes in fp32 on CPU cores; certificates may be of another classifier.

@@ -1,10 +1,10 @@
 #include "fedsmooth/report/summary.h"
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
@@ -22,14 +22,6 @@ int64_t count_certified(const std::vector<CertificateRow>& rows, double r) {
   return count(rows, [r](const CertificateRow& row) {
     return row.correct() && row.certificate.radius >= r;
   });
-}
-
-Proportion share(int64_t part, size_t whole) {
-  using Binomial = boost::math::binomial_distribution<>;
-  const auto k = static_cast<double>(part);
-  const auto n = static_cast<double>(whole);
-  return {k / n, Binomial::find_lower_bound_on_p(n, k, kIntervalTail),
-          Binomial::find_upper_bound_on_p(n, k, kIntervalTail)};
 }
 
 std::optional<double> high_probability(const std::vector<CertificateRow>& rows, double accuracy) {
@@ -137,8 +129,14 @@ double largest_radius(const std::vector<CertificateRow>& rows) {
   return largest;
 }
 
+Proportion proportion(int64_t part, int64_t whole) {
+  return {static_cast<double>(part) / static_cast<double>(whole),
+          binomial_lower_bound(part, whole, kIntervalTail),
+          binomial_upper_bound(part, whole, kIntervalTail)};
+}
+
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r) {
-  const Proportion accuracy = share(count_certified(rows, r), rows.size());
+  const Proportion accuracy = proportion(count_certified(rows, r), std::ssize(rows));
   return {r, accuracy, high_probability(rows, accuracy.value)};
 }
 
@@ -150,8 +148,8 @@ Summary summarize(const std::vector<CertificateRow>& rows, Norm norm) {
   summary.images = static_cast<int64_t>(rows.size());
   summary.table = tabulate(rows, norm);
   if (std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.estimated(); })) {
-    summary.abstained = share(abstained, rows.size());
-    summary.wrong_but_certified = share(wrong, rows.size());
+    summary.abstained = proportion(abstained, std::ssize(rows));
+    summary.wrong_but_certified = proportion(wrong, std::ssize(rows));
   }
   summary.average_certified_radius = average_certified_radius(rows);
   summary.classes = summarize_classes(rows);

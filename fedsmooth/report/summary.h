@@ -30,6 +30,8 @@ struct Proportion {
   double low = 0.0;  // exact (Clopper-Pearson) 95% interval over the choice of test images
   double high = 0.0;
 };
+/// `part` of `whole` images.
+Proportion proportion(int64_t part, int64_t whole);
 
 struct AtRadius {
   double radius = 0.0;

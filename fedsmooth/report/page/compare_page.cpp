@@ -22,7 +22,7 @@ constexpr std::string_view kNote =
     "fewer than {} images; such an interval always contains 0. “Only A” counts the images that A "
     "certifies and B does not.</p>\n";
 
-constexpr std::string_view kPublishedNote =
+constexpr std::string_view kPublishedPairNote =
     "<p class=\"note\">Published tables state radii, not the counts behind them, so that nothing "
     "in "
     "them was recomputed.</p>\n";
@@ -90,7 +90,7 @@ std::string render_compare_page(const ComparedRuns& runs) {
           section("Both, and their difference",
                   fmt::format("{}{}{}{}", figure(difference_figure(runs.a, runs.b, runs.paired)),
                               html_table(runs.paired), fmt::format(kNote, kFewImages),
-                              any_published(runs) ? kPublishedNote : "")),
+                              any_published(runs) ? kPublishedPairNote : "")),
           section("What becomes of all images", figure(distribution_figure({runs.a, runs.b})))));
 }
 

@@ -14,7 +14,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr std::string_view kNotCertified =
+constexpr std::string_view kNotCertifiedYet =
     "<p>Not certified yet: <code>fedsmooth certify</code> does it.</p>\n";
 
 constexpr std::string_view kClientNote =
@@ -25,7 +25,7 @@ constexpr std::string_view kClientNote =
 
 std::string warnings_and_facts(const RunRecord& run) {
   std::string body;
-  if (!run.certified()) body += kNotCertified;
+  if (!run.certified()) body += kNotCertifiedYet;
   for (const std::string& warning : list_warnings(run)) {
     body += fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
                         escape_html(warning));
