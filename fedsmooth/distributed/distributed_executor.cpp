@@ -51,6 +51,7 @@ void send_each(Ranks& ranks, const Round& round, const RoundResult& result) {
     std::string bytes;
     for (const ClientWeights& one : result.each) {
       if (one.client != client) continue;
+      bytes.append(reinterpret_cast<const char*>(&one.loss), sizeof(one.loss));
       for (const Array& w : one.weights) {
         bytes.append(reinterpret_cast<const char*>(w.floats()), w.byte_count());
       }
@@ -67,12 +68,15 @@ int64_t receive_each(Ranks& ranks, int rank, const Cohort& cohort, const Weights
     const std::string bytes = ranks.receive(rank);
     if (bytes.empty()) continue;
     received += static_cast<int64_t>(bytes.size());
-    check(bytes.size() == count_values(like) * sizeof(float), "rank {}: other weights", rank);
-    result.each.push_back({cohort.clients[i], cohort.share(i), {}});
-    Weights& weights = result.each.back().weights;
-    const char* next = bytes.data();
+    check(bytes.size() == sizeof(double) + count_values(like) * sizeof(float),
+          "rank {}: other weights", rank);
+    ClientWeights& one = result.each.emplace_back();
+    one.client = cohort.clients[i];
+    one.share = cohort.share(i);
+    std::memcpy(&one.loss, bytes.data(), sizeof(one.loss));
+    const char* next = bytes.data() + sizeof(one.loss);
     for (const Array& shape : like) {
-      Array& w = weights.emplace_back(shape.sizes());
+      Array& w = one.weights.emplace_back(shape.sizes());
       std::memcpy(w.floats(), next, w.byte_count());
       next += w.byte_count();
     }
@@ -149,7 +153,10 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
     for (const RoundAssignment& round : plan) {
       if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
       const RankRun& run = runs.at(round.run);
-      own.push_back({task_in_round(run.task, run.options, round.t), round.global,
+      LocalTask task = task_in_round(run.task, run.options, run.partition.clients(), round.t);
+      task.teacher = round.teacher;
+      task.image_weights = round.image_weights;
+      own.push_back({std::move(task), round.global,
                      gather_cohort(run.partition, round.clients[ranks.rank()], round.total),
                      round.t, round.run, gathered_for(run.options)});
     }

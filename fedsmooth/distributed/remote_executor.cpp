@@ -35,7 +35,8 @@ std::vector<long long> run_node_task(Executor& executor, const LocalTask& task,
                                      const TrainOptions& options, const Partition& partition,
                                      const NodeTask& asked) {
   const Cohort cohort = gather_cohort(partition, asked.clients, asked.total);
-  const Round round{task_in_round(task, options, asked.t), asked.global, cohort, asked.t};
+  const Round round{task_in_round(task, options, partition.clients(), asked.t), asked.global,
+                    cohort, asked.t};
   std::vector<long long> words;
   append_words(run_round(executor, round), count_values(asked.global), words);
   return words;

@@ -1,5 +1,7 @@
 #include "fedsmooth/federated/client.h"
 
+#include <algorithm>
+
 #include "fedsmooth/base/draws.h"
 #include "fedsmooth/federated/calibrate.h"
 #include "fedsmooth/federated/local_step.h"
@@ -42,15 +44,6 @@ class Sgd {
   std::vector<std::vector<float>> velocity_;  // zero before the first step
   std::vector<std::vector<float>> global_;    // for FedProx alone
 };
-
-// The images of all iterations, in order.
-std::vector<int64_t> choose_images(LocalStep& step, const std::vector<int64_t>& images) {
-  const LocalTask& task = step.task;
-  const auto choose = objective_of(task.method).choose;
-  if (choose != nullptr) return choose(step, images);
-  return shuffle_images(images, task.local.steps * task.local.batch, task.seed, step.streams.client,
-                        step.streams.round);
-}
 
 // The images of local iteration i.
 Batch sample_minibatch(const LocalStep& step, const std::vector<int64_t>& order) {
@@ -111,14 +104,25 @@ Update local_train(const LocalTask& task, Passes& passes, const Weights& global,
   passes.load(global);
   Sgd sgd(task.local);
   std::unique_ptr<Passes> shifted;
-  if (task.local.calibrate) shifted = calibrated(passes, log_class_shares(task.data, images));
+  if (task.local.calibrate) shifted = calibrated(passes, label_offsets(task, k, images));
   LocalStep step{task, shifted ? *shifted : passes, {task.seed, t, k}, 0, telemetry};
-  const std::vector<int64_t> order = choose_images(step, images);
+  const std::vector<int64_t> order = choose_images(task, images, k, t);
   for (step.i = 0; step.i < task.local.steps; ++step.i) {
     const Batch b = sample_minibatch(step, order);
     smooth_adv(step, sgd, b);
   }
   return {passes.weights(), telemetry};
+}
+
+std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
+                                   int64_t k, int64_t t) {
+  const auto choose = objective_of(task.method).choose;
+  if (choose != nullptr) return choose(task, images, k, t);
+  return shuffle_images(images, task.local.steps * task.local.batch, task.seed, k, t);
+}
+
+bool flips_labels(const LocalTask& task, int64_t k) {
+  return std::binary_search(task.flippers.begin(), task.flippers.end(), k);
 }
 
 std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,

@@ -39,9 +39,18 @@ struct LocalTask {
   LocalOptions local;
   uint64_t seed = 0;
   ObjectiveOptions objective;
-  double progress = 0;  // share of the run's rounds that are done
-  Array teacher = {};   // [images, K]: shares of a teacher's votes, for cat-rs
+  double progress = 0;                 // share of the run's rounds that are done
+  Array teacher = {};                  // [images, K]: shares of a teacher's votes, for cat-rs
+  Array image_weights = {};            // [images], by which sun draws them; 0: never
+  std::vector<int64_t> flippers = {};  // clients, rising, that train on flipped labels
 };
+
+/// The images that client `k` takes in round `t`, minibatch after minibatch.
+std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
+                                   int64_t k, int64_t t);
+
+/// Whether client `k` takes label y for K - 1 - y.
+bool flips_labels(const LocalTask& task, int64_t k);
 
 /// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item
 /// and `k` as the client. The first `count` images that client `k` takes in round `t`: one random

@@ -8,7 +8,8 @@ void RoundResult::add(const Round& round, size_t i, Update update) {
   if (round.gather == Gather::kSum) {
     if (!sum.add(update.weights, round.cohort.share(i))) return;
   } else if (usable(update.weights)) {
-    each.push_back({round.cohort.clients[i], round.cohort.share(i), std::move(update.weights)});
+    each.push_back({round.cohort.clients[i], round.cohort.share(i), std::move(update.weights),
+                    update.telemetry.mean_loss()});
   } else {
     sum.drop();
     return;

@@ -44,6 +44,7 @@ struct ClientWeights {
   int64_t client = 0;
   double share = 0;  // in the average: n_k / n
   Weights weights;
+  double loss = 0;  // mean over the client's steps
 };
 
 /// What became of the clients of a round. Clients whose weights are not usable() are dropped: they

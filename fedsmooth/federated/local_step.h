@@ -26,7 +26,13 @@ struct LocalStep {
   Telemetry& telemetry;
 };
 
-/// The images of these numbers, cropped and flipped if the task asks for it.
+/// What is added to the logits of client `k` if they are calibrated: see calibrate.h. One that
+/// flips labels counts them as it sees them.
+std::vector<float> label_offsets(const LocalTask& task, int64_t k,
+                                 const std::vector<int64_t>& images);
+
+/// The images of these numbers with the labels of the stream's client, cropped and flipped if the
+/// task asks for it.
 Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream);
 
 /// Noises delta ~ sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.

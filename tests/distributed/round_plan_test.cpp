@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/check.h"
+#include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 
 namespace fedsmooth {
@@ -34,6 +35,20 @@ TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
     EXPECT_EQ(all, rounds[r].cohort.clients);
   }
   for (const size_t load : loads) EXPECT_TRUE(load == 1 || load == 2) << load;
+}
+
+TEST(RoundPlanTest, CarriesTheTablesOfTheTask) {
+  const Weights global = start().global;
+  const Cohort cohort = sample_cohort(partition(PartitionKind::kIid), 3, 0, 0);
+  LocalTask task = small_task(Method::kStandard);
+  std::vector<Round> rounds = {{task, global, cohort}};
+  task.teacher = uniform({4, 10}, 1);
+  task.image_weights = uniform({4}, 2);
+  rounds.push_back({task, global, cohort});
+  const auto read = parse_plan(format_plan(plan_rounds(rounds, 2)), small_network(), 2);
+  EXPECT_FALSE(read[0].teacher.defined() || read[0].image_weights.defined());
+  EXPECT_TRUE(same_bits(read[1].teacher, task.teacher));
+  EXPECT_TRUE(same_bits(read[1].image_weights, task.image_weights));
 }
 
 TEST(RoundPlanTest, RefusesACutPlan) {

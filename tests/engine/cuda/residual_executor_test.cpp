@@ -83,6 +83,8 @@ const std::vector<Case> kCases = {
     {"Stability", "resnet8", Method::kStability},
     {"Macer", "resnet8", Method::kMacer},
     {"SmoothMix", "resnet8", Method::kSmoothMix},
+    {"CatRs", "resnet8", Method::kCatRs},
+    {"Sun", "resnet8", Method::kSun},
     {"Prox", "resnet8", Method::kGaussian, Estimator::kStochastic, 1, 0.1},
 };
 
@@ -92,6 +94,7 @@ LocalTask task_for(const Case& c) {
   task.local.mu = c.mu;
   task.smoothing.m = 2;
   task.attack.estimator = c.estimator;
+  if (c.method == Method::kCatRs || c.method == Method::kSun) add_tables(task);
   return task;
 }
 

@@ -3,6 +3,7 @@
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
+#include "fedsmooth/engine/cuda/kernels/image_maps.cuh"
 
 namespace fedsmooth {
 namespace {
@@ -15,7 +16,8 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
   const int image = blockIdx.x, client = blockIdx.y, step = *l.step;
   const int from = l.chosen[(client * l.steps + step) * s.batch + image];
   if (threadIdx.x == 0) {
-    l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
+    const int y = static_cast<int>(l.labels[from]);
+    l.y[client * s.batch + image] = l.flips[client] ? s.classes - 1 - y : y;
     top = left = flipped = 0;
     if (l.augment) {
       const philox4x32_ctr_t words = philox(l.augment_keys[client], 0, image,
@@ -56,13 +58,6 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
     out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
   }
-}
-
-// Where a row's pixel lies in the first map.
-__device__ int64_t place_in_map(const WaveShape& s, int pixels, bool rows_first, int client,
-                                int row, int pixel) {
-  if (rows_first) return (static_cast<int64_t>(client) * s.rows + row) * pixels + pixel;
-  return (static_cast<int64_t>(client) * pixels + pixel) * s.rows + row;
 }
 
 // A block makes one row: the noisy image goes into shared memory in order, and from there to the
@@ -152,24 +147,7 @@ template <typename T>
 __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
   const int image = blockIdx.x, client = blockIdx.y;
   if (a.map_gradient != nullptr) {
-    const int eights = a.map_channels / 8;
-    for (int i = threadIdx.x; i < a.pixels * eights; i += kThreads) {
-      const int pixel = i / eights, eight = i % eights;
-      float sums[8] = {};
-      for (int n = 0; n < s.noises; ++n) {
-        const int64_t place =
-            place_in_map(s, a.pixels, a.rows_first, client, image * s.noises + n, pixel);
-        const Eight<T> part = load_eight<T>(a.map_gradient, place * eights + eight);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
-      }
-      const Eight<int16_t> source = load_eight<int16_t>(a.source, i);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int value = source.value[j];
-        if (value >= 0) g[value] = sums[j] * a.scale[value / (s.height * s.width)];
-      }
-    }
+    sum_map_gradients<T>(s, a, client, image * s.noises, s.noises, g);
     return;
   }
   const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.noises;
