@@ -14,6 +14,7 @@ struct PlannedRound {
   int64_t total = 0;                          // images of the whole cohort
   std::vector<std::vector<int64_t>> clients;  // of each rank
   Weights global;
+  Weights velocity = {};  // of a continuous task's client; empty: none yet
 };
 
 /// Clients are dealt out by what they cost: the images that they train on in the round.
@@ -23,7 +24,7 @@ std::vector<PlannedRound> plan_rounds(const std::vector<Round>& rounds, int rank
 Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
                      int64_t total);
 
-/// Eight bytes a client and four a weight.
+/// Eight bytes a client and four a weight, and four a value of the momentum.
 std::string format_plan(const std::vector<PlannedRound>& plan);
 
 /// `network` gives the weights their shapes.

@@ -19,10 +19,15 @@ bool is_late(const LocalTask& task) {
 
 constexpr int64_t kDropVotes = 100, kWeightVotes = 16;
 
+// Images are chosen once a round, of continuous tasks too.
+Streams streams_of_round(const LocalStep& step) {
+  return {step.streams.seed, step.t, step.streams.client};
+}
+
 // How many of votes [first, first + count) for image `index` are right.
 int64_t right_votes(LocalStep& step, const Array& x, int64_t index, int64_t first, int64_t count) {
   const LocalTask& task = step.task;
-  const Stream stream = step.streams.of(Purpose::kScreening, index);
+  const Stream stream = streams_of_round(step).of(Purpose::kScreening, index);
   Array copies({count, x.size(1), x.size(2), x.size(3)});
   const auto sigma = static_cast<float>(task.smoothing.sigma);
   for (int64_t i = 0; i < count; ++i) {
@@ -93,8 +98,8 @@ Examples list_hard_noises(LocalStep& step, const Batch& b, const Array& delta) {
 std::vector<int64_t> choose_worthwhile(LocalStep& step, const std::vector<int64_t>& images) {
   const LocalTask& task = step.task;
   const int64_t count = task.local.steps * task.local.batch;
-  const auto [seed, t, k] = step.streams;
-  if (!is_late(task)) return shuffle_images(images, count, seed, k, t);
+  const auto shuffled = [&] { return images_of_round(task, images, step.streams.client, step.t); };
+  if (!is_late(task)) return shuffled();
   std::vector<int64_t> kept;
   std::vector<double> sums;  // of the weights so far
   for (const int64_t index : images) {
@@ -105,8 +110,8 @@ std::vector<int64_t> choose_worthwhile(LocalStep& step, const std::vector<int64_
     kept.push_back(index);
     sums.push_back((sums.empty() ? 0 : sums.back()) + weight);
   }
-  if (kept.empty()) return shuffle_images(images, count, seed, k, t);
-  Draws draws(step.streams.of(Purpose::kObjective, 0));
+  if (kept.empty()) return shuffled();
+  Draws draws(streams_of_round(step).of(Purpose::kObjective, 0));
   std::vector<int64_t> order;
   for (int64_t i = 0; i < count; ++i) {
     const auto at = std::upper_bound(sums.begin(), sums.end(), draws.uniform() * sums.back());

@@ -70,6 +70,7 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
 
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
   LocalTask now = task;
+  now.continuous = o.mode == Mode::kCentralized;
   now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o, t);
   if (t < task.attack.warmup_rounds) {
@@ -99,12 +100,13 @@ Round next_round(const Training& run) {
           std::move(S_t),
           t,
           run.number,
-          gathered_for(o)};
+          gathered_for(o),
+          run.state.velocity.empty() ? nullptr : &run.state.velocity};
 }
 
 bool update(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
-  auto& [t, theta, kept, cluster, so_far] = run.state;
+  auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
   if (o.byzantine.share > 0) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
     corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
@@ -117,6 +119,7 @@ bool update(const Training& run, RoundResult theta_k) {
   }
   so_far.dropped += theta_k.sum.dropped();
   so_far.telemetry.add(theta_k.telemetry);
+  if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
   const Weights average = reduce(o.aggregate, run.task.network, std::move(theta_k), theta);
   server_step(o.server, run.task.network, average, theta, kept);
   if (++cluster < o.server.clusters) return true;
@@ -126,7 +129,8 @@ bool update(const Training& run, RoundResult theta_k) {
 }
 
 Gather gathered_for(const TrainOptions& o) {
-  return o.byzantine.share > 0 ? Gather::kEach : gathered_for(o.aggregate);
+  const bool each = o.byzantine.share > 0 || o.mode == Mode::kCentralized;
+  return each ? Gather::kEach : gathered_for(o.aggregate);
 }
 
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room) {

@@ -148,7 +148,7 @@ TEST_F(ExampleListsTest, SunDrawsOnlyImagesThatMostVotesGetRight) {
   LocalTask task = small_task(Method::kSun);
   task.progress = 0.5;
   task.local.steps = 40;
-  LocalStep step{task, *passes_, {task.seed, 2, 3}, 0, telemetry_};
+  LocalStep step{task, *passes_, {task.seed, 2, 3}, 0, telemetry_, 2};
   // An untrained network answers one class nearly always.
   const std::vector<int64_t> images = images_of_client_3();
   const auto choose = objective_of(Method::kSun).choose;
