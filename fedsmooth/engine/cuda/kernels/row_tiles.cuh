@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/matrix_tiles.cuh"
@@ -13,6 +14,7 @@
 namespace fedsmooth {
 
 constexpr int kRowWarps = 8, kRowThreads = 32 * kRowWarps;
+constexpr int kNoPlace = 1 << 30;  // beyond every value of an item
 
 struct RowCut {
   int images = 1, strip = 1;   // rows of an item, and lines of each
@@ -56,45 +58,41 @@ RowCut choose_cut(const RowConvolution& c, int pixels, int room, const Bytes& by
   return cut_rows(c, images, strip);
 }
 
-/// Where a cell of the tile comes from: a pixel, counted from the first row's line at which the
-/// strip begins; and its line. No line means zeros.
-struct CellSource {
-  int pixel;
-  short line, image;
-};
-
-inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, CellSource* cells) {
-  for (int i = threadIdx.x; i < cut.cells(); i += kRowThreads) {
-    const int image = i / (cut.lines * cut.columns);
-    const int y = i / cut.columns % cut.lines - c.padding, x = i % cut.columns - c.padding;
-    CellSource source{0, -30000, static_cast<short>(image)};
-    // Of negative numbers only the parity matters: they lie outside.
-    const int line = y >= 0 ? y / c.spread : -((-y + c.spread - 1) / c.spread);
-    if (y == line * c.spread && x >= 0 && x % c.spread == 0 && x / c.spread < c.in.width) {
-      source.line = static_cast<short>(line);
-      source.pixel = image * c.in.pixels() + line * c.in.width + x / c.spread;
-    }
-    cells[i] = source;
+/// Where each cell of a tile comes from, for every strip: [strip, cell], the first value of a
+/// pixel, counted from the item's first row; -1: zeros.
+inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, int* cells) {
+  for (int i = threadIdx.x; i < cut.strips * cut.cells(); i += kRowThreads) {
+    const int strip = i / cut.cells(), image = i % cut.cells() / (cut.lines * cut.columns);
+    const int y = strip * cut.strip * c.stride + i / cut.columns % cut.lines - c.padding;
+    const int x = i % cut.columns - c.padding;
+    const int line = y / c.spread, column = x / c.spread;
+    const bool real = y >= 0 && y % c.spread == 0 && line < c.in.height && x >= 0 &&
+                      x % c.spread == 0 && column < c.in.width;
+    const int pixel = image * c.in.pixels() + line * c.in.width + column;
+    cells[i] = real ? pixel * c.in.channels : -1;
   }
+}
+
+/// Values of the rows that an item has of a map; it may be the last and not full.
+inline __device__ int values_of_item(const RowCut& cut, int rows, int row, const RowMap& map) {
+  return min(cut.images, rows - row) * static_cast<int>(map.row_size());
 }
 
 /// Starts the copies of an item's tile.
 template <int kGroups>
-__device__ void load_tile(const RowConvolution& c, const RowCut& cut, const CellSource* cells,
-                          int client, int item, uint8_t* tile) {
+__device__ void load_tile(const RowConvolution& c, const RowCut& cut, const int* cells, int client,
+                          int item, uint8_t* tile) {
   const int row = item / cut.strips * cut.images;
-  const int line = item % cut.strips * cut.strip * c.stride / c.spread;
-  const bf16* x = static_cast<const bf16*>(c.x);
-  const int64_t first =
-      (static_cast<int64_t>(client) * c.rows + row) * c.in.pixels() + line * c.in.width;
+  const bf16* x = static_cast<const bf16*>(c.x) +
+                  (static_cast<int64_t>(client) * c.rows + row) * c.in.row_size();
+  const auto values = static_cast<unsigned>(values_of_item(cut, c.rows, row, c.in));
   const int count = cut.cells() * kGroups;
+  cells += item % cut.strips * cut.cells();
+#pragma unroll 4
   for (int i = threadIdx.x; i < count; i += kRowThreads) {
-    const int cell = i / kGroups, group = i % kGroups;
-    const CellSource source = cells[cell];
-    const int y = line + source.line;
-    const bool real = y >= 0 && y < c.in.height && row + source.image < c.rows;
-    const bf16* from = x + (first + source.pixel) * (8 * kGroups) + 8 * group;
-    copy_async(tile + group * cut.plane + cell * 16, real ? from : x, real);
+    const int cell = i / kGroups, group = i % kGroups, from = cells[cell];
+    const bool real = static_cast<unsigned>(from) < values;
+    copy_async(tile + group * cut.plane + cell * 16, x + (real ? from + 8 * group : 0), real);
   }
 }
 
@@ -103,6 +101,19 @@ inline __device__ int first_cell(const RowConvolution& c, const RowCut& cut, int
   const int image = p / (cut.strip * c.out.width), y = p / c.out.width % cut.strip;
   const int x = p % c.out.width;
   return ((image * cut.lines + y * c.stride) * cut.columns + x * c.stride) * 16;
+}
+
+/// What call(channels) returns, with a number known when compiling: 16, 32 or 64.
+template <class Call>
+cudaError_t with_channels(int channels, const Call& call) {
+  switch (channels) {
+    case 16:
+      return call(std::integral_constant<int, 16>());
+    case 32:
+      return call(std::integral_constant<int, 32>());
+    default:
+      return call(std::integral_constant<int, 64>());
+  }
 }
 
 /// Room for a thread block, and how many of the multiprocessor's there is.
