@@ -171,9 +171,6 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
   const uint32_t kernel = shared_address(shared.kernel) +
                           (column * kChannels + lane / 16 * 8 + lane % 8) * kPitch<kChunks> +
                           lane / 8 % 2 * 16;
-  __syncthreads();
-  wait_for_earlier_kernels();
-
   const int block = blockIdx.x, blocks = gridDim.x, all = c.clients * cut.items;
   const int share = all / blocks, more = all - share * blocks;  // the first blocks take one more
   const int first = block * share + min(block, more), end = first + share + (block < more ? 1 : 0);
@@ -185,6 +182,8 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
     prefetch_inputs(c, cut, ahead);
     ahead.advance(cut, c.rows);
   };
+  __syncthreads();
+  wait_for_earlier_kernels();
   if (first < end) load();
   for (int client = -1; place.number < end; place.advance(cut, c.rows)) {
     if (place.client != client) {
