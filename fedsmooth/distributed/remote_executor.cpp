@@ -13,6 +13,9 @@ int64_t count_values(const Weights& weights) {
 }
 
 std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const {
+  if (round.task.continuous) {
+    return "train.mode=\"centralized\": nodes send no momentum; use federated";
+  }
   if (round.gather == Gather::kSum) return {};
   return "aggregate.kind: nodes send sums, not each client's weights; use mean";
 }

@@ -46,6 +46,14 @@ class Reader {
     read(values.floats(), values.count());
     return values;
   }
+  Weights weights(const Network& network) {
+    Weights found;
+    for (const Parameter& p : parameters(network)) {
+      Array& w = found.emplace_back(p.shape);
+      read(w.floats(), w.count());
+    }
+    return found;
+  }
 
  private:
   const std::string& bytes_;
@@ -67,6 +75,7 @@ std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int r
     plan.push_back({round.run, round.t, round.cohort.total,
                     std::vector<std::vector<int64_t>>(ranks), round.global, round.task.teacher,
                     round.task.image_weights});
+    if (round.velocity != nullptr) plan.back().velocity = *round.velocity;
     for (const int64_t client : round.cohort.clients) {
       clients.emplace_back(r, client);
       costs.push_back(cost_of_client(round.task));
@@ -99,7 +108,10 @@ std::string format_plan(const std::vector<RoundAssignment>& plan) {
       append(bytes, static_cast<int64_t>(clients.size()));
       append(bytes, clients.data(), clients.size());
     }
-    for (const Array& w : round.global) append(bytes, w.floats(), w.count());
+    append(bytes, round.velocity.empty() ? 0 : 1);
+    for (const Weights& weights : {round.global, round.velocity}) {
+      for (const Array& w : weights) append(bytes, w.floats(), w.count());
+    }
     append_table(bytes, round.teacher);
     append_table(bytes, round.image_weights);
   }
@@ -118,10 +130,9 @@ std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network&
       std::vector<int64_t>& clients = round.clients.emplace_back(reader.number());
       reader.read(clients.data(), clients.size());
     }
-    for (const Parameter& p : parameters(network)) {
-      Array& w = round.global.emplace_back(p.shape);
-      reader.read(w.floats(), w.count());
-    }
+    const bool has_velocity = reader.number() != 0;
+    round.global = reader.weights(network);
+    if (has_velocity) round.velocity = reader.weights(network);
     round.teacher = reader.table();
     round.image_weights = reader.table();
   }

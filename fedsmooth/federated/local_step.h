@@ -17,13 +17,17 @@ struct Streams {
   }
 };
 
-/// Local iteration i of a client. What is referred to outlives it.
+/// Local iteration i of a client, by which its streams are numbered. What is referred to outlives
+/// it.
 struct LocalStep {
   const LocalTask& task;
   Passes& passes;  // of theta
   Streams streams;
   int64_t i = 0;
   Telemetry& telemetry;
+  int64_t t = 0;  // the round
+
+  int64_t first() const { return task.first_step(t); }  // iteration of the round
 };
 
 /// What is added to the logits of client `k` if they are calibrated: see calibrate.h. One that

@@ -13,6 +13,8 @@ namespace {
 Reduction mean_reduction() {
   return {"mean", Gather::kSum,
           [](const AggregateOptions&, const RoundResult& cohort, const Weights& global) {
+            // A client that is the whole cohort is its own mean: as a sum it would round.
+            if (cohort.each.size() == 1 && cohort.each[0].share == 1) return cohort.each[0].weights;
             FixedPointSum sum = cohort.sum;
             for (const ClientWeights& one : cohort.each) sum.add(one.weights, one.share);
             return sum.average(global);

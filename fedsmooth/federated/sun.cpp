@@ -103,12 +103,12 @@ Array weigh_images(const LocalTask& task, const RightVotes& votes, const Array& 
 std::vector<int64_t> draw_worthwhile(const LocalTask& task, const std::vector<int64_t>& images,
                                      int64_t k, int64_t t) {
   const int64_t count = task.local.steps * task.local.batch;
-  if (!is_late(task)) return shuffle_images(images, count, task.seed, k, t);
+  if (!is_late(task)) return images_of_round(task, images, k, t);
   check(task.image_weights.defined(), "sun: a late round without image weights");
   std::vector<double> sums;  // of the weights so far
   double sum = 0;
   for (const int64_t i : images) sums.push_back(sum += task.image_weights.floats()[i]);
-  if (sum == 0) return shuffle_images(images, count, task.seed, k, t);
+  if (sum == 0) return images_of_round(task, images, k, t);
   Draws draws(Streams{task.seed, t, k}.of(Purpose::kObjective, 0));
   std::vector<int64_t> order;
   for (int64_t i = 0; i < count; ++i) {

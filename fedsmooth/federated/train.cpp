@@ -73,6 +73,7 @@ LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t cl
   if (o.byzantine.kind == ByzantineKind::kLabelFlip) {
     now.flippers = byzantine_clients(o.byzantine, clients, task.seed);
   }
+  now.continuous = o.mode == Mode::kCentralized;
   now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o, t);
   if (t < task.attack.warmup_rounds) {
@@ -99,12 +100,18 @@ Round next_round(const Training& run) {
                              {run.state.cluster, M});
   LocalTask task = task_in_round(run.task, o, run.partition.clients(), t);
   if (run.image_weights) task.image_weights = run.image_weights(run.state, task);
-  return {std::move(task), run.state.global, std::move(S_t), t, run.number, gathered_for(o)};
+  return {std::move(task),
+          run.state.global,
+          std::move(S_t),
+          t,
+          run.number,
+          gathered_for(o),
+          run.state.velocity.empty() ? nullptr : &run.state.velocity};
 }
 
 bool update(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
-  auto& [t, theta, kept, cluster, so_far] = run.state;
+  auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
   if (o.byzantine.corrupts_updates()) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
     corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
@@ -117,6 +124,7 @@ bool update(const Training& run, RoundResult theta_k) {
   }
   so_far.dropped += theta_k.sum.dropped();
   so_far.telemetry.add(theta_k.telemetry);
+  if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
   AggregateOptions aggregate = o.aggregate;
   if (t == 0) aggregate.sfat = 1;  // first losses say more of the first weights than of clients
   const Weights average = reduce(aggregate, run.task.network, std::move(theta_k), theta);
@@ -128,7 +136,8 @@ bool update(const Training& run, RoundResult theta_k) {
 }
 
 Gather gathered_for(const TrainOptions& o) {
-  return o.byzantine.corrupts_updates() ? Gather::kEach : gathered_for(o.aggregate);
+  const bool each = o.byzantine.corrupts_updates() || o.mode == Mode::kCentralized;
+  return each ? Gather::kEach : gathered_for(o.aggregate);
 }
 
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room) {

@@ -41,6 +41,7 @@ struct ServerState {
   int64_t round = 0;  // rounds done
   Weights global;     // theta
   NamedWeights kept;  // by the server's rule
+  Weights velocity;   // centralized: the one client's momentum; empty before the first round
   // Within a round of several clusters; empty between rounds.
   int64_t cluster = 0;  // the next one's
   RoundReport so_far;

@@ -12,9 +12,11 @@ namespace {
 TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
   const Partition p = partition(PartitionKind::kIid);
   const Weights global = start().global;
+  const Weights velocity = initial_weights(small_network(), Key{2});
   const std::vector<Round> rounds = {
       {small_task(Method::kStandard), global, sample_cohort(p, 5, 0, 0), 0, 2},
-      {small_task(Method::kStandard), global, sample_cohort(p, 1, 0, 7), 7, 0},
+      {small_task(Method::kStandard), global, sample_cohort(p, 1, 0, 7), 7, 0, Gather::kEach,
+       &velocity},
   };
   const std::vector<RoundAssignment> plan = plan_rounds(rounds, 4);
   const std::vector<RoundAssignment> read = parse_plan(format_plan(plan), small_network(), 4);
@@ -26,6 +28,7 @@ TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
     EXPECT_EQ(read[r].total, rounds[r].cohort.total);
     EXPECT_EQ(read[r].clients, plan[r].clients);
     expect_same(read[r].global, global);
+    expect_same(read[r].velocity, r == 0 ? Weights{} : velocity);
     std::vector<int64_t> all;
     for (size_t rank = 0; rank < 4; ++rank) {
       loads[rank] += read[r].clients[rank].size();

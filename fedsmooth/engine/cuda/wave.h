@@ -66,7 +66,10 @@ class Wave {
   void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
   void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
+  void upload(const Weights& weights);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
+  void load_velocity(const Weights& velocity, int64_t place);
+  Weights take(const DeviceArray<float>& vectors, int64_t place, const Weights& like);
   void add_results(const std::vector<WavePart>& parts);
   std::vector<int> find_usable(const WavePart& part, int64_t place) const;
   void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);

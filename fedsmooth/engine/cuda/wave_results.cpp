@@ -80,22 +80,30 @@ void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>&
       part.result.sum.drop();
       continue;
     }
-    const float* stacked = weights_.data() + (place + static_cast<int64_t>(i)) * device_.size;
-    check_cuda(take_weights(stacked, device_.positions.data(), global_.size(), global_.data(),
-                            launches_.stream()),
-               "take_weights");
-    global_.download(values_.data(), launches_.stream());
+    const int64_t at = place + static_cast<int64_t>(i);
     ClientWeights& one = part.result.each.emplace_back();
     one.client = part.round.cohort.clients[part.first + i];
     one.share = part.round.cohort.share(part.first + i);
     one.loss = of_each[i].mean_loss();
-    const float* value = values_.data();
-    for (const Array& shape : part.round.global) {
-      Array& w = one.weights.emplace_back(shape.sizes());
-      std::copy_n(value, w.count(), w.floats());
-      value += w.count();
-    }
+    one.weights = take(weights_, at, part.round.global);
+    if (part.round.task.continuous) one.velocity = take(velocity_, at, part.round.global);
   }
+}
+
+// The vector of the client at `place`, in the shapes of `like`.
+Weights Wave::take(const DeviceArray<float>& vectors, int64_t place, const Weights& like) {
+  check_cuda(take_values(vectors.data() + place * device_.size, device_.positions.data(),
+                         global_.size(), global_.data(), launches_.stream()),
+             "take_values");
+  global_.download(values_.data(), launches_.stream());
+  const float* value = values_.data();
+  Weights taken;
+  for (const Array& shape : like) {
+    Array& w = taken.emplace_back(shape.sizes());
+    std::copy_n(value, w.count(), w.floats());
+    value += w.count();
+  }
+  return taken;
 }
 
 }  // namespace fedsmooth

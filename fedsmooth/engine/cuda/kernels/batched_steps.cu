@@ -20,8 +20,9 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
     l.y[client * s.batch + image] = l.flips[client] ? s.classes - 1 - y : y;
     top = left = flipped = 0;
     if (l.augment) {
-      const philox4x32_ctr_t words = philox(l.augment_keys[client], 0, image,
-                                            static_cast<uint32_t>(step), l.settings[client].client);
+      const ClientSettings& c = l.settings[client];
+      const philox4x32_ctr_t words =
+          philox(l.augment_keys[client], 0, image, c.first_step + step, c.client);
       top = static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
       left = static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
       flipped = static_cast<int>(words.v[2] % 2);
@@ -49,8 +50,7 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   if (i >= s.batch * s.noises * quads) return;
   const int sample = i / quads, quad = i % quads;
   const ClientSettings& c = settings[client];
-  const philox4x32_ctr_t words =
-      philox(c.key, quad, sample, static_cast<uint32_t>(*step), c.client);
+  const philox4x32_ctr_t words = philox(c.key, quad, sample, c.first_step + *step, c.client);
   float drawn[4];
   normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
   normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
@@ -216,8 +216,9 @@ __global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, 
 
 __global__ void __launch_bounds__(kThreads) mix_images_kernel(WaveShape s, MixStep m) {
   const int image = blockIdx.x, client = blockIdx.y;
-  const philox4x32_ctr_t words = philox(m.mixing[client].key, 0, image,
-                                        static_cast<uint32_t>(*m.step), m.settings[client].client);
+  const ClientSettings& c = m.settings[client];
+  const philox4x32_ctr_t words =
+      philox(m.mixing[client].key, 0, image, c.first_step + *m.step, c.client);
   const float mix = static_cast<float>(words.v[0] >> 8) * 0x1p-24f / 2.0f;
   if (threadIdx.x == 0) m.mix[client * s.batch + image] = mix;
   const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;
