@@ -24,8 +24,10 @@ struct WavePart {
 /// One wave's clients: all that they hold on the device, and the graph of their local step.
 class Wave {
  public:
+  enum class Use { kTraining, kCounted };  // counted: nothing but its memory, see bytes()
+
   Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
-       Precision precision, int clients);
+       Precision precision, int clients, Use use = Use::kTraining);
   ~Wave();
   Wave(const Wave&) = delete;
   Wave& operator=(const Wave&) = delete;
@@ -39,8 +41,9 @@ class Wave {
   /// One local step of these clients, by what it is spent on.
   std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
 
-  static int64_t bytes_per_client(const LocalTask& task, const DeviceNetwork& device,
-                                  Precision precision);
+  /// The memory on the GPU that a wave takes.
+  static int64_t bytes(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
+                       Precision precision, int clients);
 
  private:
   bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }

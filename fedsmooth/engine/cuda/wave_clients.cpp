@@ -106,18 +106,11 @@ void Wave::upload(const Weights& weights) {
 void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
   const int64_t begin = place * device_.size;
   upload(global);
-  WeightSpread spread;
-  spread.clients = static_cast<int>(clients);
-  spread.size = device_.size;
-  spread.count = global_.size();
-  spread.values = global_.data();
-  spread.positions = device_.positions.data();
-  spread.vector = vector_.data();
-  spread.weights = weights_.data() + begin;
-  spread.velocity = velocity_.data() + begin;
-  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
-  spread.global = global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin;
-  check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
+  const ClientVectors to = {
+      static_cast<int>(clients), weights_.data() + begin, velocity_.data() + begin,
+      working_.data() == nullptr ? nullptr : working_.data() + begin * 2,
+      global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin};
+  spread_weights(device_, global_, vector_, to, launches_.stream());
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
 }
 
