@@ -120,13 +120,13 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);
-  std::vector<size_t> places;  // in `runs`, of those that could be opened
+  std::vector<size_t> indices;  // in `runs`, of those that could be opened
   std::vector<std::unique_ptr<OpenRun>> opened;
   int64_t done = 0, total = 0;
   for (size_t i = 0; i < count; ++i) {
     thrown[i] = catch_thrown([&] {
       opened.push_back(std::make_unique<OpenRun>(setting, runs[i], static_cast<int64_t>(i)));
-      places.push_back(i);
+      indices.push_back(i);
       done += opened.back()->rounds_done();
       total += opened.back()->rounds();
     });
@@ -134,8 +134,8 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   const auto progress = begin_progress(context, "train", done, total);
   std::vector<Training> trainings;
   for (size_t j = 0; j < opened.size(); ++j) {
-    const std::string name = count > 1 ? runs[places[j]].folder.filename().string() + ": " : "";
-    const auto& on_round = runs[places[j]].on_round;
+    const std::string name = count > 1 ? runs[indices[j]].folder.filename().string() + ": " : "";
+    const auto& on_round = runs[indices[j]].on_round;
     trainings.push_back(opened[j]->training([&progress, &on_round, name](const RoundRow& row) {
       progress->step(fmt::format("{}loss {:.3f}", name, row.loss));
       if (on_round) on_round(row);
@@ -143,7 +143,7 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   }
   const auto ended = train_side_by_side(trainings, executor);
   for (size_t j = 0; j < opened.size(); ++j) {
-    thrown[places[j]] =
+    thrown[indices[j]] =
         ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
   }
   return thrown;

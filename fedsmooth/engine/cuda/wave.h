@@ -70,13 +70,13 @@ class Wave {
   void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
   void upload(const Weights& weights);
-  void load_weights(const Weights& global, int64_t place, int64_t clients);
-  void load_velocity(const Weights& velocity, int64_t place);
-  Weights take(const DeviceArray<float>& vectors, int64_t place, const Weights& like);
+  void load_weights(const Weights& global, int64_t slot, int64_t clients);
+  void load_velocity(const Weights& velocity, int64_t slot);
+  Weights take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like);
   void add_results(const std::vector<WavePart>& parts);
-  std::vector<int> find_usable(const WavePart& part, int64_t place) const;
-  void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);
-  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable,
+  std::vector<int> find_usable(const WavePart& part, int64_t slot) const;
+  void add_sum(const WavePart& part, int64_t slot, const std::vector<int>& usable);
+  void add_each(const WavePart& part, int64_t slot, const std::vector<int>& usable,
                 const std::vector<Telemetry>& of_each);
 
   StackedWeights stacked() const {
