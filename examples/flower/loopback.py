@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Mapping
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -20,25 +22,27 @@ APP = pathlib.Path(__file__).parent
 PROGRAMS = pathlib.Path(sys.executable).parent
 
 
-def free_port():
+def free_port() -> int:
     with contextlib.closing(socket.socket()) as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
 
 
-def pem(key):
+def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-def make_certificates(folder):
+def make_certificates(folder: pathlib.Path) -> pathlib.Path:
     """A certificate authority, and a certificate of 127.0.0.1 that it signed: ca.pem, server.pem, server.key."""
     folder.mkdir()
     now = datetime.datetime.now(datetime.UTC)
     authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 
-    def certificate(name, key, extensions):
+    def certificate(
+        name: str, key: ec.EllipticCurvePrivateKey, extensions: Iterable[tuple[x509.ExtensionType, bool]]
+    ) -> bytes:
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test authority")])
         made = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
@@ -60,7 +64,7 @@ def make_certificates(folder):
     return folder
 
 
-def make_node_key(path):
+def make_node_key(path: pathlib.Path) -> pathlib.Path:
     """An SSH key pair as SuperNodes show it: `path` and `path`.pub."""
     key = ec.generate_private_key(ec.SECP384R1())
     path.write_bytes(
@@ -71,94 +75,137 @@ def make_node_key(path):
     return path
 
 
-def descendants(pid):
+def descendants(pid: int) -> list[int]:
     """What a process started, and what that started, by Linux's list of processes."""
-    children = {}
+    children: dict[int, list[int]] = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             child, parent = stat.read_text().split(" ", 1)[0], stat.read_text().rsplit(")", 1)[1].split()[1]
             children.setdefault(int(parent), []).append(int(child))
-    found, next_ones = [], [pid]
+    found: list[int] = []
+    next_ones = [pid]
     while next_ones:
         next_ones = [child for parent in next_ones for child in children.get(parent, [])]
         found += next_ones
     return found
 
 
-class Loopback:
-    """Starts what it is asked for; leaving the `with` block ends all of it."""
+class Processes:
+    """Programs of this environment, started in `folder`, where NAME.log has what each printed. Leaving the `with`
+    block ends all of them."""
 
-    def __init__(self, folder, tls=None, authenticate=False):
-        self.folder, self.tls, self.authenticate = folder, tls, authenticate
-        self.address = f"127.0.0.1:{free_port()}"
-        self.home = folder / "home"
-        self.home.mkdir(parents=True)
-        safety = f'root-certificates = "{tls / "ca.pem"}"' if tls else "insecure = true"
-        self.home.joinpath("config.toml").write_text(
-            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{self.address}"\n{safety}\n'
-        )
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
         self.environment = os.environ | {
             "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
-            "FLWR_HOME": str(self.home),
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
-        self.processes = []
+        self._started: list[subprocess.Popen[bytes]] = []
 
-    def __enter__(self):
-        host, port = self.address.split(":")
-        safety = ["--insecure"]
-        if self.tls:
-            safety = [
-                f"--ssl-{kind}file={self.tls / name}"
-                for kind, name in (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))
-            ]
-        if self.authenticate:
-            safety.append("--enable-supernode-auth")
-        self._start(
-            "superlink",
-            "flower-superlink",
-            *safety,
-            "--host",
-            host,
-            "--port",
-            port,
-            "--disable-runtime-dependency-installation",
-        )
-        self._wait_for(int(port))
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
-        for process in reversed(self.processes):
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._started):
             self.kill(process)
 
-    def add_node(self, number, config="", key=None, register=True, python_path=None):
+    def start(self, name: str, *command: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """`more` goes into its environment."""
+        with (self.folder / f"{name}.log").open("w") as out:
+            process = subprocess.Popen(
+                command,
+                env=self.environment | dict(more or {}),
+                cwd=self.folder,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started.append(process)
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """With all that it started, some of which is in sessions of its own."""
+        for pid in (process.pid, *descendants(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def wait_for(self, name: str, pattern: str, count: int = 1, seconds: float = 120) -> None:
+        """Until the log of `name` has `pattern` that often."""
+        end = time.monotonic() + seconds
+        while len(re.findall(pattern, self.log(name))) < count:
+            assert time.monotonic() < end, f"{pattern!r} is not in {name}.log:\n{self.log(name)}"
+            time.sleep(0.05)
+
+    def wait_for_port(self, name: str, port: int, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not is_open(port):
+            assert time.monotonic() < end, f"{name} does not listen:\n{self.log(name)}"
+            time.sleep(0.1)
+
+
+def is_open(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Loopback(Processes):
+    """A SuperLink, and SuperNodes and runs as they are asked for."""
+
+    def __init__(self, folder: pathlib.Path, tls: pathlib.Path | None = None, authenticate: bool = False) -> None:
+        super().__init__(folder)
+        self.tls, self.authenticate, self.port = tls, authenticate, free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        home = folder / "home"
+        home.mkdir(parents=True)
+        safety = f'root-certificates = "{tls / "ca.pem"}"' if tls else "insecure = true"
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{self.address}"\n{safety}\n'
+        )
+        self.environment["FLWR_HOME"] = str(home)
+
+    def __enter__(self) -> Self:
+        safety = ["--insecure"]
+        if self.tls:
+            files = (("cert", "server.pem"), ("key", "server.key"), ("ca-cert", "ca.pem"))
+            safety = [f"--ssl-{kind}file={self.tls / name}" for kind, name in files]
+        if self.authenticate:
+            safety.append("--enable-supernode-auth")
+        where = ["--host", "127.0.0.1", "--port", str(self.port)]
+        self.start("superlink", "flower-superlink", *safety, *where, "--disable-runtime-dependency-installation")
+        self.wait_for_port("superlink", self.port)
+        return self
+
+    def add_node(
+        self,
+        number: int,
+        config: str = "",
+        key: pathlib.Path | None = None,
+        register: bool = True,
+        python_path: pathlib.Path | None = None,
+    ) -> subprocess.Popen[bytes]:
         safety = ["--root-certificates", str(self.tls / "ca.pem")] if self.tls else ["--insecure"]
         if key and register:
-            self.call("supernode", "register", f"{key}.pub", "here")
+            self.flwr("supernode", "register", f"{key}.pub", "here")
         if key:
             safety += ["--auth-supernode-private-key", str(key)]
-        return self._start(
-            f"node{number}",
-            "flower-supernode",
-            *safety,
-            "--superlink",
-            self.address,
-            "--port",
-            str(free_port()),
-            "--node-config",
-            f"partition-id={number} {config}".strip(),
-            python_path=python_path,
-        )
+        where = ["--superlink", self.address, "--port", str(free_port())]
+        node = ["--node-config", f"partition-id={number} {config}".strip()]
+        more = {"PYTHONPATH": str(python_path)} if python_path else {}
+        return self.start(f"node{number}", "flower-supernode", *safety, *where, *node, more=more)
 
-    def run(self, config):
+    def run(self, config: str) -> str:
         """`flwr run`, to its end; what it printed."""
-        return self.call("run", str(APP), "here", "--stream", "--run-config", config)
+        return self.flwr("run", str(APP), "here", "--stream", "--run-config", config)
 
-    def start_run(self, config):
-        return self._start("run", "flwr", "run", str(APP), "here", "--stream", "--run-config", config)
+    def start_run(self, config: str) -> subprocess.Popen[bytes]:
+        return self.start("run", "flwr", "run", str(APP), "here", "--stream", "--run-config", config)
 
-    def call(self, *arguments):
+    def flwr(self, *arguments: str) -> str:
         done = subprocess.run(
             [PROGRAMS / "flwr", *arguments],
             env=self.environment,
@@ -170,45 +217,3 @@ class Loopback:
         )
         assert done.returncode == 0, done.stdout
         return done.stdout
-
-    def log(self, name):
-        return (self.folder / f"{name}.log").read_text(errors="replace")
-
-    def wait_for(self, name, pattern, count=1, seconds=120):
-        """Until the log of `name` has `pattern` that often."""
-        end = time.monotonic() + seconds
-        while len(re.findall(pattern, self.log(name))) < count:
-            assert time.monotonic() < end, f"{pattern!r} is not in {name}.log:\n{self.log(name)}"
-            time.sleep(0.05)
-
-    def kill(self, process):
-        """With all that it started, some of which is in sessions of its own."""
-        for pid in (process.pid, *descendants(process.pid)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
-
-    def _start(self, name, program, *arguments, python_path=None):
-        environment = dict(self.environment)
-        if python_path:
-            environment["PYTHONPATH"] = f"{python_path}:{os.environ.get('PYTHONPATH', '')}".rstrip(":")
-        with (self.folder / f"{name}.log").open("w") as out:
-            process = subprocess.Popen(
-                [PROGRAMS / program, *arguments],
-                env=environment,
-                cwd=self.folder,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.processes.append(process)
-        return process
-
-    def _wait_for(self, port):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            with contextlib.closing(socket.socket()) as s:
-                if s.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError(f"the SuperLink does not listen:\n{self.log('superlink')}")

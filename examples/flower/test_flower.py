@@ -1,19 +1,19 @@
 """SuperLink and SuperNodes for real, on loopback: `make test-flower`."""
 
-import pathlib
 import re
+import shutil
 import struct
 import time
 import zlib
 
 import numpy as np
 import pytest
-from loopback import Loopback, make_certificates, make_node_key
+from loopback import APP, Loopback, Processes, is_open, make_certificates, make_node_key
 
 import fedsmooth as fs
 from fedsmooth import _core
 
-EXPERIMENT = pathlib.Path(__file__).parent / "app" / "experiment.toml"
+EXPERIMENT = APP / "app" / "experiment.toml"
 SMALL = {"train.rounds": 2, "train.local.steps": 2, "certify.every": 400}
 SET = " ".join(f"{key}={value}" for key, value in SMALL.items())
 
@@ -25,14 +25,43 @@ def clock(request):
     print(f"\n{request.node.name}: {time.monotonic() - start:.1f} s")
 
 
-def trained_here(folder, **more):
-    return fs.train(EXPERIMENT, SMALL | more, out=folder / "here").model_sha256
+def trained_here(folder, changes=SMALL):
+    return fs.train(EXPERIMENT, changes, out=folder / "here").model_sha256
+
+
+def print_times(printed):
+    print(*re.findall(r"round \d+: .*|\d+ rounds in .*", printed), sep="\n")
 
 
 def model_of(printed):
     found = re.search(r"model ([0-9a-f]{64})", printed)
     assert found, printed
     return found[1]
+
+
+def test_the_readme_s_commands(tmp_path):
+    """As they stand there, in a copy of this folder."""
+    if is_open(8000):
+        pytest.skip("port 8000 is taken")
+    shutil.copytree(APP, tmp_path / "examples" / "flower", ignore=shutil.ignore_patterns("__pycache__", "home", "runs"))
+    home = tmp_path / "examples" / "flower" / "home"
+    home.mkdir()
+    shutil.copy(APP / "home" / "config.toml", home)
+    commands = re.findall(r"^    (.+)$", (APP / "README.md").read_text(), re.MULTILINE)
+    export = next(line for line in commands if line.startswith("export "))
+    superlink, *nodes, run = commands[-4:]
+    with Processes(tmp_path) as all_of_it:
+        all_of_it.start("superlink", "bash", "-c", f"{export}; exec {superlink}")
+        all_of_it.wait_for_port("superlink", 8000)
+        for number, node in enumerate(nodes):
+            all_of_it.start(f"node{number}", "bash", "-c", f"{export}; exec {node}")
+        start = time.monotonic()
+        assert all_of_it.start("run", "bash", "-c", f"{export}; exec {run}").wait(timeout=240) == 0
+        assert time.monotonic() - start < 90
+        printed = all_of_it.log("run")
+    assert model_of(printed) == trained_here(tmp_path, {})
+    assert (tmp_path / "runs" / "flower" / "certificates.tsv").exists()
+    print_times(printed)
 
 
 def test_two_nodes_give_the_bits_of_train(tmp_path):
@@ -46,7 +75,7 @@ def test_two_nodes_give_the_bits_of_train(tmp_path):
     assert "'messages': 4" in printed  # one for each node and round
     assert "certificates-round-1.tsv" in printed
     assert fs.read_certificates(tmp_path / "run").certified_accuracy(0) >= 0
-    print(*re.findall(r"round \d+: .*|\d+ rounds in .*", printed), sep="\n")
+    print_times(printed)
 
 
 def test_three_nodes_under_masks_one_killed_in_a_round(tmp_path):

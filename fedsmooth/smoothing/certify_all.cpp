@@ -26,8 +26,9 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
   const std::vector<Votes> votes = sampler.count_all(requests);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto& [image, selected, request] = candidates[i];
-    certificates[image] = certificate_from_counts(counts_for(selected, votes[i], request.n),
-                                                  request.sigma, o.alpha, o.radius);
+    certificates[image] =
+        certificate_from_counts(counts_for(selected, votes[i], request.n), request.sigma, o.alpha,
+                                o.radius, law_of(sampler.noise_kind()));
   }
 }
 
@@ -76,8 +77,8 @@ void count_until_decided(Sampler& sampler, std::vector<Climber> climbers,
       Climber& climber = climbers[i];
       const Counts counts = counts_for(climber.candidate->selected, climber.votes, next);
       if (test.look(counts.top, next, climber.latches) || next == o.n) {
-        certificates[climber.candidate->image] =
-            certificate_from_latches(counts, climber.latches, test.ladder(), sigma);
+        certificates[climber.candidate->image] = certificate_from_latches(
+            counts, climber.latches, test.ladder(), sigma, law_of(sampler.noise_kind()));
       } else if (left++ < i) {
         climbers[left - 1] = std::move(climber);
         requests[left - 1] = std::move(requests[i]);
@@ -95,7 +96,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      VoteBudget* budget) {
   if (images.empty()) return {};
   if (budget == nullptr) {
-    VoteBudget own(o, sigma);
+    VoteBudget own(o, sigma, law_of(sampler.noise_kind()));
     return certify_all(sampler, images, sigma, o, seed, &own);
   }
   std::vector<VoteRequest> requests;

@@ -84,6 +84,32 @@ def native(model_file):
     return _core.model_from_bytes(model_file.read_bytes(), "test")
 
 
+def experiment_text(root):
+    """A training that takes milliseconds, on the images of `root`."""
+    return (
+        f'[data]\nname = "arrays"\nroot = "{root}"\naugment = false\n[model]\nname = "small"\n'
+        "[partition]\nclients = 6\nsamples_per_client = 20\n[attack]\nsteps = 1\n"
+        "[train]\nrounds = 2\nclients_per_round = 2\nevaluate_every = 0\n"
+        "[train.local]\nsteps = 2\nbatch = 4\n[certify]\nn = 1000\n"
+    )
+
+
+@pytest.fixture(scope="session")
+def few_images(tmp_path_factory):
+    """An .npz file with a few of the built-in images: to make all of them takes longer than a test."""
+    path = tmp_path_factory.mktemp("data") / "few.npz"
+    (x_train, y_train), (x_test, y_test) = fs.load_data("shapes", split="train"), fs.load_data("shapes")
+    np.savez(path, x_train=x_train[:200], y_train=y_train[:200], x_test=x_test[:40], y_test=y_test[:40])
+    return path
+
+
+@pytest.fixture(scope="session")
+def experiment_file(few_images):
+    path = few_images.with_name("quick.toml")
+    path.write_text(experiment_text(few_images))
+    return path
+
+
 @pytest.fixture
 def test_set():
     """Bytes and labels, 12 images."""

@@ -9,38 +9,28 @@ import fedsmooth as fs
 from fedsmooth import _core, masks
 from fedsmooth.federation import Node, Server, read_experiment
 
-OVERRIDES = {
-    "partition.clients": 6,
-    "partition.samples_per_client": 20,
-    "train.rounds": 2,
-    "train.clients_per_round": 5,
-    "train.server_momentum": 0.3,
-    "train.local.steps": 2,
-    "train.local.batch": 4,
-    "attack.steps": 1,
-}
+OVERRIDES = {"data.augment": True, "train.clients_per_round": 5, "train.server_momentum": 0.3}
 
 
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "quick.toml"
-    path.write_text('[data]\nname = "shapes"\n[model]\nname = "small"\n[certify]\nn = 1000\n')
-    return path
+@pytest.fixture(scope="module")
+def experiment(experiment_file):
+    return read_experiment(experiment_file, OVERRIDES)
 
 
-@pytest.fixture
-def experiment(path):
-    return read_experiment(path, OVERRIDES)
-
-
-@pytest.fixture
-def here(path, tmp_path):
+@pytest.fixture(scope="module")
+def here(experiment_file, tmp_path_factory):
     """The SHA-256 of the model that one process trains."""
-    return fs.train(path, OVERRIDES, out=tmp_path / "here").model_sha256
+    return fs.train(experiment_file, OVERRIDES, out=tmp_path_factory.mktemp("here") / "run").model_sha256
 
 
 def open_nodes(experiment, count, masked=False):
     return {n: Node(experiment, private_key=masks.new_key() if masked else b"", threads=1) for n in range(1, count + 1)}
+
+
+@pytest.fixture(scope="module")
+def three(experiment):
+    """Nodes keep nothing of a round, so that tests may share them."""
+    return open_nodes(experiment, 3)
 
 
 def make_server(experiment, nodes, change=lambda node, task, answer: answer, **options):
@@ -79,23 +69,22 @@ def lose(number, t):
     return lambda node, task, answer: None if (node, task.t) == (number, t) else answer
 
 
-def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(experiment, here, tmp_path):
+def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(experiment, three, here, tmp_path):
     heard = []
-    nodes = open_nodes(experiment, 3)
-    server = make_server(experiment, nodes, lose(2, 1), say=heard.append)
+    server = make_server(experiment, three, lose(2, 1), say=heard.append)
     assert server.train(tmp_path / "drop").model_sha256 != here
     assert list(server.lost) == [2] and "round 2" in server.lost[2] and len(heard) == 1
     rows = (tmp_path / "drop" / "rounds.tsv").read_text().splitlines()
     assert [row.split("\t")[7] for row in rows[1:]] == ["0", "2"]
 
-    server = make_server(experiment, nodes, lose(2, 0), failures="again")
+    server = make_server(experiment, three, lose(2, 0), failures="again")
     assert server.train(tmp_path / "again").model_sha256 == here
     assert list(server.lost) == [2] and server.messages == 3 + 2 + 2
 
     with pytest.raises(fs.Error, match="round 2: node 2 did not answer"):
-        make_server(experiment, nodes, lose(2, 1), failures="stop").train(tmp_path / "stop")
+        make_server(experiment, three, lose(2, 1), failures="stop").train(tmp_path / "stop")
     with pytest.raises(fs.Error, match="no node answered"):
-        make_server(experiment, nodes, lambda *_: None).train(tmp_path / "none")
+        make_server(experiment, three, lambda *_: None).train(tmp_path / "none")
 
 
 def test_masked_rounds_are_asked_again_without_a_silent_node(experiment, here, tmp_path):
@@ -142,13 +131,18 @@ HOSTILE = {
 }
 
 
+@pytest.fixture(scope="module")
+def without_it(experiment, three, tmp_path_factory):
+    """The SHA-256 of the model if node 2 does not answer in round 2."""
+    return make_server(experiment, three, lose(2, 1)).train(tmp_path_factory.mktemp("lost") / "run").model_sha256
+
+
 @pytest.mark.parametrize("change, reason", HOSTILE.values(), ids=HOSTILE)
-def test_what_no_honest_node_sends_is_refused_and_counted(experiment, tmp_path, change, reason):
-    server = make_server(experiment, open_nodes(experiment, 3), hostile(change))
+def test_what_no_honest_node_sends_is_refused_and_counted(experiment, three, without_it, tmp_path, change, reason):
+    server = make_server(experiment, three, hostile(change))
     run = server.train(tmp_path / "run")
     assert list(server.refused) == [2] and reason in server.refused[2]
-    lost = make_server(experiment, open_nodes(experiment, 3), lose(2, 1)).train(tmp_path / "lost")
-    assert run.model_sha256 == lost.model_sha256  # nothing of it is in the model
+    assert run.model_sha256 == without_it  # nothing of it is in the model
 
 
 def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp_path):
@@ -160,17 +154,17 @@ def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp
 
 
 @pytest.mark.parametrize("name", ["version", "commit", "arithmetic", "device", "data_sha256"])
-def test_nodes_that_would_give_other_bits_are_refused_before_the_first_round(experiment, name):
-    hellos = {n: node.hello() for n, node in open_nodes(experiment, 2).items()}
+def test_nodes_that_would_give_other_bits_are_refused_before_the_first_round(experiment, three, name):
+    hellos = {n: node.hello() for n, node in three.items()}
     hellos[2] = dataclasses.replace(hellos[2], **{name: "another"})
     with pytest.raises(fs.Error, match=f"node 2: its {name} is 'another'"):
         Server(experiment, hellos, lambda tasks: {})
 
 
-@pytest.fixture
-def apart(experiment):
+@pytest.fixture(scope="module")
+def apart(few_images):
     """What three nodes hold of the training images, and the class names."""
-    images, labels, names = _core.load_data("shapes", "", "train")
+    images, labels, names = _core.load_data("arrays", str(few_images), "train")
     held = [list(range(0, 30)), list(range(30, 37)), list(range(50, 62))]
     return [(images[h], np.array(labels)[h]) for h in held], names, held
 
@@ -191,18 +185,18 @@ def open_private(experiment, apart, masked=False):
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_private_images_give_the_bits_of_a_simulation(path, tmp_path, apart, masked):
+def test_private_images_give_the_bits_of_a_simulation(experiment_file, tmp_path, apart, masked):
     if masked:
         pytest.importorskip("cryptography")
     overrides = OVERRIDES | {"train.clients_per_round": 3}
-    experiment = read_experiment(path, overrides)
+    experiment = read_experiment(experiment_file, overrides)
     nodes = open_private(experiment, apart, masked)
     assert all(node.hello().data_sha256 == "" for node in nodes.values())
     run = make_server(experiment, nodes, private=True, masked=masked).train(tmp_path / "apart")
     rows = [f"{client}\t{i}" for client, held in enumerate(apart[2]) for i in held]
     (tmp_path / "p.tsv").write_text("\n".join([*rows, ""]))
     together = overrides | {"partition.kind": "file", "partition.file": str(tmp_path / "p.tsv")}
-    assert fs.train(path, together, out=tmp_path / "together").model_sha256 == run.model_sha256
+    assert fs.train(experiment_file, together, out=tmp_path / "together").model_sha256 == run.model_sha256
     assert not (tmp_path / "apart" / "clients.tsv").exists()
 
 

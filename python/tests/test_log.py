@@ -10,25 +10,14 @@ import pytest
 import fedsmooth as fs
 from fedsmooth import log
 
-QUICK = {
-    "partition.clients": 4,
-    "train.rounds": 3,
-    "train.clients_per_round": 2,
-    "train.local.steps": 2,
-    "train.evaluate_every": 2,
-    "log.tensorboard": True,
-}
+CHANGES = {"train.rounds": 3, "train.evaluate_every": 2, "log.tensorboard": True}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("log")
-    path = folder / "quick.toml"
-    path.write_text('[data]\nname = "shapes"\naugment = false\n[model]\nname = "small"\n[certify]\nn = 1000\n')
-    run = fs.train(path, QUICK, out=folder / "run")
-    fs.certify(
-        run.model("cpu"), fs.load_data("shapes"), every=200, n=1000, name="shapes", out=run.folder / "certificates.tsv"
-    )
+def run(experiment_file, few_images, tmp_path_factory):
+    run = fs.train(experiment_file, CHANGES, out=tmp_path_factory.mktemp("log") / "run")
+    test_set = fs.load_data("arrays", few_images)
+    fs.certify(run.model("cpu"), test_set, every=4, n=1000, name="arrays", out=run.folder / "certificates.tsv")
     return run
 
 
@@ -54,7 +43,7 @@ def check(heard, run):
     assert heard["steps"][3]["loss"] == pytest.approx(run.loss, rel=1e-5)
     assert ["noisy_accuracy" in heard["steps"][step] for step in (1, 2, 3)] == [False, True, False]
     assert heard["last"]["certified_accuracy_0.00"] == run.certificates().certified_accuracy(0)
-    assert heard["parameters"]["train.rounds"] == 3 and heard["parameters"]["data.name"] == "shapes"
+    assert heard["parameters"]["train.rounds"] == 3 and heard["parameters"]["data.name"] == "arrays"
 
 
 def test_mlflow(run, monkeypatch):

@@ -218,8 +218,8 @@ TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
 }
 
 TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
-  ASSERT_EQ(run(certify("--plan 0.05 --n 20000 " + out("plan.tsv"))).status, 0);
-  ASSERT_EQ(run(certify("--n 20000 --n0 1000 " + out("fixed.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--plan 0.05 --n 8000 " + out("plan.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--n 8000 --n0 1000 " + out("fixed.tsv"))).status, 0);
   const auto plan = read_certificates(path("plan.tsv")),
              fixed = read_certificates(path("fixed.tsv"));
   std::set<int64_t> numbers;
@@ -227,18 +227,18 @@ TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
   for (size_t i = 0; i < plan.size(); ++i) {
     EXPECT_EQ(plan[i].rule, VoteRule::kPlan);
     EXPECT_EQ(plan[i].n0, 1000);
-    EXPECT_EQ(plan[i].cap, 20'000);
+    EXPECT_EQ(plan[i].cap, 8000);
     numbers.insert(plan[i].certificate.counts.n);
     votes += plan[i].certificate.counts.n;
     EXPECT_EQ(plan[i].certificate.predict == kAbstain, fixed[i].certificate.predict == kAbstain);
-    // Of a radius that 20,000 votes find, 0.05 may be lost by the plan, and some by chance.
+    // Of a radius that 8000 votes find, 0.05 may be lost by the plan, and some by chance.
     EXPECT_GE(plan[i].certificate.radius, fixed[i].certificate.radius - 0.1);
   }
   EXPECT_GE(numbers.size(), 2U);
-  EXPECT_LT(votes, 20 * 20'000);
+  EXPECT_LT(votes, 20 * 8000);
   // The counts are those of a fixed number of votes, whose bound holds at any alpha.
   EXPECT_EQ(run("recertify " + path("plan.tsv") + " --alpha 0.01 " + out("again.tsv")).status, 0);
-  expect_refused(run(certify("--plan 0.02 --n 20000 --resume " + out("plan.tsv"))), "plan");
+  expect_refused(run(certify("--plan 0.02 --n 8000 --resume " + out("plan.tsv"))), "plan");
 }
 
 }  // namespace
