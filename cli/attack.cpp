@@ -8,7 +8,6 @@
 
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -50,11 +49,8 @@ nlohmann::json to_json(const jobs::AttackOutcome& outcome) {
 int run_attack(Arguments a, const Overrides& overrides, const CommandContext& common) {
   a.epsilons = parse_epsilons(a.epsilon_list);
   const jobs::AttackOutcome outcome = jobs::attack(a, overrides, common.context);
-  if (common.json) {
-    fmt::print("{}\n", dump_json(to_json(outcome)));
-  } else if (!common.quiet) {
-    fmt::print("{}{}\n", render_attacks(outcome.summary), outcome.table.string());
-  }
+  print_result(common, to_json(outcome),
+               fmt::format("{}{}\n", render_attacks(outcome.summary), outcome.table.string()));
   return 0;
 }
 

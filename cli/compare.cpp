@@ -1,12 +1,9 @@
 // fedsmooth compare A B [--out F.html]: two tables on the images that both have.
 #include "fedsmooth/jobs/compare.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/report/page/compare_page.h"
 
 namespace fedsmooth::cli {
@@ -57,11 +54,8 @@ void add_compare(CLI::App& app, CommandContext& common) {
   add_norm(c, a->tables);
   c.on_run([a, &common] {
     const ComparedRuns runs = jobs::compare(*a);
-    if (common.json) {
-      fmt::print("{}\n", dump_json(compared_json(runs, a->out)));
-    } else if (!common.quiet) {
-      fmt::print("{}{}", render_compare_table(runs), a->out.empty() ? "" : a->out + "\n");
-    }
+    print_result(common, compared_json(runs, a->out),
+                 render_compare_table(runs) + (a->out.empty() ? "" : a->out + "\n"));
     return 0;
   });
 }

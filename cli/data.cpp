@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/fetch_data.h"
 
 namespace fedsmooth::cli {
@@ -29,16 +28,15 @@ void add_data(CLI::App& app, CommandContext& common) {
   c.on_run([a, &common] {
     const PublicSet& set = jobs::find_public_set(a->name);
     const jobs::FetchedData found = jobs::fetch_data(set, {a->out, a->from}, common.context);
-    if (common.json) {
-      fmt::print("{}\n", dump_json({{"folder", found.folder.string()},
-                                    {"is_new", found.is_new},
-                                    {"data.name", set.source},
-                                    {"data.root", a->out}}));
-    } else if (!common.quiet) {
-      fmt::print("{}: {}\nuse it by --data.name={} --data.root={}\n", found.folder.string(),
-                 found.is_new ? "verified and unpacked" : "is there, and is what was published",
-                 set.source, a->out);
-    }
+    print_result(
+        common,
+        {{"folder", found.folder.string()},
+         {"is_new", found.is_new},
+         {"data.name", set.source},
+         {"data.root", a->out}},
+        fmt::format("{}: {}\nuse it by --data.name={} --data.root={}\n", found.folder.string(),
+                    found.is_new ? "verified and unpacked" : "is there, and is what was published",
+                    set.source, a->out));
     return 0;
   });
 }

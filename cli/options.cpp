@@ -7,10 +7,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/rank_jobs.h"
@@ -110,6 +112,15 @@ std::vector<std::string> reversed_words(int argc, char** argv) {
 }
 
 }  // namespace
+
+void print_result(const CommandContext& common, const nlohmann::json& summary,
+                  const std::string& text) {
+  if (common.json) {
+    fmt::print("{}\n", dump_json(summary));
+  } else if (!common.quiet) {
+    fmt::print("{}", text);
+  }
+}
 
 Command::Command(CLI::App& app, CommandContext& common, const std::string& name,
                  const std::string& what, const std::string& examples)

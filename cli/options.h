@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct CommandContext {
   bool json = false;
   int64_t rank_timeout = 1800;  // seconds
 };
+
+/// What a command found: `summary` with --json, else `text`, unless --quiet.
+void print_result(const CommandContext& common, const nlohmann::json& summary,
+                  const std::string& text);
 
 /// A sub-command and its arguments. Whether it also takes any --section.key=value of the experiment
 /// is decided by what it runs.

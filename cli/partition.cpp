@@ -7,7 +7,6 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/jobs/clients.h"
 #include "fedsmooth/report/figures/client_figure.h"
@@ -107,12 +106,8 @@ int run_partition(const std::string& path, const fs::path& out, const Overrides&
   } else if (!out.empty()) {
     draw_clients(clients.rows, clients.class_names, out);
   }
-  if (common.json) {
-    fmt::print("{}\n", dump_json(to_json(clients)));
-  } else if (!common.quiet) {
-    fmt::print("{}", render(clients));
-    if (!out.empty()) fmt::print("{}\n", out.string());
-  }
+  print_result(common, to_json(clients),
+               render(clients) + (out.empty() ? "" : out.string() + "\n"));
   return 0;
 }
 

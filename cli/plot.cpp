@@ -1,11 +1,8 @@
 // fedsmooth plot RUN... --out F.svg|pdf|png: certified accuracy, training history or attack.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/figures/figure.h"
 #include "fedsmooth/report/figures/history_figure.h"
@@ -50,11 +47,7 @@ void add_plot(CLI::App& app, CommandContext& common) {
     if (a->out.empty()) throw Error("plot: needs --out");
     const std::vector<RunRecord> runs = jobs::load_runs(a->runs, a->tables);
     write_figure(draw(a->what, runs), a->out);
-    if (common.json) {
-      fmt::print("{}\n", dump_json({{"figure", a->out}, {"curves", runs.size()}}));
-    } else if (!common.quiet) {
-      fmt::print("{}\n", a->out);
-    }
+    print_result(common, {{"figure", a->out}, {"curves", runs.size()}}, a->out + "\n");
     return 0;
   });
 }

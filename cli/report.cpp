@@ -5,7 +5,6 @@
 
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/report.h"
 #include "fedsmooth/report/comparison.h"
@@ -55,12 +54,10 @@ void add_report(CLI::App& app, CommandContext& common) {
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
     const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
-    if (common.json) {
-      fmt::print("{}\n", dump_json({{"report", out.string()}, {"runs", runs.size()}}));
-    } else if (!common.quiet) {
-      const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
-      fmt::print("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs), out.string());
-    }
+    const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
+    print_result(common, {{"report", out.string()}, {"runs", runs.size()}},
+                 fmt::format("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs),
+                             out.string()));
     return 0;
   });
 }

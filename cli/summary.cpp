@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/summary.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/page/html.h"
 
@@ -42,11 +41,8 @@ json summary_json(const fs::path& table, const Summary& summary) {
 
 void print_summary(const fs::path& table, const CommandContext& common) {
   const RunRecord run = jobs::load_run(table);
-  if (common.json) {
-    fmt::print("{}\n", dump_json(summary_json(table, summarize(run.rows))));
-    return;
-  }
-  if (!common.quiet) fmt::print("{}\n{}\n", render_table({run}), table.string());
+  print_result(common, summary_json(table, summarize(run.rows)),
+               fmt::format("{}\n{}\n", render_table({run}), table.string()));
 }
 
 }  // namespace fedsmooth::cli

@@ -1,11 +1,8 @@
 // fedsmooth train EXPERIMENT.toml: Algorithm 1, into a run folder.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/dry_run.h"
 #include "cli/options.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/training.h"
 
@@ -25,14 +22,12 @@ int train_and_print(const TrainCommandArguments& a, const Experiment& experiment
   const fs::path out =
       a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
   const jobs::TrainedRun run = jobs::train({experiment, out, a.resume}, common.context);
-  if (common.json) {
-    fmt::print("{}\n", dump_json({{"run", out.string()},
-                                  {"rounds", run.rounds},
-                                  {"loss", run.loss},
-                                  {"model_sha256", run.model_sha256}}));
-  } else if (!common.quiet) {
-    fmt::print("{}{}\n", out.string(), run.is_new ? "" : ": done already");
-  }
+  print_result(common,
+               {{"run", out.string()},
+                {"rounds", run.rounds},
+                {"loss", run.loss},
+                {"model_sha256", run.model_sha256}},
+               out.string() + (run.is_new ? "\n" : ": done already\n"));
   return 0;
 }
 

@@ -129,6 +129,8 @@ std::vector<Field> fields(Experiment& e) {
       number("aggregate.trim", aggregate.trim, below_half, "must be in [0, 0.5)"),
       count("aggregate.assumed_bad", aggregate.assumed_bad, 0),
       count("aggregate.iterations", aggregate.iterations, 1),
+      number(
+          "aggregate.sfat", aggregate.sfat, [](double v) { return v >= 1; }, "must be at least 1"),
       name_choice("server.optimizer", server.optimizer, server_optimizers().names()),
       automatic("server.learning_rate", server.learning_rate),
       number("server.momentum", server.momentum, momentum, "must be in [0, 1)"),
@@ -137,9 +139,10 @@ std::vector<Field> fields(Experiment& e) {
       number("server.tau", server.tau, positive, "must be positive"),
       count("server.clusters", server.clusters, 1),
       number("byzantine.share", byzantine.share, share, "must be from 0 to 1"),
-      choice<ByzantineKind>(
-          "byzantine.kind", byzantine.kind,
-          {{"sign-flip", ByzantineKind::kSignFlip}, {"noise", ByzantineKind::kNoise}}),
+      choice<ByzantineKind>("byzantine.kind", byzantine.kind,
+                            {{"sign-flip", ByzantineKind::kSignFlip},
+                             {"noise", ByzantineKind::kNoise},
+                             {"label-flip", ByzantineKind::kLabelFlip}}),
       number("byzantine.scale", byzantine.scale, not_negative, "must not be negative"),
       automatic_number("objective.lambda", e.objective.lambda, not_negative,
                        "must not be negative"),

@@ -5,8 +5,14 @@
 namespace fedsmooth {
 namespace {
 
+// Made once in a process, which may train and certify many times. Copies share the images.
 Dataset read_shapes(const std::filesystem::path& /*root*/, Split split) {
-  return make_shapes(split, split == Split::kTrain ? 10'000 : 2'000, /*seed=*/0);
+  if (split == Split::kTest) {
+    static const Dataset test = make_shapes(split, 2'000, /*seed=*/0);
+    return test;
+  }
+  static const Dataset train = make_shapes(split, 10'000, /*seed=*/0);
+  return train;
 }
 
 }  // namespace

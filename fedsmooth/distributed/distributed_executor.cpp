@@ -51,31 +51,47 @@ void send_each(Ranks& ranks, const Round& round, const RoundResult& result) {
     std::string bytes;
     for (const ClientWeights& one : result.each) {
       if (one.client != client) continue;
-      for (const Array& w : one.weights) {
-        bytes.append(reinterpret_cast<const char*>(w.floats()), w.byte_count());
+      bytes.append(reinterpret_cast<const char*>(&one.loss), sizeof(one.loss));
+      for (const Weights& weights : {one.weights, one.velocity}) {
+        for (const Array& w : weights) {
+          bytes.append(reinterpret_cast<const char*>(w.floats()), w.byte_count());
+        }
       }
     }
     ranks.send(0, bytes);
   }
 }
 
-// What send_each() sent of this share of a cohort, which is that of `rank`. Returns its bytes.
-int64_t receive_each(Ranks& ranks, int rank, const Cohort& cohort, const Weights& like,
+Weights take_weights(const char*& bytes, const Weights& like) {
+  Weights weights;
+  for (const Array& shape : like) {
+    Array& w = weights.emplace_back(shape.sizes());
+    std::memcpy(w.floats(), bytes, w.byte_count());
+    bytes += w.byte_count();
+  }
+  return weights;
+}
+
+// What send_each() sent of this share of the round's cohort, which is that of `rank`. Returns its
+// bytes.
+int64_t receive_each(Ranks& ranks, int rank, const Round& round, const Cohort& cohort,
                      RoundResult& result) {
+  const bool with_velocity = round.task.continuous;
+  const size_t expected =
+      sizeof(double) + count_values(round.global) * sizeof(float) * (with_velocity ? 2 : 1);
   int64_t received = 0;
   for (size_t i = 0; i < cohort.clients.size(); ++i) {
     const std::string bytes = ranks.receive(rank);
     if (bytes.empty()) continue;
     received += static_cast<int64_t>(bytes.size());
-    check(bytes.size() == count_values(like) * sizeof(float), "rank {}: other weights", rank);
-    result.each.push_back({cohort.clients[i], cohort.share(i), {}});
-    Weights& weights = result.each.back().weights;
-    const char* next = bytes.data();
-    for (const Array& shape : like) {
-      Array& w = weights.emplace_back(shape.sizes());
-      std::memcpy(w.floats(), next, w.byte_count());
-      next += w.byte_count();
-    }
+    check(bytes.size() == expected, "rank {}: other weights", rank);
+    ClientWeights& one = result.each.emplace_back();
+    one.client = cohort.clients[i];
+    one.share = cohort.share(i);
+    std::memcpy(&one.loss, bytes.data(), sizeof(one.loss));
+    const char* next = bytes.data() + sizeof(one.loss);
+    one.weights = take_weights(next, round.global);
+    if (with_velocity) one.velocity = take_weights(next, round.global);
   }
   return received;
 }
@@ -120,7 +136,7 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
       int64_t most = 0;
       for (int rank = 1; rank < ranks_.size(); ++rank) {
         const Cohort theirs = keep(rounds[r].cohort, plan[r].clients[rank]);
-        most = std::max(most, receive_each(ranks_, rank, theirs, rounds[r].global, result));
+        most = std::max(most, receive_each(ranks_, rank, rounds[r], theirs, result));
       }
       traffic_.up += most;
     }
@@ -149,9 +165,13 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
     for (const RoundAssignment& round : plan) {
       if (!runs.contains(round.run)) runs.emplace(round.run, open(round.run));
       const RankRun& run = runs.at(round.run);
-      own.push_back({task_in_round(run.task, run.options, round.t), round.global,
+      LocalTask task = task_in_round(run.task, run.options, run.partition.clients(), round.t);
+      task.teacher = round.teacher;
+      task.image_weights = round.image_weights;
+      own.push_back({std::move(task), round.global,
                      gather_cohort(run.partition, round.clients[ranks.rank()], round.total),
-                     round.t, round.run, gathered_for(run.options)});
+                     round.t, round.run, gathered_for(run.options),
+                     round.velocity.empty() ? nullptr : &round.velocity});
     }
     const std::vector<RoundResult> results = run_those_with_clients(local, own);
     add_up_sums(ranks, own, results);

@@ -13,6 +13,9 @@ int64_t count_values(const Weights& weights) {
 }
 
 std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const {
+  if (round.task.continuous) {
+    return "train.mode=\"centralized\": nodes send no momentum; use federated";
+  }
   if (round.gather == Gather::kSum) return {};
   return "aggregate.kind: nodes send sums, not each client's weights; use mean";
 }
@@ -35,7 +38,8 @@ std::vector<long long> run_node_task(Executor& executor, const LocalTask& task,
                                      const TrainOptions& options, const Partition& partition,
                                      const NodeTask& asked) {
   const Cohort cohort = gather_cohort(partition, asked.clients, asked.total);
-  const Round round{task_in_round(task, options, asked.t), asked.global, cohort, asked.t};
+  const Round round{task_in_round(task, options, partition.clients(), asked.t), asked.global,
+                    cohort, asked.t};
   std::vector<long long> words;
   append_words(run_round(executor, round), count_values(asked.global), words);
   return words;

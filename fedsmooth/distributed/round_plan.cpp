@@ -15,6 +15,14 @@ void append(std::string& bytes, const T* values, size_t count) {
 
 void append(std::string& bytes, int64_t value) { append(bytes, &value, 1); }
 
+// Its sizes and values; one that is not there has no sizes.
+void append_table(std::string& bytes, const Array& table) {
+  const Sizes sizes = table.defined() ? table.sizes() : Sizes{};
+  append(bytes, std::ssize(sizes));
+  append(bytes, sizes.data(), sizes.size());
+  if (table.defined()) append(bytes, table.floats(), table.count());
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& bytes) : bytes_(bytes) {}
@@ -29,6 +37,22 @@ class Reader {
     int64_t value = 0;
     read(&value, 1);
     return value;
+  }
+  Array table() {
+    Sizes sizes(number());
+    read(sizes.data(), sizes.size());
+    if (sizes.empty()) return {};
+    Array values(sizes);
+    read(values.floats(), values.count());
+    return values;
+  }
+  Weights weights(const Network& network) {
+    Weights found;
+    for (const Parameter& p : parameters(network)) {
+      Array& w = found.emplace_back(p.shape);
+      read(w.floats(), w.count());
+    }
+    return found;
   }
 
  private:
@@ -49,7 +73,9 @@ std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int r
   for (size_t r = 0; r < rounds.size(); ++r) {
     const Round& round = rounds[r];
     plan.push_back({round.run, round.t, round.cohort.total,
-                    std::vector<std::vector<int64_t>>(ranks), round.global});
+                    std::vector<std::vector<int64_t>>(ranks), round.global, round.task.teacher,
+                    round.task.image_weights});
+    if (round.velocity != nullptr) plan.back().velocity = *round.velocity;
     for (const int64_t client : round.cohort.clients) {
       clients.emplace_back(r, client);
       costs.push_back(cost_of_client(round.task));
@@ -82,7 +108,12 @@ std::string format_plan(const std::vector<RoundAssignment>& plan) {
       append(bytes, static_cast<int64_t>(clients.size()));
       append(bytes, clients.data(), clients.size());
     }
-    for (const Array& w : round.global) append(bytes, w.floats(), w.count());
+    append(bytes, round.velocity.empty() ? 0 : 1);
+    for (const Weights& weights : {round.global, round.velocity}) {
+      for (const Array& w : weights) append(bytes, w.floats(), w.count());
+    }
+    append_table(bytes, round.teacher);
+    append_table(bytes, round.image_weights);
   }
   return bytes;
 }
@@ -99,10 +130,11 @@ std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network&
       std::vector<int64_t>& clients = round.clients.emplace_back(reader.number());
       reader.read(clients.data(), clients.size());
     }
-    for (const Parameter& p : parameters(network)) {
-      Array& w = round.global.emplace_back(p.shape);
-      reader.read(w.floats(), w.count());
-    }
+    const bool has_velocity = reader.number() != 0;
+    round.global = reader.weights(network);
+    if (has_velocity) round.velocity = reader.weights(network);
+    round.teacher = reader.table();
+    round.image_weights = reader.table();
   }
   return plan;
 }

@@ -14,6 +14,8 @@ struct RoundAssignment {
   int64_t total = 0;                          // images of the whole cohort
   std::vector<std::vector<int64_t>> clients;  // of each rank
   Weights global;
+  Array teacher, image_weights;  // of the task, which only rank 0 has
+  Weights velocity = {};         // of a continuous task's client; empty: none yet
 };
 
 /// Clients are dealt out by what they cost: the images that they train on in the round.
@@ -23,7 +25,7 @@ std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int r
 Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
                      int64_t total);
 
-/// Eight bytes a client and four a weight.
+/// Eight bytes a client and four a weight, and the task's tables and momentum where it has any.
 std::string format_plan(const std::vector<RoundAssignment>& plan);
 
 /// `network` gives the weights their shapes.

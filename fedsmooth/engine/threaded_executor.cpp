@@ -32,14 +32,11 @@ std::vector<RoundResult> ThreadedExecutor::run(const std::vector<Round>& rounds)
     for (size_t job; (job = next.fetch_add(1)) < jobs.size();) {
       const auto [r, i] = jobs[job];
       const Round& round = rounds[r];
-      const Cohort& cohort = round.cohort;
       if (network != &round.task.network) {
         network = &round.task.network;
         passes = make_(*network);
       }
-      own[r].add(round, i,
-                 local_train(round.task, *passes, round.global, cohort.clients[i], cohort.images[i],
-                             round.t));
+      own[r].add(round, i, train_client(round, i, *passes));
     }
     const std::lock_guard lock(mutex);
     for (size_t r = 0; r < rounds.size(); ++r) results[r].add(std::move(own[r]));

@@ -1,5 +1,5 @@
 // Bad clients, to try reductions on: a fixed set, drawn by the seed, sends other weights than those
-// that it trained.
+// that it trained, or trains on other labels than its images have.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,18 @@
 namespace fedsmooth {
 
 enum class ByzantineKind {
-  kSignFlip,  // w - scale (w_k - w): the update turned round
-  kNoise,     // w + scale N(0, I)
+  kSignFlip,   // w - scale (w_k - w): the update turned round
+  kNoise,      // w + scale N(0, I)
+  kLabelFlip,  // trained on K - 1 - y in place of y, see LocalTask::flippers
 };
 
 struct ByzantineOptions {
   double share = 0.0;  // of all clients, rounded
   ByzantineKind kind = ByzantineKind::kSignFlip;
-  double scale = 1.0;
+  double scale = 1.0;  // of the first two
+
+  /// Whether what clients sent is replaced, for which it has to be there one by one.
+  bool corrupts_updates() const { return share > 0 && kind != ByzantineKind::kLabelFlip; }
 };
 
 /// Which of `clients` clients are bad, rising.

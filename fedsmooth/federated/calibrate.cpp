@@ -16,6 +16,7 @@ class CalibratedPasses : public Passes {
 
   void load(const Weights& weights) override { passes_.load(weights); }
   Weights weights() const override { return passes_.weights(); }
+  std::vector<std::span<float>> trained_values() override { return passes_.trained_values(); }
 
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     Array logits = passes_.forward(images, training);

@@ -10,10 +10,15 @@
 namespace fedsmooth {
 namespace {
 
-constexpr double kRadius = 1;  // within which a noise is moved, in l2
-
 ScoreWeights<double> cat_rs_weights(const LocalTask& task) {
   return {task.objective.lambda.value_or(by_sigma(task, 0.5, 1.0, 2.0))};
+}
+
+NoiseAscent cat_rs_ascent(const LocalTask& task) {
+  NoiseAscent ascent{NoiseAscent::Kind::kTeacher, task.objective.steps.value_or(4)};
+  ascent.step_size = task.objective.step_size.value_or(2 * NoiseAscent::kRadius /
+                                                       static_cast<double>(ascent.steps));
+  return ascent;
 }
 
 struct Moments {
@@ -36,7 +41,8 @@ void keep_near(float* moved, const float* delta, int64_t size) {
   for (int64_t j = 0; j < size; ++j) {
     squares += (double{moved[j]} - delta[j]) * (double{moved[j]} - delta[j]);
   }
-  const auto scale = static_cast<float>(std::min(1.0, kRadius / (std::sqrt(squares) + 1e-7)));
+  const auto scale =
+      static_cast<float>(std::min(1.0, NoiseAscent::kRadius / (std::sqrt(squares) + 1e-7)));
   for (int64_t j = 0; j < size; ++j) moved[j] = delta[j] + (moved[j] - delta[j]) * scale;
   const Moments to = moments(delta, size), from = moments(moved, size);
   const double ratio = to.rms / std::max(from.rms, 1e-30);
@@ -49,15 +55,13 @@ void keep_near(float* moved, const float* delta, int64_t size) {
 // KL(q || p), with q the teacher's votes.
 Examples list_confident(LocalStep& step, const Batch& b, const Array& delta) {
   const DifferentiableClassifier F = answers_of(step.passes);
-  const ObjectiveOptions& o = step.task.objective;
-  const int64_t steps = o.steps.value_or(4);
-  const double step_size = o.step_size.value_or(2 * kRadius / static_cast<double>(steps));
+  const NoiseAscent ascent = cat_rs_ascent(step.task);
   const int64_t m = delta.size(1), rows = b.x.size(0) * m, size = b.x.count() / b.x.size(0);
   Examples list{{}, b.y, 2 * m};
   list.targets = step.task.teacher.pick(b.indices);  // [B, K]
   const int64_t classes = list.targets.size(1);
   Array moved = delta.clone();
-  for (int64_t t = 0; t < steps; ++t) {
+  for (int64_t t = 0; t < ascent.steps; ++t) {
     const Array logits = F.logits(noisy_copies(b.x, moved));
     Array gradient(logits.sizes());
     for (int64_t row = 0; row < rows; ++row) {
@@ -66,7 +70,7 @@ Examples list_confident(LocalStep& step, const Batch& b, const Array& delta) {
     const Array g = F.backward(gradient);
     for (int64_t row = 0; row < rows; ++row) {
       float* values = moved.floats() + row * size;
-      step_by_unit(values, g.floats() + row * size, size, step_size);
+      step_by_unit(values, g.floats() + row * size, size, ascent.step_size);
       keep_near(values, delta.floats() + row * size, size);
     }
   }
@@ -85,9 +89,11 @@ Examples list_confident(LocalStep& step, const Batch& b, const Array& delta) {
 Objective cat_rs_objective() {
   return {.name = "cat-rs",
           .score = CatRs::add<double>,
+          .on_gpu = {{ScoreKind::kCatRs, GpuExamples::kMoved}},
           .keys = {"lambda", "steps", "step_size", "teacher", "teacher_votes"},
           .weights = cat_rs_weights,
-          .list = list_confident};
+          .list = list_confident,
+          .ascent = cat_rs_ascent};
 }
 
 }  // namespace fedsmooth

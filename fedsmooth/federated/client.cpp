@@ -1,5 +1,7 @@
 #include "fedsmooth/federated/client.h"
 
+#include <algorithm>
+
 #include "fedsmooth/base/draws.h"
 #include "fedsmooth/federated/calibrate.h"
 #include "fedsmooth/federated/local_step.h"
@@ -16,6 +18,17 @@ class Sgd {
         momentum_(static_cast<float>(options.momentum)),
         decay_(static_cast<float>(options.weight_decay)),
         mu_(static_cast<float>(options.mu)) {}
+
+  /// Takes up a momentum from where passes have their weights.
+  void load_velocity(const std::vector<std::span<float>>& values) {
+    for (const std::span<float> v : values) velocity_.emplace_back(v.begin(), v.end());
+  }
+  /// Puts it there.
+  void store_velocity(const std::vector<std::span<float>>& values) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::copy(velocity_[i].begin(), velocity_[i].end(), values[i].begin());
+    }
+  }
 
   void step(const std::vector<WeightGradient>& gradients) {
     velocity_.resize(gradients.size());
@@ -43,18 +56,9 @@ class Sgd {
   std::vector<std::vector<float>> global_;    // for FedProx alone
 };
 
-// The images of all iterations, in order.
-std::vector<int64_t> choose_images(LocalStep& step, const std::vector<int64_t>& images) {
-  const LocalTask& task = step.task;
-  const auto choose = objective_of(task.method).choose;
-  if (choose != nullptr) return choose(step, images);
-  return shuffle_images(images, task.local.steps * task.local.batch, task.seed, step.streams.client,
-                        step.streams.round);
-}
-
 // The images of local iteration i.
 Batch sample_minibatch(const LocalStep& step, const std::vector<int64_t>& order) {
-  const auto first = order.begin() + step.i * step.task.local.batch;
+  const auto first = order.begin() + (step.i - step.first()) * step.task.local.batch;
   return load_batch(step.task, {first, first + step.task.local.batch},
                     step.streams.of(Purpose::kAugment, step.i));
 }
@@ -79,7 +83,7 @@ Examples list_examples(LocalStep& step, const Batch& b, const Array& delta) {
     // The attack is on the network as it answers, not as it trains.
     const DifferentiableClassifier F = answers_of(step.passes);
     x_hat = attack_smoothed(F, b.x, b.y, delta, task.smoothing.sigma, task.attack);
-    if (step.i == 0) {
+    if (step.i == step.first()) {
       record_attack(F.logits, b, x_hat, delta, task.attack.epsilon, step.telemetry);
     }
   }
@@ -101,39 +105,77 @@ void smooth_adv(LocalStep& step, Sgd& sgd, const Batch& b) {
   }
 }
 
+// In the order of parameters(). The passes lose their weights.
+Weights take_velocity(const LocalTask& task, Passes& passes, const Sgd& sgd) {
+  sgd.store_velocity(passes.trained_values());
+  Weights velocity = passes.weights();
+  const std::vector<Parameter> known = parameters(task.network);
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!known[i].trained) velocity[i] = Array(known[i].shape);
+  }
+  return velocity;
+}
+
 }  // namespace
 
 // LocalTrain(k, theta): local training of client k.
 Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
-                   const std::vector<int64_t>& images, int64_t t) {
+                   const std::vector<int64_t>& images, int64_t t, const Weights& velocity) {
   Telemetry telemetry;
   compare_gradients(task, passes, global, k, images, t, telemetry);
-  passes.load(global);
   Sgd sgd(task.local);
+  if (!velocity.empty()) {
+    passes.load(velocity);
+    sgd.load_velocity(passes.trained_values());
+  }
+  passes.load(global);
   std::unique_ptr<Passes> shifted;
-  if (task.local.calibrate) shifted = calibrated(passes, log_class_shares(task.data, images));
-  LocalStep step{task, shifted ? *shifted : passes, {task.seed, t, k}, 0, telemetry};
-  const std::vector<int64_t> order = choose_images(step, images);
-  for (step.i = 0; step.i < task.local.steps; ++step.i) {
+  if (task.local.calibrate) shifted = calibrated(passes, label_offsets(task, k, images));
+  const Streams streams{task.seed, task.stream_round(t), k};
+  const int64_t first = task.first_step(t);
+  LocalStep step{task, shifted ? *shifted : passes, streams, first, telemetry, t};
+  const std::vector<int64_t> order = choose_images(task, images, k, t);
+  for (; step.i < first + task.local.steps; ++step.i) {
     const Batch b = sample_minibatch(step, order);
     smooth_adv(step, sgd, b);
   }
-  return {passes.weights(), telemetry};
+  Update update{passes.weights(), telemetry};
+  if (task.continuous) update.velocity = take_velocity(task, passes, sgd);
+  return update;
+}
+
+std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
+                                   int64_t k, int64_t t) {
+  const auto choose = objective_of(task.method).choose;
+  if (choose != nullptr) return choose(task, images, k, t);
+  return images_of_round(task, images, k, t);
+}
+
+bool flips_labels(const LocalTask& task, int64_t k) {
+  return std::binary_search(task.flippers.begin(), task.flippers.end(), k);
 }
 
 std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
-                                    uint64_t seed, int64_t k, int64_t t) {
+                                    uint64_t seed, int64_t k, int64_t t, int64_t skips) {
   const Streams streams{seed, t, k};
   const auto held = static_cast<int64_t>(images.size());
+  int64_t epoch = skips / held;
+  skips %= held;
   std::vector<int64_t> order;
-  order.reserve(count + held);
-  for (int64_t epoch = 0; static_cast<int64_t>(order.size()) < count; ++epoch) {
+  order.reserve(skips + count + held);
+  for (; std::ssize(order) < skips + count; ++epoch) {
     for (const int64_t i : Draws(streams.of(Purpose::kShuffle, epoch)).choose(held, held)) {
       order.push_back(images[i]);
     }
   }
-  order.resize(count);
-  return order;
+  return {order.begin() + skips, order.begin() + skips + count};
+}
+
+std::vector<int64_t> images_of_round(const LocalTask& task, const std::vector<int64_t>& images,
+                                     int64_t k, int64_t t) {
+  const LocalOptions& o = task.local;
+  return shuffle_images(images, o.steps * o.batch, task.seed, k, task.stream_round(t),
+                        task.first_step(t) * o.batch);
 }
 
 }  // namespace fedsmooth

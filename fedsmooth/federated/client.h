@@ -22,7 +22,7 @@ struct LocalOptions {
   int64_t batch = 30;  // clean images a minibatch
   int64_t passes = 1;  // SGD steps over the list L of noisy adversarial examples
   double learning_rate = 0.01;
-  double momentum = 0.9;  // kept within a client's round
+  double momentum = 0.9;  // kept within a client's round, and in centralized training beyond it
   double weight_decay = 1e-4;
   double mu = 0.0;         // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
   bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
@@ -39,24 +39,46 @@ struct LocalTask {
   LocalOptions local;
   uint64_t seed = 0;
   ObjectiveOptions objective;
-  double progress = 0;  // share of the run's rounds that are done
-  Array teacher = {};   // [images, K]: shares of a teacher's votes, for cat-rs
+  double progress = 0;                 // share of the run's rounds that are done
+  Array teacher = {};                  // [images, K]: shares of a teacher's votes, for cat-rs
+  Array image_weights = {};            // [images], by which sun draws them; 0: never
+  std::vector<int64_t> flippers = {};  // clients, rising, that train on flipped labels
+  /// Centralized: a round is an interval of one training. Momentum is kept from round to round, and
+  /// minibatches are counted from the first round on.
+  bool continuous = false;
+
+  /// The round that keys the streams of round t, and the number of its first minibatch in them.
+  int64_t stream_round(int64_t t) const { return continuous ? 0 : t; }
+  int64_t first_step(int64_t t) const { return continuous ? t * local.steps : 0; }
 };
 
+/// The images that client `k` takes in round `t`, minibatch after minibatch.
+std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
+                                   int64_t k, int64_t t);
+
+/// Whether client `k` takes label y for K - 1 - y.
+bool flips_labels(const LocalTask& task, int64_t k);
+
 /// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item
-/// and `k` as the client. The first `count` images that client `k` takes in round `t`: one random
-/// order of its images after another.
+/// and `k` as the client; see LocalTask for continuous tasks. The `count` images that client `k`
+/// takes in round `t` after as many as it `skips`: one random order of its images after another.
 std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
-                                    uint64_t seed, int64_t k, int64_t t);
+                                    uint64_t seed, int64_t k, int64_t t, int64_t skips = 0);
+
+/// Those that the task's client `k` takes in round `t`.
+std::vector<int64_t> images_of_round(const LocalTask& task, const std::vector<int64_t>& images,
+                                     int64_t k, int64_t t);
 
 struct Update {
   Weights weights;
   Telemetry telemetry;
+  Weights velocity = {};  // of a continuous task; zero where nothing is trained
 };
 
 /// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function
-/// of these, by passes of the task's network.
+/// of these, by passes of the task's network. A continuous task takes up the momentum `velocity`;
+/// empty: none yet.
 Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
-                   const std::vector<int64_t>& images, int64_t t);
+                   const std::vector<int64_t>& images, int64_t t, const Weights& velocity = {});
 
 }  // namespace fedsmooth

@@ -8,7 +8,8 @@ void RoundResult::add(const Round& round, size_t i, Update update) {
   if (round.gather == Gather::kSum) {
     if (!sum.add(update.weights, round.cohort.share(i))) return;
   } else if (usable(update.weights)) {
-    each.push_back({round.cohort.clients[i], round.cohort.share(i), std::move(update.weights)});
+    each.push_back({round.cohort.clients[i], round.cohort.share(i), std::move(update.weights),
+                    update.telemetry.mean_loss(), std::move(update.velocity)});
   } else {
     sum.drop();
     return;
@@ -27,6 +28,12 @@ std::optional<std::string> Executor::unsupported(const Round& round) const {
   return "aggregate.kind: this executor adds clients up and cannot keep each one's weights";
 }
 
+Update train_client(const Round& round, size_t i, Passes& passes) {
+  return local_train(round.task, passes, round.global, round.cohort.clients[i],
+                     round.cohort.images[i], round.t,
+                     round.velocity == nullptr ? Weights{} : *round.velocity);
+}
+
 RoundResult run_round(Executor& executor, const Round& round) {
   return std::move(executor.run({round}).front());
 }
@@ -35,12 +42,9 @@ std::vector<RoundResult> SerialExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results;
   for (const Round& round : rounds) {
     RoundResult& result = results.emplace_back();
-    const Cohort& cohort = round.cohort;
     const std::unique_ptr<Passes> passes = make_(round.task.network);
-    for (size_t i = 0; i < cohort.clients.size(); ++i) {
-      result.add(round, i,
-                 local_train(round.task, *passes, round.global, cohort.clients[i], cohort.images[i],
-                             round.t));
+    for (size_t i = 0; i < round.cohort.clients.size(); ++i) {
+      result.add(round, i, train_client(round, i, *passes));
     }
   }
   return results;

@@ -30,7 +30,7 @@ enum class Gather {
   kEach,  // every client's
 };
 
-/// Round t of a run, as its clients see it. The weights outlive it.
+/// Round t of a run, as its clients see it. Weights and momentum outlive it.
 struct Round {
   LocalTask task;
   const Weights& global;
@@ -38,12 +38,15 @@ struct Round {
   int64_t t = 0;
   int64_t run = 0;  // number of the run, among those that are trained together
   Gather gather = Gather::kSum;
+  const Weights* velocity = nullptr;  // momentum of a continuous task's client; null: none yet
 };
 
 struct ClientWeights {
   int64_t client = 0;
   double share = 0;  // in the average: n_k / n
   Weights weights;
+  double loss = 0;        // mean over the client's steps
+  Weights velocity = {};  // of a continuous task
 };
 
 /// What became of the clients of a round. Clients whose weights are not usable() are dropped: they
@@ -81,6 +84,9 @@ class Executor {
   /// One local step of the round by what it is spent on; empty if the executor cannot measure it.
   virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
 };
+
+/// LocalTrain of the round's i-th client.
+Update train_client(const Round& round, size_t i, Passes& passes);
 
 /// The result of one round.
 RoundResult run_round(Executor& executor, const Round& round);

@@ -1,13 +1,27 @@
 #include "fedsmooth/federated/local_step.h"
 
+#include <algorithm>
+
 #include "fedsmooth/data/augment.h"
+#include "fedsmooth/federated/calibrate.h"
 
 namespace fedsmooth {
+
+std::vector<float> label_offsets(const LocalTask& task, int64_t k,
+                                 const std::vector<int64_t>& images) {
+  std::vector<float> offsets = log_class_shares(task.data, images);
+  if (flips_labels(task, k)) std::reverse(offsets.begin(), offsets.end());
+  return offsets;
+}
 
 Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream) {
   Batch b{to_unit_interval(task.data.images.pick(images)), {}, images};
   if (task.augment) b.x = augment(b.x, stream);
-  for (const int64_t i : images) b.y.push_back(task.data.label(i));
+  const bool flips = flips_labels(task, stream.client);
+  for (const int64_t i : images) {
+    const int64_t y = task.data.label(i);
+    b.y.push_back(flips ? task.data.classes() - 1 - y : y);
+  }
   return b;
 }
 

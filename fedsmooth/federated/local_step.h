@@ -17,16 +17,26 @@ struct Streams {
   }
 };
 
-/// Local iteration i of a client. What is referred to outlives it.
+/// Local iteration i of a client, by which its streams are numbered. What is referred to outlives
+/// it.
 struct LocalStep {
   const LocalTask& task;
   Passes& passes;  // of theta
   Streams streams;
   int64_t i = 0;
   Telemetry& telemetry;
+  int64_t t = 0;  // the round
+
+  int64_t first() const { return task.first_step(t); }  // iteration of the round
 };
 
-/// The images of these numbers, cropped and flipped if the task asks for it.
+/// What is added to the logits of client `k` if they are calibrated: see calibrate.h. One that
+/// flips labels counts them as it sees them.
+std::vector<float> label_offsets(const LocalTask& task, int64_t k,
+                                 const std::vector<int64_t>& images);
+
+/// The images of these numbers with the labels of the stream's client, cropped and flipped if the
+/// task asks for it.
 Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream);
 
 /// Noises delta ~ sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.

@@ -8,6 +8,7 @@
 #include "fedsmooth/federated/client.h"
 #include "fedsmooth/federated/objective_rows.h"
 #include "fedsmooth/federated/objectives/cross_entropy.h"
+#include "fedsmooth/federated/smoothmix.h"
 
 namespace fedsmooth {
 namespace {
@@ -74,9 +75,31 @@ int64_t gpu_copies_of(const LocalTask& task) {
     case GpuExamples::kAndClean:
       return noises_of(task) + 1;
     case GpuExamples::kMixed:
+    case GpuExamples::kMoved:
       return noises_of(task) * 2;
   }
   throw Bug("gpu_copies_of: unknown examples");
+}
+
+NoiseAscent noise_ascent(const LocalTask& task) {
+  const Objective& objective = objective_of(task.method);
+  return objective.ascent == nullptr ? NoiseAscent{} : objective.ascent(task);
+}
+
+double passes_of(const LocalTask& task) {
+  const auto m = static_cast<double>(noises_of(task));
+  const std::optional<GpuForm>& form = objective_of(task.method).on_gpu;
+  double ascent = 2 * m * static_cast<double>(noise_ascent(task).steps);
+  if (form && form->examples == GpuExamples::kMixed) {
+    ascent += 2 * m * static_cast<double>(mix_ascent(task).steps);
+  }
+  if (uses_attack(task) && task.attack.epsilon > 0) {
+    const bool two_point = task.attack.estimator == Estimator::kTwoPoint;
+    const bool stochastic = task.attack.estimator == Estimator::kStochastic;
+    ascent += static_cast<double>(task.attack.steps) * (stochastic ? 2 * m : m + two_point);
+  }
+  const double copies = form ? static_cast<double>(gpu_copies_of(task)) : m;
+  return ascent + 3 * copies * static_cast<double>(task.local.passes);
 }
 
 ScoreWeights<double> score_weights(const LocalTask& task) {

@@ -3,11 +3,13 @@
 // file of objectives/. docs/method.md has the formulas and where they are from.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fedsmooth/attack/attack_smoothed.h"
+#include "fedsmooth/federated/objectives/noise_ascent.h"
 #include "fedsmooth/federated/objectives/score.h"
 
 namespace fedsmooth {
@@ -65,12 +67,17 @@ enum class GpuExamples {
   kNoisy,     // m copies, with noise if the objective adds it
   kAndClean,  // the image itself, then m noisy copies
   kMixed,     // m noisy copies, then m of a point on the way to an adversarial example
+  kMoved,     // m noisy copies, then m with the noises that NoiseAscent moved
 };
 
 struct GpuForm {
   ScoreKind score = ScoreKind::kCrossEntropy;
   GpuExamples examples = GpuExamples::kNoisy;
 };
+
+/// How many of votes [first, first + count) for each of these images are right.
+using RightVotes = std::function<std::vector<int64_t>(const std::vector<int64_t>& images,
+                                                      int64_t first, int64_t count)>;
 
 /// One row of the table.
 struct Objective {
@@ -84,8 +91,16 @@ struct Objective {
   ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
   /// The list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() has it.
   Examples (*list)(LocalStep& step, const Batch& b, const Array& delta) = nullptr;
-  /// The images of all minibatches of a client's round, one after another; null: shuffle_images().
-  std::vector<int64_t> (*choose)(LocalStep& step, const std::vector<int64_t>& images) = nullptr;
+  NoiseAscent (*ascent)(const LocalTask& task) = nullptr;  // null: noises are not moved
+  /// The images of all minibatches of client k in round t, one after another; null:
+  /// shuffle_images().
+  std::vector<int64_t> (*choose)(const LocalTask& task, const std::vector<int64_t>& images,
+                                 int64_t k, int64_t t) = nullptr;
+  /// The number of the table LocalTask::image_weights that the task's round draws by, none: it
+  /// reads none; and the table, from votes of the round's global weights and the table before it,
+  /// if there is one. Null: it has no such tables.
+  std::optional<int64_t> (*table)(const LocalTask& task) = nullptr;
+  Array (*weigh)(const LocalTask& task, const RightVotes& votes, const Array& before) = nullptr;
 };
 
 const Objective& objective_of(Method method);
@@ -106,6 +121,13 @@ bool uses_attack(const LocalTask& task);
 int64_t noises_of(const LocalTask& task);
 /// Examples of an image: the noises, and what the GPU's examples have beside them.
 int64_t gpu_copies_of(const LocalTask& task);
+
+/// How the task's noises are moved; by no steps if they are not.
+NoiseAscent noise_ascent(const LocalTask& task);
+
+/// What a local step costs an image, in passes forwards; one backwards to the image counts as one,
+/// one to the weights as two.
+double passes_of(const LocalTask& task);
 
 /// The weights that the task's score reads.
 ScoreWeights<double> score_weights(const LocalTask& task);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "fedsmooth/base/classifier.h"
@@ -28,6 +29,9 @@ class Passes {
   virtual void load(const Weights& weights) = 0;
   /// They as they are now.
   virtual Weights weights() const = 0;
+  /// Where the trained ones lie, in the order of parameters(); within a tensor values may have an
+  /// order of their own. They may be written until the next load().
+  virtual std::vector<std::span<float>> trained_values() = 0;
 
   /// Images [B, C, H, W] in [0, 1] to logits [B, K], as the network answers. With a stream, as it
   /// trains: batch norm normalises by the batch and moves its running statistics, dropout drops by

@@ -13,10 +13,31 @@ namespace {
 Reduction mean_reduction() {
   return {"mean", Gather::kSum,
           [](const AggregateOptions&, const RoundResult& cohort, const Weights& global) {
+            // A client that is the whole cohort is its own mean: as a sum it would round.
+            if (cohort.each.size() == 1 && cohort.each[0].share == 1) return cohort.each[0].weights;
             FixedPointSum sum = cohort.sum;
             for (const ClientWeights& one : cohort.each) sum.add(one.weights, one.share);
             return sum.average(global);
           }};
+}
+
+// Only what norms have starts at a fixed value.
+bool belongs_to_norm(const Parameter& parameter) { return parameter.fan_in == 0; }
+
+// The mean with the smallest fifth of the losses, rounded down, weighing more; of equal ones that
+// of the smaller client. `each` is sorted by client.
+Weights slack_mean(double more, std::vector<ClientWeights> each, const Weights& global) {
+  std::vector<std::pair<double, size_t>> losses;
+  for (size_t k = 0; k < each.size(); ++k) {
+    losses.emplace_back(std::isnan(each[k].loss) ? INFINITY : each[k].loss, k);
+  }
+  std::sort(losses.begin(), losses.end());
+  for (size_t i = 0; i < each.size() / 5; ++i) each[losses[i].second].share *= more;
+  double total = 0;
+  for (const ClientWeights& one : each) total += one.share;
+  FixedPointSum sum;
+  for (const ClientWeights& one : each) sum.add(one.weights, one.share / total);
+  return sum.average(global);
 }
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -54,6 +75,10 @@ Registry<Reduction>& reductions() {
 void check_aggregate_options(const AggregateOptions& options, int64_t cohort) {
   const Reduction& reduction = reductions().find(options.kind);
   const int64_t fewest = reduction.fewest_clients ? reduction.fewest_clients(options) : 1;
+  if (options.sfat > 1 && options.kind != "mean") {
+    throw Error("aggregate.sfat={}: weighs the clients of aggregate.kind=\"mean\", not of {:?}",
+                options.sfat, options.kind);
+  }
   if (cohort >= fewest) return;
   throw Error(
       "aggregate.kind={:?}: aggregate.assumed_bad={} needs at least {} clients, a round has {}",
@@ -61,7 +86,8 @@ void check_aggregate_options(const AggregateOptions& options, int64_t cohort) {
 }
 
 Gather gathered_for(const AggregateOptions& options) {
-  return options.clip > 0 ? Gather::kEach : reductions().find(options.kind).gather;
+  if (options.clip > 0 || options.sfat > 1) return Gather::kEach;
+  return reductions().find(options.kind).gather;
 }
 
 Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
@@ -73,7 +99,14 @@ Weights reduce(const AggregateOptions& options, const Network& network, RoundRes
     const std::vector<Parameter> known = parameters(network);
     for (ClientWeights& one : result.each) clip_update(options.clip, known, global, one.weights);
   }
-  return reductions().find(options.kind).reduce(options, result, global);
+  Weights update = reductions().find(options.kind).reduce(options, result, global);
+  if (options.sfat == 1) return update;
+  const Weights slack = slack_mean(options.sfat, result.each, global);
+  const std::vector<Parameter> known = parameters(network);
+  for (size_t i = 0; i < update.size(); ++i) {
+    if (!belongs_to_norm(known[i])) update[i] = slack[i];
+  }
+  return update;
 }
 
 int64_t bytes_of_cohort(const Network& network, int64_t clients) {
@@ -86,8 +119,8 @@ void check_cohort_fits(int64_t bytes, int64_t room) {
   if (bytes <= room) return;
   throw Error(
       "train.clients_per_round: the weights of all clients of a round take {:.2f} GB, and {:.2f} "
-      "GB of memory are free; take fewer, or aggregate.kind=\"mean\" without aggregate.clip and "
-      "byzantine.share, which keeps none",
+      "GB of memory are free; take fewer, or aggregate.kind=\"mean\" without aggregate.clip, "
+      "aggregate.sfat and byzantine.share, which keeps none",
       gigabytes(bytes), gigabytes(room));
 }
 

@@ -20,6 +20,9 @@ struct AggregateOptions {
   double trim = 0.1;          // of `trimmed-mean`: the share cut off at each end
   int64_t assumed_bad = 0;    // f of `krum` and `multi-krum`: clients that may lie
   int64_t iterations = 3;     // of `geometric-median`
+  /// SFAT (Zhu et al. 2023), of `mean`: so many times its weight has a client whose loss is among
+  /// the smallest fifth; 1: none has more.
+  double sfat = 1.0;
 };
 
 struct Reduction {
@@ -42,7 +45,7 @@ void check_aggregate_options(const AggregateOptions& options, int64_t cohort);
 Gather gathered_for(const AggregateOptions& options);
 
 /// The update of the round's kept clients, of which there is at least one. Clipping counts and
-/// shortens trained weights alone, not running statistics.
+/// shortens trained weights alone, not running statistics; SFAT leaves what belongs to norms alone.
 Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
                const Weights& global);
 

@@ -30,7 +30,11 @@ std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& 
   });
   while (!going.empty()) {
     std::vector<Round> rounds;
-    for (const size_t i : going) rounds.push_back(next_round(runs[i]));
+    going = keep_if(going, [&](size_t i) {
+      rounds.push_back(next_round(runs[i]));
+      return true;
+    });
+    if (going.empty()) break;
     std::vector<RoundResult> results = executor.run(rounds);
     auto result = results.begin();
     going = keep_if(going, [&](size_t i) {

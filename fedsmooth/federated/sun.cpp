@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/special_functions/beta.hpp>
+#include <cmath>
+#include <numeric>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/draws.h"
 #include "fedsmooth/federated/example_rows.h"
 #include "fedsmooth/federated/local_step.h"
@@ -12,29 +15,12 @@
 namespace fedsmooth {
 namespace {
 
+double first_late_epoch(const LocalTask& task) { return by_sigma(task, 60.0, 70.0, 60.0); }
+
 // Whether images are chosen and noises moved; until then it is gaussian.
-bool is_late(const LocalTask& task) {
-  return published_epoch(task) >= by_sigma(task, 60.0, 70.0, 60.0);
-}
+bool is_late(const LocalTask& task) { return published_epoch(task) >= first_late_epoch(task); }
 
 constexpr int64_t kDropVotes = 100, kWeightVotes = 16;
-
-// How many of votes [first, first + count) for image `index` are right.
-int64_t right_votes(LocalStep& step, const Array& x, int64_t index, int64_t first, int64_t count) {
-  const LocalTask& task = step.task;
-  const Stream stream = step.streams.of(Purpose::kScreening, index);
-  Array copies({count, x.size(1), x.size(2), x.size(3)});
-  const auto sigma = static_cast<float>(task.smoothing.sigma);
-  for (int64_t i = 0; i < count; ++i) {
-    float* out = copies.floats() + i * x.count();
-    fill_normal(stream, static_cast<uint32_t>(first + i), out, x.count());
-    for (int64_t j = 0; j < x.count(); ++j) out[j] = x.floats()[j] + sigma * out[j];
-  }
-  const Array logits = step.passes.forward(copies, std::nullopt);
-  int64_t right = 0;
-  for (int64_t i = 0; i < count; ++i) right += answer(logits, i) == task.data.label(index);
-  return right;
-}
 
 // Phi^-1 of the 90% lower bound on a share of which `right` of kWeightVotes votes were seen, but at
 // least three quarters.
@@ -59,17 +45,22 @@ void step_noises(const Array& g, double step_size, const std::vector<double>& le
   }
 }
 
+NoiseAscent sun_ascent(const LocalTask& task) {
+  if (!is_late(task)) return {};
+  const ObjectiveOptions& o = task.objective;
+  return {NoiseAscent::Kind::kUntilWrong, o.steps.value_or(by_sigma<int64_t>(task, 3, 6, 4)),
+          o.step_size.value_or(by_sigma(task, 0.25, 0.25, 0.5))};
+}
+
 // Each noise is moved up its own cross entropy until its copy is answered wrongly.
-Array move_noises(LocalStep& step, const Batch& b, const Array& delta) {
-  const ObjectiveOptions& o = step.task.objective;
-  const int64_t steps = o.steps.value_or(by_sigma<int64_t>(step.task, 3, 6, 4));
-  const double step_size = o.step_size.value_or(by_sigma(step.task, 0.25, 0.25, 0.5));
+Examples list_hard_noises(LocalStep& step, const Batch& b, const Array& delta) {
+  const NoiseAscent ascent = sun_ascent(step.task);
   const int64_t m = delta.size(1), rows = b.x.size(0) * m;
   const DifferentiableClassifier F = answers_of(step.passes);
   const std::vector<double> lengths = l2_norms(delta.with_sizes({rows, delta.count() / rows}));
   std::vector<bool> wrong(rows, false);
   Array moved = delta.clone();
-  for (int64_t t = 0; t < steps; ++t) {
+  for (int64_t t = 0; t < ascent.steps; ++t) {
     const Array logits = F.logits(noisy_copies(b.x, moved));
     Array gradient(logits.sizes());
     for (int64_t row = 0; row < rows; ++row) {
@@ -78,39 +69,51 @@ Array move_noises(LocalStep& step, const Batch& b, const Array& delta) {
       subtract_target(gradient, logits, row, label.data());
       if (answer(logits, row) != b.y[row / m]) wrong[row] = true;
     }
-    step_noises(F.backward(gradient), step_size, lengths, wrong, moved);
+    step_noises(F.backward(gradient), ascent.step_size, lengths, wrong, moved);
   }
-  return moved;
+  return {noisy_copies(b.x, moved), b.y, m};
 }
 
-Examples list_hard_noises(LocalStep& step, const Batch& b, const Array& delta) {
-  const Array moved = is_late(step.task) ? move_noises(step, b, delta) : delta;
-  return {noisy_copies(b.x, moved), b.y, delta.size(1)};
+// Renewed every ten epochs.
+std::optional<int64_t> table_of_round(const LocalTask& task) {
+  if (!is_late(task)) return {};
+  return static_cast<int64_t>((published_epoch(task) - first_late_epoch(task)) / 10);
 }
 
-// Images that few votes of the client's first weights get right are dropped; of the others those
-// are drawn more often that many get right.
-std::vector<int64_t> choose_worthwhile(LocalStep& step, const std::vector<int64_t>& images) {
-  const LocalTask& task = step.task;
+// Images that few votes get right are dropped for good: they weigh nothing.
+Array weigh_images(const LocalTask& task, const RightVotes& votes, const Array& before) {
+  std::vector<int64_t> kept(task.data.size());
+  std::iota(kept.begin(), kept.end(), int64_t{0});
+  if (before.defined()) {
+    std::erase_if(kept, [&](int64_t i) { return before.floats()[i] == 0; });
+  } else {
+    const double fewest = by_sigma(task, 0.5, 0.4, 0.4) * kDropVotes;
+    const std::vector<int64_t> right = votes(kept, 0, kDropVotes);
+    std::erase_if(kept, [&](int64_t i) { return static_cast<double>(right[i]) < fewest; });
+  }
+  const std::vector<int64_t> right = votes(kept, kDropVotes, kWeightVotes);
+  Array weights({task.data.size()});
+  for (size_t j = 0; j < kept.size(); ++j) {
+    weights.floats()[kept[j]] = static_cast<float>(image_weight(right[j]));
+  }
+  return weights;
+}
+
+// By weight, with replacement; all alike if a client has none that weighs anything.
+std::vector<int64_t> draw_worthwhile(const LocalTask& task, const std::vector<int64_t>& images,
+                                     int64_t k, int64_t t) {
   const int64_t count = task.local.steps * task.local.batch;
-  const auto [seed, t, k] = step.streams;
-  if (!is_late(task)) return shuffle_images(images, count, seed, k, t);
-  std::vector<int64_t> kept;
+  if (!is_late(task)) return images_of_round(task, images, k, t);
+  check(task.image_weights.defined(), "sun: a late round without image weights");
   std::vector<double> sums;  // of the weights so far
-  for (const int64_t index : images) {
-    const Array x = to_unit_interval(task.data.images.pick({index}));
-    const auto right = static_cast<double>(right_votes(step, x, index, 0, kDropVotes));
-    if (right < by_sigma(task, 0.5, 0.4, 0.4) * kDropVotes) continue;
-    const double weight = image_weight(right_votes(step, x, index, kDropVotes, kWeightVotes));
-    kept.push_back(index);
-    sums.push_back((sums.empty() ? 0 : sums.back()) + weight);
-  }
-  if (kept.empty()) return shuffle_images(images, count, seed, k, t);
-  Draws draws(step.streams.of(Purpose::kObjective, 0));
+  double sum = 0;
+  for (const int64_t i : images) sums.push_back(sum += task.image_weights.floats()[i]);
+  if (sum == 0) return images_of_round(task, images, k, t);
+  Draws draws(Streams{task.seed, t, k}.of(Purpose::kObjective, 0));
   std::vector<int64_t> order;
   for (int64_t i = 0; i < count; ++i) {
-    const auto at = std::upper_bound(sums.begin(), sums.end(), draws.uniform() * sums.back());
-    order.push_back(kept[std::min<size_t>(at - sums.begin(), kept.size() - 1)]);
+    const double drawn = std::min(draws.uniform() * sum, std::nextafter(sum, 0.0));
+    order.push_back(images[std::upper_bound(sums.begin(), sums.end(), drawn) - sums.begin()]);
   }
   return order;
 }
@@ -120,9 +123,13 @@ std::vector<int64_t> choose_worthwhile(LocalStep& step, const std::vector<int64_
 Objective sun_objective() {
   return {.name = "sun",
           .score = CrossEntropy::add<double>,
+          .on_gpu = {{ScoreKind::kCrossEntropy}},
           .keys = {"steps", "step_size"},
           .list = list_hard_noises,
-          .choose = choose_worthwhile};
+          .ascent = sun_ascent,
+          .choose = draw_worthwhile,
+          .table = table_of_round,
+          .weigh = weigh_images};
 }
 
 }  // namespace fedsmooth

@@ -37,15 +37,16 @@ void compare_gradients(const LocalTask& task, Passes& passes, const Weights& glo
                        const std::vector<int64_t>& images, int64_t t, Telemetry& telemetry) {
   if (!task.attack.measure_cosine || !uses_attack(task) || !objective_of(task.method).adds_noise)
     return;
-  const Streams streams{task.seed, t, k};
+  const Streams streams{task.seed, task.stream_round(t), k};
+  const int64_t first = task.first_step(t), batch = task.local.batch;
   passes.load(global);
   const DifferentiableClassifier f = answers_of(passes);
   const auto [x, y, indices] =
-      load_batch(task, shuffle_images(images, task.local.batch, task.seed, k, t),
-                 streams.of(Purpose::kAugment, 0));
+      load_batch(task, shuffle_images(images, batch, task.seed, k, streams.round, first * batch),
+                 streams.of(Purpose::kAugment, first));
   const double sigma = task.smoothing.sigma;
-  const Array noise = draw_noise(x, task.smoothing.m, sigma, streams.of(Purpose::kTraining, 0));
-  const Array many = draw_noise(x, kReferenceNoises, sigma, streams.of(Purpose::kAttack, 0));
+  const Array noise = draw_noise(x, task.smoothing.m, sigma, streams.of(Purpose::kTraining, first));
+  const Array many = draw_noise(x, kReferenceNoises, sigma, streams.of(Purpose::kAttack, first));
   const Array truth = stochastic_gradient(f, x, y, many);
   const Array estimate = one_point_gradient(f.logits, x, y, noise, sigma);
   const std::vector<double> a = l2_norms(truth), b = l2_norms(estimate);

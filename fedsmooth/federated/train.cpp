@@ -68,8 +68,12 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
   return cohort;
 }
 
-LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t t) {
+LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t clients, int64_t t) {
   LocalTask now = task;
+  if (o.byzantine.kind == ByzantineKind::kLabelFlip) {
+    now.flippers = byzantine_clients(o.byzantine, clients, task.seed);
+  }
+  now.continuous = o.mode == Mode::kCentralized;
   now.progress = static_cast<double>(t) / static_cast<double>(o.rounds);
   now.local.learning_rate *= schedule_factor(o, t);
   if (t < task.attack.warmup_rounds) {
@@ -94,18 +98,21 @@ Round next_round(const Training& run) {
   const int64_t t = run.state.round, M = o.server.clusters;
   Cohort S_t = sample_cohort(run.partition, o.clients_per_round / M, run.task.seed, t,
                              {run.state.cluster, M});
-  return {task_in_round(run.task, o, t),
+  LocalTask task = task_in_round(run.task, o, run.partition.clients(), t);
+  if (run.image_weights) task.image_weights = run.image_weights(run.state, task);
+  return {std::move(task),
           run.state.global,
           std::move(S_t),
           t,
           run.number,
-          gathered_for(o)};
+          gathered_for(o),
+          run.state.velocity.empty() ? nullptr : &run.state.velocity};
 }
 
 bool update(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
-  auto& [t, theta, kept, cluster, so_far] = run.state;
-  if (o.byzantine.share > 0) {
+  auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
+  if (o.byzantine.corrupts_updates()) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
     corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
   }
@@ -117,7 +124,10 @@ bool update(const Training& run, RoundResult theta_k) {
   }
   so_far.dropped += theta_k.sum.dropped();
   so_far.telemetry.add(theta_k.telemetry);
-  const Weights average = reduce(o.aggregate, run.task.network, std::move(theta_k), theta);
+  if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
+  AggregateOptions aggregate = o.aggregate;
+  if (t == 0) aggregate.sfat = 1;  // first losses say more of the first weights than of clients
+  const Weights average = reduce(aggregate, run.task.network, std::move(theta_k), theta);
   server_step(o.server, run.task.network, average, theta, kept);
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
@@ -126,11 +136,16 @@ bool update(const Training& run, RoundResult theta_k) {
 }
 
 Gather gathered_for(const TrainOptions& o) {
-  return o.byzantine.share > 0 ? Gather::kEach : gathered_for(o.aggregate);
+  const bool each = o.byzantine.corrupts_updates() || o.mode == Mode::kCentralized;
+  return each ? Gather::kEach : gathered_for(o.aggregate);
 }
 
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room) {
   if (rounds_left(run) <= 0) return room;
+  const Objective& objective = objective_of(run.task.method);
+  if (objective.table != nullptr && !run.image_weights && !run.task.image_weights.defined()) {
+    throw Error("train.method={:?}: needs Training::image_weights", objective.name);
+  }
   const Round round = next_round(run);
   if (const auto reason = executor.unsupported(round)) throw Error("{}", *reason);
   if (round.gather == Gather::kSum) return room;
@@ -160,6 +175,10 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
                 o.clients_per_round);
   }
   check_aggregate_options(o.aggregate, o.clients_per_round / M);
+  if (o.byzantine.kind == ByzantineKind::kLabelFlip && o.byzantine.scale != 1) {
+    throw Error("byzantine.scale={}: byzantine.kind=\"label-flip\" does not use it; leave it out",
+                o.byzantine.scale);
+  }
 }
 
 }  // namespace fedsmooth

@@ -41,6 +41,7 @@ struct ServerState {
   int64_t round = 0;  // rounds done
   Weights global;     // theta
   NamedWeights kept;  // by the server's rule
+  Weights velocity;   // centralized: the one client's momentum; empty before the first round
   // Within a round of several clusters; empty between rounds.
   int64_t cluster = 0;  // the next one's
   RoundReport so_far;
@@ -57,6 +58,9 @@ struct Training {
   ServerState& state;
   OnRound on_round;
   int64_t number = 0;  // by which an Executor identifies it
+  /// The table LocalTask::image_weights of the round that follows the state, for objectives that
+  /// have such tables; left out: the task has it.
+  std::function<Array(const ServerState&, const LocalTask&)> image_weights = {};
 };
 
 /// Algorithm 1, from the run's state to its last round. A round that the executor does not support
@@ -77,8 +81,10 @@ Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, i
 /// What an executor has to return of a round.
 Gather gathered_for(const TrainOptions& options);
 
-/// The task as it stands in round t: learning rate by the schedule, epsilon by the warm-up.
-LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t t);
+/// The task as it stands in round t of a run with so many clients: learning rate by the schedule,
+/// epsilon by the warm-up, and who flips labels.
+LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t clients,
+                        int64_t t);
 
 /// The round that follows the run's state.
 Round next_round(const Training& run);

@@ -111,6 +111,10 @@ nlohmann::json time_rounds(const Experiment& e, const Context& context, int repe
   const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
   LocalTask task{network,  data,          e.data.augment, e.train.method, e.smoothing,
                  e.attack, e.train.local, e.seed,         e.objective};
+  // As in the last round, with all that an objective reads.
+  task.progress = static_cast<double>(e.train.rounds - 1) / static_cast<double>(e.train.rounds);
+  task.teacher = Array::full({samples, classes}, 1.0f / static_cast<float>(classes));
+  task.image_weights = Array::full({samples}, 1.0f);
 
   const ChosenExecutor chosen = choose_executor(context.device, threads, network);
   const bool on_cpu = chosen.device == "cpu";
@@ -142,6 +146,7 @@ nlohmann::json time_rounds(const Experiment& e, const Context& context, int repe
           {"device", chosen.device},
           {"threads", threads},
           {"clients", cohort.clients.size()},
+          {"passes", passes_of(task)},
           {"seconds_per_client_step", median},
           {"fastest", seconds.front()},
           {"slowest", seconds.back()},

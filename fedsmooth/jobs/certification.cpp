@@ -1,7 +1,7 @@
 #include "fedsmooth/jobs/certification.h"
 
 #include <algorithm>
-#include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
@@ -11,6 +11,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
+#include "fedsmooth/jobs/certification_rows.h"
 #include "fedsmooth/jobs/model_under_test.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/tensorboard.h"
@@ -57,59 +58,42 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-std::vector<CertificateRow> certify_item(const CertificationJob& plan, int64_t item) {
-  const auto start = std::chrono::steady_clock::now();
-  const Experiment& e = plan.subject.experiment;
-  const double sigma = plan.subject.sigma;
-  const Sampler& sampler = *plan.sampler;
-  const Items items(plan);
-  std::vector<LabelledImage> some;
-  for (int64_t i = items.begin(item); i < items.end(item); ++i) {
-    const int64_t row = plan.row(i);
-    some.push_back(
-        {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)});
+// Rows as lines of the table, which read back bit for bit; or the line that makes it void.
+std::string rows_or_void(const std::function<std::vector<CertificateRow>()>& make) {
+  try {
+    std::string text;
+    for (const CertificateRow& row : make()) text += format_row(row);
+    return text;
+  } catch (const ClassifierChanged& changed) {
+    return format_void(changed.what());
   }
-  const uint64_t seed = certified_seed(e);
-  const std::vector<Certificate> found =
-      certify_all(*plan.sampler, some, sigma, e.certify, seed, plan.budget.get());
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  const double each = spent.count() / static_cast<double>(some.size());
-  CertificateRow row;
-  row.seconds = each;
-  row.n0 = e.certify.selection_votes();
-  row.alpha = e.certify.alpha;
-  row.sigma = sigma;
-  row.seed = seed;
-  row.base = sampler.description();
-  row.noise = sampler.noise_kind();
-  row.shared = e.certify.noise_bank;
-  row.rule = e.certify.rule();
-  row.cap = e.certify.n;
-  if (row.rule == VoteRule::kRadii) {
-    row.beta = e.certify.beta;
-    row.radii = ladder_of(e.certify.radii);
-  }
-  std::vector<CertificateRow> rows;
-  for (size_t i = 0; i < some.size(); ++i) {
-    row.index = some[i].index;
-    row.label = some[i].label;
-    row.certificate = found[i];
-    rows.push_back(row);
-  }
-  return rows;
 }
 
-// Rows of the table, as text, which reads back bit for bit; or the line that makes it void.
 Work make_rows(const CertificationJob& plan) {
   return [&](int64_t item) {
-    try {
-      std::string text;
-      for (const CertificateRow& row : certify_item(plan, item)) text += format_row(row);
-      return text;
-    } catch (const ClassifierChanged& changed) {
-      return format_void(changed.what());
-    }
+    const Items items(plan);
+    return rows_or_void([&] { return certify_wave(plan, items.begin(item), items.end(item)); });
   };
+}
+
+// What came of an item.
+std::vector<CertificateRow> take_rows(const CertificationJob& plan, const std::string& text,
+                                      CertificateFile& file) {
+  if (is_void(text)) {
+    file.append_void(text);
+    throw Error("{}: its answers changed while it was certified; the table is void",
+                plan.subject.model_path.string());
+  }
+  return parse_certificates(certificate_header() + text, "rows");
+}
+
+void hand_out_items(const Context& context, int64_t first, int64_t count, const Work& work,
+                    const std::function<void(int64_t, const std::string&)>& take) {
+  try {
+    hand_out(ranks_of(context), first, count, work, take);
+  } catch (const Interrupted&) {
+    throw Interrupted{"interrupted; continue with --resume"};
+  }
 }
 
 void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
@@ -119,12 +103,7 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
   const auto take = [&](int64_t item, const std::string& text) {
-    if (is_void(text)) {
-      file.append_void(text);
-      throw Error("{}: its answers changed while it was certified; the table is void",
-                  plan.subject.model_path.string());
-    }
-    const auto rows = parse_certificates(certificate_header() + text, "rows");
+    const auto rows = take_rows(plan, text, file);
     // An item that was cut off in the middle is made again, but its first rows are there.
     for (int64_t i = std::max(done, items.begin(item)); i < items.end(item); ++i) {
       file.append(rows[i - items.begin(item)]);
@@ -133,12 +112,57 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
           "correct {:.1f}%", 100.0 * static_cast<double>(correct) / static_cast<double>(i + 1)));
     }
   };
-  try {
-    const int64_t first = done == items.images ? items.count() : done / items.at_once;
-    hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
-  } catch (const Interrupted&) {
-    throw Interrupted{"interrupted; continue with --resume"};
+  const int64_t first = done == items.images ? items.count() : done / items.at_once;
+  hand_out_items(context, first, items.count(), make_rows(plan), take);
+}
+
+// Rows that more votes than before may decide, in waves of those with as many votes: the same at
+// every rank.
+class Undecided {
+ public:
+  Undecided(const CertificationJob& plan, const CertificateFile* file, Ranks& ranks) {
+    if (plan.subject.experiment.certify.rule() != VoteRule::kRadii) return;
+    std::string text;
+    if (file != nullptr) {
+      for (const auto& row : undecided_rows(file->rows(), plan.subject.experiment.certify.n)) {
+        text += format_row(row);
+      }
+    }
+    ranks.broadcast(text);
+    const size_t at_once = Items(plan).at_once;
+    for (CertificateRow& row : parse_certificates(certificate_header() + text, "rows")) {
+      const auto votes = [](const CertificateRow& r) { return r.certificate.counts.n; };
+      const bool joins = !waves_.empty() && waves_.back().size() < at_once &&
+                         votes(waves_.back().front()) == votes(row);
+      if (!joins) waves_.emplace_back();
+      waves_.back().push_back(std::move(row));
+      ++rows_;
+    }
   }
+
+  int64_t rows() const { return rows_; }
+  int64_t waves() const { return std::ssize(waves_); }
+  Work work(const CertificationJob& plan) const {
+    return [this, &plan](int64_t wave) {
+      return rows_or_void([&] { return continue_wave(plan, waves_[wave]); });
+    };
+  }
+
+ private:
+  std::vector<std::vector<CertificateRow>> waves_;
+  int64_t rows_ = 0;
+};
+
+void continue_rows(const CertificationJob& plan, const Undecided& undecided, const Context& context,
+                   CertificateFile& file) {
+  if (undecided.rows() == 0) return;
+  const auto progress = begin_progress(context, "continue", 0, undecided.rows());
+  hand_out_items(context, 0, undecided.waves(), undecided.work(plan),
+                 [&](int64_t, const std::string& text) {
+                   const auto rows = take_rows(plan, text, file);
+                   file.replace(rows);
+                   for (size_t i = 0; i < rows.size(); ++i) progress->step("");
+                 });
 }
 
 std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
@@ -183,6 +207,8 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
+  const Undecided undecided(plan, file.get(), ranks);
+  do_together(ranks, [&] { continue_rows(plan, undecided, context, *file); });
   do_together(ranks, [&] { certify_rest(plan, context, *file); });
   const Experiment& e = plan.subject.experiment;
   if (ranks.leads() && e.log.tensorboard && fs::is_directory(a.path) && a.out.empty()) {
@@ -196,7 +222,9 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      const Context& context) {
   check_context(context);
   const CertificationJob plan = plan_in_hand(classifier, images, options);
-  certify_rest(plan, context, *open_table(plan, table, resume, context));
+  const auto file = open_table(plan, table, resume, context);
+  continue_rows(plan, Undecided(plan, file.get(), ranks_of(context)), context, *file);
+  certify_rest(plan, context, *file);
 }
 
 void take_certification(const nlohmann::json& job, const Context& context) {
@@ -204,6 +232,10 @@ void take_certification(const nlohmann::json& job, const Context& context) {
   const CertificationJob plan =
       load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 opens its table
+  const Undecided undecided(plan, nullptr, ranks);
+  do_together(ranks, [&] {
+    if (undecided.rows() > 0) work_on_items(ranks, undecided.work(plan));
+  });
   do_together(ranks, [&] { work_on_items(ranks, make_rows(plan)); });
 }
 
@@ -227,7 +259,8 @@ bool is_certified(const fs::path& run, const Experiment& e) {
     if (identity.contains(key) && !wanted.contains(key)) return false;
   }
   const auto images = find_count(identity, "images", sidecar_path(table).string());
-  return images == static_cast<int64_t>(read_certificates(table).size());
+  const std::vector<CertificateRow> rows = read_certificates(table);
+  return images == std::ssize(rows) && undecided_rows(rows, e.certify.n).empty();
 }
 
 }  // namespace fedsmooth::jobs

@@ -85,7 +85,8 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   check_certify_options(options, plan.subject.sigma);
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
   if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-  plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma);
+  plan.budget =
+      std::make_shared<VoteBudget>(options, plan.subject.sigma, law_of(plan.subject.f.noise_kind));
   plan.sampler = make_sampler(plan.subject.f, thread_count(context), context.stopped);
   plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
   plan.identity = describe_model_under_test(plan.subject, plan.data);
@@ -102,7 +103,8 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   check_certify_options(options, options.sigma);
   plan.data = a.images;
   plan.sampler = c.sampler;
-  plan.budget = std::make_shared<VoteBudget>(options, options.sigma);
+  plan.budget =
+      std::make_shared<VoteBudget>(options, options.sigma, law_of(c.sampler->noise_kind()));
   plan.subject.model_path = c.name;
   plan.subject.sigma = options.sigma;
   plan.subject.class_names = a.images.class_names;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "fedsmooth/base/memory.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/jobs/bench.h"
 #include "fedsmooth/jobs/certification_plan.h"
@@ -34,6 +35,14 @@ double votes_per_second(Sampler& sampler, const Array& x, double sigma) {
     const double seconds = seconds_for_votes(sampler, x, sigma, n);
     if (seconds > kEnough) return static_cast<double>(n) / seconds;
   }
+}
+
+// What a round's clients take until they are reduced; 0: they are added up.
+int64_t bytes_of_kept_cohort(const Experiment& e, const Dataset& data, int64_t clients) {
+  if (gathered_for(e.train) == Gather::kSum) return 0;
+  ModelOptions options = e.model;
+  set_default_normalization(options, e.data.name, data.images.size(1));
+  return bytes_of_cohort(build_network(options, image_shape(data), data.classes()), clients);
 }
 
 // One round, on the CPU of two steps: those of a GPU take their time from the round.
@@ -73,16 +82,22 @@ DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
 DryRun dry_run_train(const Experiment& e, const Context& context) {
   check_context(context);
   const Dataset data = load_dataset(e.data, Split::kTrain);  // refuses what is not there
-  const nlohmann::json trial = try_training(e, context);
   const bool centralized = e.train.mode == Mode::kCentralized;
   const int64_t per_round = centralized ? 1 : e.train.clients_per_round;
+  const int64_t kept = bytes_of_kept_cohort(e, data, per_round / e.train.server.clusters);
+  check_cohort_fits(kept, available_memory());
+  const nlohmann::json trial = try_training(e, context);
   DryRun found;
   found.count = e.train.rounds * per_round * e.train.local.steps;
   found.work = fmt::format("{} rounds of {} clients with {} local steps each", e.train.rounds,
                            per_round, e.train.local.steps);
   found.per_second = 1 / trial["seconds_per_client_step"].get<double>();
   found.seconds = static_cast<double>(found.count) / found.per_second / ranks_of(context).size();
-  found.bytes = peak_bytes();
+  if (kept > 0) {
+    found.work +=
+        fmt::format(", whose weights are kept: {:.2g} GB", static_cast<double>(kept) / 1e9);
+  }
+  found.bytes = peak_bytes() + kept;
   found.device = trial["device"];
   found.device_bytes = found.device == "cpu" ? 0 : gpu_bytes_in_use();
   return found;

@@ -95,10 +95,24 @@ ChosenExecutor hand_out_rounds(const Federation& federation) {
   return {std::make_unique<RemoteExecutor>(ask), federation.device};
 }
 
+// Refuses what nodes cannot do with what they are sent.
+void check_for_nodes(const TrainOptions& options, bool own_images) {
+  const Objective& objective = objective_of(options.method);
+  if (reads(objective, "teacher") || objective.table != nullptr) {
+    throw Error("train.method={:?}: nodes elsewhere do not have its tables of images",
+                objective.name);
+  }
+  if (own_images && options.byzantine.share > 0) {
+    throw Error("byzantine.share={}: nodes with images of their own are not made bad",
+                options.byzantine.share);
+  }
+}
+
 std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const TrainArguments& a,
                                         const TrainOptions& options, const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   check_objective(options.method, a.experiment.objective);
+  if (a.federation) check_for_nodes(options, images_are_elsewhere(a));
   const Weights none;
   const auto why =
       setting.chosen.executor->unsupported({local_task(setting, a.experiment), none, {}, 0});
@@ -195,8 +209,9 @@ OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_
       run_(start_run(a.folder, a.experiment, a.resume)),
       checkpoints_(
           run_, setting.network, [this] { return origin(); }, setting.stopped, setting.ranks > 1) {
-  remove_unfinished(a.folder, {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
-                               "provenance.json", "teacher.safetensors", "DONE"});
+  remove_unfinished(a.folder,
+                    {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
+                     "provenance.json", "teacher.safetensors", "images.safetensors", "DONE"});
   remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
   if (setting.images_elsewhere.empty()) {  // labels that are elsewhere are not known
     write_file(run_.folder / "clients.tsv",
@@ -210,13 +225,11 @@ OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_
   }
   const std::vector<RoundRow> kept = keep_rounds(run_.folder / "rounds.tsv", state_.round);
   if (a.experiment.log.tensorboard) begin_round_events(run_.folder, kept);
-  if (reads(objective_of(options_.method), "teacher")) {
-    if (a.federation) {
-      throw Error("train.method={:?}: nodes elsewhere do not have its teacher's votes",
-                  objective_of(options_.method).name);
-    }
+  const Objective& objective = objective_of(options_.method);
+  if (reads(objective, "teacher")) {
     teacher_ = teacher_votes(setting, experiment_, partition_, run_.folder);
   }
+  if (objective.table != nullptr) image_tables_.emplace(setting, experiment_, run_.folder);
 }
 
 Provenance OpenRun::origin() const {
@@ -235,6 +248,9 @@ Training OpenRun::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
   LocalTask task = local_task(setting_, experiment_);
   task.teacher = teacher_;
+  const auto image_weights = [this](const ServerState& state, const LocalTask& now) {
+    return image_tables_->weights(state, now);
+  };
   return {task,
           options_,
           partition_,
@@ -242,7 +258,8 @@ Training OpenRun::training(std::function<void(const RoundRow&)> on_row) {
           [this, on_row = std::move(on_row)](const ServerState&, const RoundReport& report) {
             return write_round(report, on_row);
           },
-          number_};
+          number_,
+          image_tables_ ? image_weights : decltype(Training::image_weights)()};
 }
 
 bool OpenRun::write_round(const RoundReport& report,

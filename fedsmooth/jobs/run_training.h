@@ -11,6 +11,7 @@
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/jobs/checkpoints.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/image_tables.h"
 #include "fedsmooth/jobs/training.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/records/rounds.h"
@@ -82,7 +83,8 @@ class OpenRun {
   std::unique_ptr<FolderLock> lock_;
   Run run_;
   ServerState state_;
-  Array teacher_;  // of cat-rs, see teacher.h
+  Array teacher_;                            // of cat-rs, see teacher.h
+  std::optional<ImageTables> image_tables_;  // of sun
   Checkpoints checkpoints_;
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };

@@ -65,13 +65,13 @@ double cost_of(const Experiment& e, bool is_trained) {
   const TrainOptions& o = e.train;
   const double clients = o.mode == Mode::kFederated ? static_cast<double>(o.clients_per_round) : 1;
   const double images = static_cast<double>(o.rounds * o.local.steps * o.local.batch) * clients;
-  const double noises = objective_of(o.method).adds_noise ? static_cast<double>(e.smoothing.m) : 1;
-  const double attack =
-      uses_attack(o.method, e.objective) ? static_cast<double>(e.attack.steps) : 0;
+  const Network network;
+  const Dataset data;
+  const LocalTask task{network,  data,    e.data.augment, o.method,    e.smoothing,
+                       e.attack, o.local, e.seed,         e.objective, /*progress=*/1};
   const double certify = kTestImages / static_cast<double>(e.certify.every) *
                          static_cast<double>(e.certify.n0 + e.certify.n);
-  return (is_trained ? 0 : 3 * images * noises * (attack + static_cast<double>(o.local.passes))) +
-         certify;
+  return (is_trained ? 0 : images * passes_of(task)) + certify;
 }
 
 // A seed that was drawn for several experiments stays one, that of the first that has a folder, and

@@ -1,5 +1,7 @@
 #include "fedsmooth/jobs/teacher.h"
 
+#include <algorithm>
+
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/safetensors.h"
@@ -48,11 +50,16 @@ Array count_votes(const TrainingContext& setting, const Experiment& e, const Mod
   const auto sampler = make_sampler(f, setting.threads, setting.stopped);
   Array shares({setting.train.size(), f.classes});
   const int64_t n = e.objective.teacher_votes;
-  for (int64_t i = 0; i < setting.train.size(); ++i) {
-    const Stream stream{make_key(e.seed, Purpose::kScreening), static_cast<uint32_t>(i)};
-    const Votes votes = sampler->count({setting.train.image(i), kSigma, n, stream});
-    for (int64_t c = 0; c < f.classes; ++c) {
-      shares[i].floats()[c] = static_cast<float>(votes[c]) / static_cast<float>(n);
+  const int64_t together = sampler->requests_at_once(n);
+  for (int64_t first = 0; first < setting.train.size(); first += together) {
+    std::vector<VoteRequest> requests;
+    for (int64_t i = first; i < std::min(first + together, setting.train.size()); ++i) {
+      const Stream stream{make_key(e.seed, Purpose::kScreening), static_cast<uint32_t>(i)};
+      requests.push_back({setting.train.image(i), kSigma, n, stream});
+    }
+    float* share = shares[first].floats();
+    for (const Votes& votes : sampler->count_all(requests)) {
+      for (const int64_t v : votes) *share++ = static_cast<float>(v) / static_cast<float>(n);
     }
   }
   return shares;
@@ -74,11 +81,6 @@ Array read_votes(const fs::path& path, const std::map<std::string, std::string>&
 
 Array teacher_votes(const TrainingContext& setting, const Experiment& e, const Partition& partition,
                     const fs::path& folder) {
-  if (setting.ranks > 1) {
-    throw Error(
-        "train.method=\"cat-rs\": its teacher's votes are not shared among ranks; use one "
-        "process");
-  }
   const fs::path path = folder / "teacher.safetensors";
   const auto expected = identity(setting, e);
   if (fs::exists(path)) {

@@ -1,9 +1,12 @@
 #include "fedsmooth/records/certificate_file.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/records/certificate_columns.h"
 #include "fedsmooth/records/published.h"
 
 namespace fedsmooth {
@@ -70,8 +73,9 @@ struct Expected {
     const int64_t votes = row.certificate.counts.n;
     if (n0 && row.n0 != *n0) return "n0";
     if (row.rule != rule) return "rule";
-    const int64_t most = rule == VoteRule::kFixed ? votes : row.cap;
-    if (n && most != *n && !(only_correct && votes == 0)) return rule_column();
+    if (n && !may_have(row, *n) && !(only_correct && votes == 0)) {
+      return rule == VoteRule::kFixed ? "n" : "cap";
+    }
     if (alpha && row.alpha != *alpha) return "alpha";
     if (sigma && row.sigma != *sigma) return "sigma";
     if (seed && row.seed != *seed) return "seed";
@@ -83,7 +87,11 @@ struct Expected {
     return {};
   }
 
-  const char* rule_column() const { return rule == VoteRule::kFixed ? "n" : "cap"; }
+  // Given radii may get a larger n later; rows that were decided before keep their cap.
+  bool may_have(const CertificateRow& row, int64_t most) const {
+    if (rule == VoteRule::kRadii) return row.cap <= most;
+    return most == (rule == VoteRule::kFixed ? row.certificate.counts.n : row.cap);
+  }
 };
 
 void refuse(std::string_view why, const std::string& name, size_t row) {
@@ -96,6 +104,16 @@ void check_support(const std::vector<CertificateRow>& rows, const std::string& n
     if (unsupported(rows[i], RadiusKind::kOneSided).empty()) continue;
     refuse(unsupported(rows[i], RadiusKind::kMulticlass), name, i);
   }
+}
+
+// Whether `now` is the identity `old`, of given radii, with a larger n.
+bool has_more_votes(json old, const json& now) {
+  if (rule_of(now) != VoteRule::kRadii || !old.contains("n") || !old["n"].is_number_integer()) {
+    return false;
+  }
+  const bool more = old["n"] < now["n"];
+  old["n"] = now["n"];
+  return more && old == now;
 }
 
 // The size of kMaxRows rows that are 400 bytes long.
@@ -174,16 +192,32 @@ void write_certificates(const std::filesystem::path& table, const std::vector<Ce
 
 CertificateFile::CertificateFile(const std::filesystem::path& table, const json& sidecar,
                                  bool resume)
-    : file_(refuse_published(table), certificate_header(), sidecar, resume,
-            [&](const std::string& text) {
-              rows_ = parse_certificates(text, table.string());
-              check_identity(rows_, sidecar["identity"], table.string());
-              return format_table(rows_);
-            }) {}
+    : file_(
+          refuse_published(table), certificate_header(), sidecar, resume,
+          [&](const std::string& text) {
+            rows_ = parse_certificates(text, table.string());
+            check_identity(rows_, sidecar["identity"], table.string());
+            return format_table(rows_);
+          },
+          [&](const json& old) { return has_more_votes(old, sidecar["identity"]); }) {}
 
 void CertificateFile::append(const CertificateRow& row) {
   file_.append(format_row(row));
   rows_.push_back(row);
+}
+
+void CertificateFile::replace(const std::vector<CertificateRow>& rows) {
+  std::unordered_map<int64_t, const CertificateRow*> of_image;
+  for (const CertificateRow& row : rows) of_image[row.index] = &row;
+  size_t replaced = 0;
+  for (CertificateRow& row : rows_) {
+    const auto found = of_image.find(row.index);
+    if (found == of_image.end()) continue;
+    row = *found->second;
+    ++replaced;
+  }
+  check(replaced == rows.size(), "CertificateFile: {} of {} rows are there", replaced, rows.size());
+  file_.rewrite(format_table(rows_));
 }
 
 void CertificateFile::append_void(std::string_view line) { file_.append(line); }

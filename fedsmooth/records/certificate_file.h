@@ -34,11 +34,14 @@ void write_certificates(const std::filesystem::path& table, const std::vector<Ce
 /// A table while it is being written.
 class CertificateFile {
  public:
-  /// As TableFile; a row that a kill cut off is removed.
+  /// As TableFile; a row that a kill cut off is removed. A table of given radii may be continued
+  /// with more votes: its rows keep the cap that they had.
   CertificateFile(const std::filesystem::path& table, const nlohmann::json& sidecar, bool resume);
 
   const std::vector<CertificateRow>& rows() const { return rows_; }
   void append(const CertificateRow& row);
+  /// Puts rows in the place of those of the same images, which must be there.
+  void replace(const std::vector<CertificateRow>& rows);
   /// Makes the table void, for good. See format_void().
   void append_void(std::string_view line);
 

@@ -1,7 +1,6 @@
 #include "fedsmooth/records/certificates.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,38 +9,15 @@
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/records/certificate_columns.h"
 #include "fedsmooth/records/field_reader.h"
 #include "fedsmooth/records/published.h"
-#include "fedsmooth/smoothing/sequential.h"
+#include "fedsmooth/records/rule_columns.h"
 
 namespace fedsmooth {
 namespace {
 
-constexpr std::string_view kHeader =
-    "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\tcount_runner_up\t"
-    "p_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\trule\tcap\tbeta\tradii\n";
-// Older tables have no `rule` and what follows; version 0.1 had neither `noise` nor `shared`: its
-// `base` ended in these words instead.
-constexpr size_t kOldColumns[] = {19, 17};
-constexpr std::string_view kExactSuffix = "/exact-noise", kSharedSuffix = "/noise-bank";
 constexpr std::string_view kVoid = "void\t";
-
-std::string_view without_end(std::string_view line) { return line.substr(0, line.size() - 1); }
-
-std::string header_of(size_t column_count) {
-  std::vector<std::string_view> columns = split_tabs(without_end(kHeader));
-  columns.resize(column_count);
-  return fmt::format("{}\n", fmt::join(columns, "\t"));
-}
-
-// The header with which a text begins, of this version or an older one; empty if there is none.
-std::string find_header(std::string_view text) {
-  if (text.starts_with(kHeader)) return std::string(kHeader);
-  for (const size_t columns : kOldColumns) {
-    if (text.starts_with(header_of(columns))) return header_of(columns);
-  }
-  return {};
-}
 
 // Summaries keep an array over classes, which a damaged label must not blow up.
 constexpr int64_t kMaxClass = 999'999;
@@ -58,92 +34,7 @@ std::string format_duration(double seconds) {
                      microseconds % 1'000'000);
 }
 
-NoiseKind read_noise(FieldReader& fields) {
-  const std::optional<NoiseKind> kind = noise_of(fields.text());
-  if (!kind) fields.refuse("noise must be float-2, float or exact");
-  return *kind;
-}
-
-VoteRule read_rule(FieldReader& fields) {
-  const std::string name = fields.text();
-  for (const VoteRule rule : {VoteRule::kFixed, VoteRule::kRadii, VoteRule::kPlan}) {
-    if (name == rule_name(rule)) return rule;
-  }
-  fields.refuse("rule must be fixed, radii or plan");
-}
-
-// A number up to the character, which is taken out too; all of the rest if it does not occur.
-template <typename T>
-std::optional<T> take_number(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
-  const std::optional<T> value = parse_number<T>(text.substr(0, at));
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return value;
-}
-
-// 0@90/100,0.25@117/120,0.5: radii, and the counts at which each was certified.
-void read_radii(FieldReader& fields, CertificateRow& row) {
-  const std::string column = fields.text();
-  if (row.rule != VoteRule::kRadii) {
-    if (column != "-") fields.refuse("radii must be - unless the rule is radii");
-    return;
-  }
-  const auto wrong = [&] { fields.refuse("radii must be a list of RADIUS@COUNT/VOTES or RADIUS"); };
-  std::string_view text = column;
-  while (!text.empty()) {
-    std::string_view item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(item.size() + 1, text.size()));
-    const bool latched = item.find('@') != std::string_view::npos;
-    const auto radius = take_number<double>(item, '@');
-    const bool follows = row.radii.empty() ? radius == 0.0 : radius > row.radii.back();
-    if (!radius || !follows) fields.refuse("radii must begin with 0 and rise");
-    if (row.radii.size() == kMaxRadii) fields.refuse("radii are too many");
-    row.radii.push_back(*radius);
-    std::vector<Latch>& latches = row.certificate.latches;
-    if (!latched) continue;
-    const auto top = take_number<int64_t>(item, '/');
-    const auto n = parse_number<int64_t>(item);
-    if (!top || !n || latches.size() + 1 != row.radii.size()) wrong();
-    latches.push_back({*top, *n});
-  }
-  if (row.radii.empty()) wrong();
-}
-
-std::string format_radii(const CertificateRow& row) {
-  if (row.rule != VoteRule::kRadii) return "-";
-  std::vector<std::string> items;
-  for (size_t i = 0; i < row.radii.size(); ++i) {
-    items.push_back(fmt::format("{}", row.radii[i]));
-    if (i >= row.certificate.latches.size()) continue;
-    const Latch& at = row.certificate.latches[i];
-    items.back() += fmt::format("@{}/{}", at.top, at.n);
-  }
-  return fmt::format("{}", fmt::join(items, ","));
-}
-
-bool read_shared(FieldReader& fields) {
-  const std::string value = fields.text();
-  if (value != "0" && value != "1") fields.refuse("shared must be 0 or 1");
-  return value == "1";
-}
-
 bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
-
-/// What no row can say of its rule.
-std::string_view contradiction_in_rule(const CertificateRow& row) {
-  const Certificate& c = row.certificate;
-  if (row.cap < 0 || row.cap > kMaxVotes) return "cap must be from 0 to 2^32";
-  if (row.rule == VoteRule::kFixed) return {};
-  if (c.counts.n > row.cap) return "n must not be above cap";
-  if (row.rule == VoteRule::kPlan) return {};
-  if (!(row.beta > 0 && row.beta < 1)) return "beta must lie strictly between 0 and 1";
-  if (c.counts.n == 0) return {};
-  if (row.abstained() != c.latches.empty()) return "predict is -1 unless radius 0 is certified";
-  if (!c.latches.empty() && c.radius != row.radii[c.latches.size() - 1]) {
-    return "radius_exact must be the largest certified one of its radii";
-  }
-  return {};
-}
 
 /// What no row of ours can say; empty if there is nothing.
 std::string_view contradiction(const CertificateRow& row, double printed_radius, int64_t correct) {
@@ -199,20 +90,9 @@ CertificateRow parse_row(FieldReader fields) {
   certificate.radius = fields.number<double>();
   row.seed = fields.number<uint64_t>();
   row.base = fields.text();
-  if (fields.more()) {
-    row.noise = read_noise(fields);
-    row.shared = read_shared(fields);
-  } else {
-    row.noise = NoiseKind::kCutFloat;
-    take_noise_from_base(row);
-  }
+  read_noise_columns(fields, row);
   row.cap = certificate.counts.n;
-  if (fields.more()) {
-    row.rule = read_rule(fields);
-    row.cap = fields.number<int64_t>();
-    row.beta = fields.number<double>();
-    read_radii(fields, row);
-  }
+  if (fields.more()) read_rule_columns(fields, row);
   const std::string_view wrong = contradiction(row, printed_radius, correct);
   if (!wrong.empty()) fields.refuse(wrong);
   return row;
@@ -236,23 +116,6 @@ std::string format_radius(double radius) {
   return exponent < -5 ? fmt::format("{:.2e}", value) : fmt::format("{:.{}f}", value, decimals);
 }
 
-namespace {
-
-std::string_view unsupported_radii(const CertificateRow& row) {
-  const Certificate& claimed = row.certificate;
-  if (claimed.counts.n == 0) return {};
-  if (!latches_hold(claimed.counts, claimed.latches, row.radii, row.sigma, row.alpha,
-                    law_of(row.noise))) {
-    return "the counts at which its radii were certified do not support them";
-  }
-  const Certificate c = certificate_from_latches(claimed.counts, claimed.latches, row.radii,
-                                                 row.sigma, law_of(row.noise));
-  if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";
-  return {};
-}
-
-}  // namespace
-
 std::string_view contradiction_in_answer(const CertificateRow& row, int64_t correct) {
   const int64_t predict = row.certificate.predict;
   if (row.index < 0 || row.index > kMaxIndex) return "idx is out of range";
@@ -263,20 +126,17 @@ std::string_view contradiction_in_answer(const CertificateRow& row, int64_t corr
   return {};
 }
 
-std::string certificate_header() { return std::string(kHeader); }
-
 std::string format_row(const CertificateRow& row) {
   check(row.base.find_first_of("\t\n") == std::string::npos,
         "format_row: a tab or line end in the base classifier's description: {}", row.base);
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
   return fmt::format(
-      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}"
-      "\t{}\n",
+      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\n",
       row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
       format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top, counts.runner_up,
       c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, law_of(row.noise).name,
-      row.shared, rule_name(row.rule), row.cap, row.beta, format_radii(row));
+      row.shared, format_rule_columns(row));
 }
 
 std::string format_void(std::string_view reason) { return fmt::format("{}{}\n", kVoid, reason); }
@@ -297,16 +157,6 @@ const char* rule_name(VoteRule rule) {
 
 const char* radius_name(RadiusKind radius) {
   return radius == RadiusKind::kMulticlass ? "multiclass" : "one-sided";
-}
-
-void take_noise_from_base(CertificateRow& row) {
-  const auto take = [&](std::string_view suffix) {
-    const bool found = row.base.ends_with(suffix);
-    if (found) row.base.resize(row.base.size() - suffix.size());
-    return found;
-  };
-  if (take(kSharedSuffix)) row.shared = true;
-  if (take(kExactSuffix)) row.noise = NoiseKind::kExact;
 }
 
 std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
@@ -330,7 +180,7 @@ void check_row_count(std::string_view text, const std::string& name) {
 }
 
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name) {
-  if (kHeader.starts_with(text)) return {};
+  if (certificate_header().starts_with(text)) return {};
   if (is_published(text)) {
     throw Error("{}: is a published table, without counts; report, plot and compare read it", name);
   }
@@ -341,7 +191,7 @@ std::vector<CertificateRow> parse_certificates(std::string_view text, const std:
   check_row_count(text, name);
   std::vector<CertificateRow> rows;
   std::unordered_set<int64_t> seen;
-  const std::vector<std::string_view> columns = split_tabs(without_end(header));
+  const std::vector<std::string_view> columns = columns_of(header);
   text.remove_prefix(header.size());
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     const std::string where = fmt::format("{}:{}", name, rows.size() + 2);

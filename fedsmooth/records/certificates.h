@@ -69,9 +69,6 @@ std::string_view contradiction_in_answer(const CertificateRow& row, int64_t corr
 /// number of votes would support does not hold for votes that were stopped early.
 std::string_view unsupported(const CertificateRow& row, RadiusKind radius);
 
-/// Version 0.1 wrote noise kind and shared draws as endings of `base`; takes them from there.
-void take_noise_from_base(CertificateRow& row);
-
 /// The names of a radius kind and a rule in tables.
 const char* radius_name(RadiusKind radius);
 const char* rule_name(VoteRule rule);

@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kVelocity = "client_velocity";
 constexpr const char* kChecksum = "checksum";  // of the file without it
 
 fs::path checkpoint_path(const Run& run) { return run.folder / "checkpoint" / "state.safetensors"; }
@@ -37,6 +38,13 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
     weights.push_back(found->second);
   }
   return weights;
+}
+
+// All that a state has beside the global weights, by name.
+NamedWeights kept_weights(const ServerState& state) {
+  NamedWeights all = state.kept;
+  if (!state.velocity.empty()) all[kVelocity] = state.velocity;
+  return all;
 }
 
 // Whether there is more than what a training begins with.
@@ -107,7 +115,7 @@ void write_checkpoint(const Run& run, const Network& network, const ServerState&
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
     content.tensors["global." + names[i].name] = state.global[i];
-    for (const auto& [kept, weights] : state.kept) {
+    for (const auto& [kept, weights] : kept_weights(state)) {
       content.tensors[kept + "." + names[i].name] = weights[i];
     }
   }
@@ -142,7 +150,16 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   for (const auto& [kept, first] : server_optimizers().find(server.optimizer).state) {
     state.kept[kept] = take_weights(content, kept + ".", network, path.string());
   }
-  const size_t expected = state.global.size() * (1 + state.kept.size());
+  if (run.experiment.train.mode == Mode::kCentralized && state.round > 0) {
+    if (!content.tensors.contains(fmt::format("{}.{}", kVelocity, parameters(network)[0].name))) {
+      throw Error(
+          "{}: is of an earlier version, which lost a centralized run's momentum after every "
+          "round; begin anew in another --out",
+          path.string());
+    }
+    state.velocity = take_weights(content, fmt::format("{}.", kVelocity), network, path.string());
+  }
+  const size_t expected = state.global.size() * (1 + kept_weights(state).size());
   if (content.tensors.size() != expected) {
     throw Error("{}: has {} tensors, server.optimizer={:?} has {}; begin anew in another --out",
                 path.string(), content.tensors.size(), server.optimizer, expected);

@@ -75,7 +75,7 @@ void write_new_table(const std::filesystem::path& table, std::string_view text,
 }
 
 TableFile::TableFile(std::filesystem::path table, std::string_view header, const json& sidecar,
-                     bool resume, const std::function<std::string(const std::string&)>& keep)
+                     bool resume, const Keep& keep, const Continues& continues)
     : table_(std::move(table)), lock_(table_) {
   sidecar_path(table_);  // refuses another ending
   if (std::filesystem::exists(table_)) {
@@ -83,18 +83,31 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
       throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
     }
     const json old = read_sidecar(table_)["identity"];
-    if (old != sidecar["identity"]) {
+    const bool same = old == sidecar["identity"];
+    if (!same && !(continues && continues(old))) {
       throw Error("{}: holds another measurement, which differs in {}", table_.string(),
                   identity_difference(sidecar["identity"], old));
     }
-    write_file(table_, keep(read_file(table_)));
+    const std::string kept = keep(read_file(table_));
+    if (!same) write_file(sidecar_path(table_), dump_json_lines(sidecar));
+    write_file(table_, kept);
   } else {
     write_new_table(table_, header, sidecar);
   }
+  open();
+}
+
+void TableFile::open() {
   descriptor_ = ::open(table_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0) {
     throw Error("{}: cannot be written: {}", table_.string(), std::strerror(errno));
   }
+}
+
+void TableFile::rewrite(std::string_view text) {
+  write_file(table_, text);
+  ::close(descriptor_);  // of the old text
+  open();
 }
 
 TableFile::~TableFile() {

@@ -34,19 +34,27 @@ nlohmann::json build_provenance();
 /// A table that one process at a time adds rows to.
 class TableFile {
  public:
+  using Keep = std::function<std::string(const std::string& text)>;
+  using Continues = std::function<bool(const nlohmann::json& old)>;
+
   /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
-  /// the existing text to retain. A table that exists is an Error otherwise, and so is one of
-  /// another identity, or one that another process is writing.
+  /// the existing text to retain. A table that exists is an Error otherwise, and so is one that
+  /// another process is writing, or one of another identity, unless `continues` accepts it: it then
+  /// becomes one of this identity.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
-            bool resume, const std::function<std::string(const std::string&)>& keep);
+            bool resume, const Keep& keep, const Continues& continues = {});
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;
 
   /// Hands the lines to the operating system whole, so that they outlive this process.
   void append(std::string_view lines);
+  /// Puts another text, which begins with the header, in the place of all.
+  void rewrite(std::string_view text);
 
  private:
+  void open();
+
   std::filesystem::path table_;
   FileLock lock_;
   int descriptor_ = -1;

@@ -15,15 +15,21 @@ namespace {
 
 constexpr size_t kLongestDescription = 72;
 
-/// The value that all rows share, or the range of their values. A published table that does not
-/// state it has 0 there.
+/// The value that all rows with votes share, or the range of their values. A published table that
+/// does not state it has 0 there.
 template <typename Field>
 std::string range_of(const std::vector<CertificateRow>& rows, Field field) {
   if (rows.front().published && field(rows.front()) == 0) return "not stated";
-  const auto [low, high] = std::minmax_element(
-      rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return field(a) < field(b); });
-  if (field(*low) == field(*high)) return fmt::format("{}", field(*low));
-  return fmt::format("{} to {}", field(*low), field(*high));
+  auto low = field(rows.front()), high = low;
+  bool found = false;
+  for (const CertificateRow& row : rows) {
+    if (!row.estimated()) continue;
+    low = found ? std::min(low, field(row)) : field(row);
+    high = found ? std::max(high, field(row)) : field(row);
+    found = true;
+  }
+  if (low == high) return fmt::format("{}", low);
+  return fmt::format("{} to {}", low, high);
 }
 
 using Facts = std::vector<std::pair<std::string, std::string>>;

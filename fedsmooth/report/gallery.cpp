@@ -40,7 +40,8 @@ std::vector<GalleryGroup> choose_gallery(const std::vector<Row>& rows, size_t mo
           [](const Row& row) { return row.abstained() && row.estimated(); }, doubt),
       choose(
           rows, most, "Wrong but certified",
-          [](const Row& row) { return !row.abstained() && !row.correct(); }, radius)};
+          [](const Row& row) { return !row.abstained() && !row.correct() && row.estimated(); },
+          radius)};
   std::erase_if(groups, [](const GalleryGroup& group) { return group.rows.empty(); });
   return groups;
 }

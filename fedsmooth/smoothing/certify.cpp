@@ -148,8 +148,7 @@ int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
     constexpr int64_t kMostVotes = int64_t{1} << 34;  // in case that all images take them
     return std::clamp<int64_t>(kMostVotes / o.n, 1, sampler.images_at_once());
   }
-  const int64_t share =
-      o.rule() == VoteRule::kPlan ? 4 : 1;  // of the votes, about a third is drawn
+  const int64_t share = o.rule() == VoteRule::kPlan ? 4 : 1;  // many images take few votes
   return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));
 }
 

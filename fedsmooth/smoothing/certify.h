@@ -96,6 +96,14 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      double sigma, const CertifyOptions& options, uint64_t seed,
                                      VoteBudget* budget = nullptr);
 
+/// Under VoteRule::kRadii: more votes for images whose radii were not decided by `earlier` ones, of
+/// which all have the same number, below options.n. The draws are counted from the first on, as the
+/// votes of every class are not kept; an Error if they are not what they were.
+std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<LabelledImage>& images,
+                                      const std::vector<Certificate>& earlier, double sigma,
+                                      const CertifyOptions& options, uint64_t seed,
+                                      VoteBudget& budget);
+
 /// How many images make a wave: as many as the sampler does best at once, and enough that probing
 /// the classifier takes at most 1% of their votes, `votes` for each.
 int64_t images_per_wave(const Sampler& sampler, int64_t votes);

@@ -1,4 +1,6 @@
 // CERTIFY of many images, whose votes are asked for at once, under every VoteRule.
+#include "fedsmooth/base/check.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/smoothing/certify_steps.h"
 #include "fedsmooth/smoothing/vote_budget.h"
 
@@ -24,8 +26,9 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
   const std::vector<Votes> votes = sampler.count_all(requests);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto& [image, selected, request] = candidates[i];
-    certificates[image] = certificate_from_counts(counts_for(selected, votes[i], request.n),
-                                                  request.sigma, o.alpha, o.radius);
+    certificates[image] =
+        certificate_from_counts(counts_for(selected, votes[i], request.n), request.sigma, o.alpha,
+                                o.radius, law_of(sampler.noise_kind()));
   }
 }
 
@@ -36,37 +39,46 @@ struct Climber {
   std::vector<Latch> latches = {};
 };
 
-// All images are looked at after the same numbers of votes; the undecided ones share the sampler's
-// batches, so that a decided one makes room at once.
-void count_until_decided(Sampler& sampler, const std::vector<Candidate>& candidates, double sigma,
-                         const CertifyOptions& o, RadiiTest& test,
-                         std::vector<Certificate>& certificates) {
-  if (candidates.empty()) return;
-  std::vector<Climber> climbers;
-  std::vector<VoteRequest> requests;  // of each, in the same order
+// Votes from number `first` up to `end` for each climber.
+void add_votes(Sampler& sampler, std::vector<Climber>& climbers, std::vector<VoteRequest>& requests,
+               int64_t first, int64_t end) {
+  for (VoteRequest& r : requests) {
+    r.first = first;
+    r.n = end - first;
+  }
+  const std::vector<Votes> found = sampler.count_all(requests);
+  for (size_t i = 0; i < climbers.size(); ++i) add_to(climbers[i].votes, found[i]);
+}
+
+// The requests of climbers, in the same order; their images are held.
+std::vector<VoteRequest> hold(Sampler& sampler, const std::vector<Climber>& climbers) {
+  std::vector<VoteRequest> requests;
   std::vector<Array> images;
-  for (const Candidate& c : candidates) {
-    requests.push_back(c.request);
+  for (const Climber& climber : climbers) {
+    requests.push_back(climber.candidate->request);
     requests.back().held = std::ssize(images);
-    images.push_back(c.request.x);
-    climbers.push_back({&c, {}});
+    images.push_back(requests.back().x);
   }
   sampler.hold(images);
-  for (int64_t n = 0, next; !climbers.empty(); n = next) {
+  return requests;
+}
+
+// All images, which have n votes, are looked at after the same numbers of votes; the undecided ones
+// share the sampler's batches, so that a decided one makes room at once.
+void count_until_decided(Sampler& sampler, std::vector<Climber> climbers,
+                         std::vector<VoteRequest> requests, int64_t n, double sigma,
+                         const CertifyOptions& o, RadiiTest& test,
+                         std::vector<Certificate>& certificates) {
+  for (int64_t next; !climbers.empty(); n = next) {
     next = next_look(n, o.n);
-    for (VoteRequest& r : requests) {
-      r.first = n;
-      r.n = next - n;
-    }
-    const std::vector<Votes> found = sampler.count_all(requests);
+    add_votes(sampler, climbers, requests, n, next);
     size_t left = 0;
     for (size_t i = 0; i < climbers.size(); ++i) {
       Climber& climber = climbers[i];
-      add_to(climber.votes, found[i]);
       const Counts counts = counts_for(climber.candidate->selected, climber.votes, next);
       if (test.look(counts.top, next, climber.latches) || next == o.n) {
-        certificates[climber.candidate->image] =
-            certificate_from_latches(counts, climber.latches, test.ladder(), sigma);
+        certificates[climber.candidate->image] = certificate_from_latches(
+            counts, climber.latches, test.ladder(), sigma, law_of(sampler.noise_kind()));
       } else if (left++ < i) {
         climbers[left - 1] = std::move(climber);
         requests[left - 1] = std::move(requests[i]);
@@ -84,7 +96,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      VoteBudget* budget) {
   if (images.empty()) return {};
   if (budget == nullptr) {
-    VoteBudget own(o, sigma);
+    VoteBudget own(o, sigma, law_of(sampler.noise_kind()));
     return certify_all(sampler, images, sigma, o, seed, &own);
   }
   std::vector<VoteRequest> requests;
@@ -108,10 +120,49 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     }
   }
   if (o.rule() == VoteRule::kRadii) {
-    count_until_decided(sampler, candidates, sigma, o, budget->test, certificates);
+    std::vector<Climber> climbers;
+    for (const Candidate& c : candidates) climbers.push_back({&c, {}});
+    std::vector<VoteRequest> held = hold(sampler, climbers);
+    count_until_decided(sampler, std::move(climbers), std::move(held), 0, sigma, o, budget->test,
+                        certificates);
   } else {
     count_at_once(sampler, candidates, o, certificates);
   }
+  sampler.probe();
+  return certificates;
+}
+
+std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<LabelledImage>& images,
+                                      const std::vector<Certificate>& earlier, double sigma,
+                                      const CertifyOptions& o, uint64_t seed, VoteBudget& budget) {
+  check(o.rule() == VoteRule::kRadii && images.size() == earlier.size(),
+        "continue_all: {} images with {} certificates", images.size(), earlier.size());
+  if (images.empty()) return {};
+  const int64_t n = earlier[0].counts.n;
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto& [x, index, label] = images[i];
+    check(earlier[i].counts.n == n && n < o.n, "continue_all: {} votes, then {}",
+          earlier[i].counts.n, o.n);
+    check_subject(sampler, x);
+    candidates.push_back(
+        {i, earlier[i].counts.selected, estimation_votes(x, sigma, o, seed, index)});
+  }
+  std::vector<Climber> climbers;
+  for (const Candidate& c : candidates) climbers.push_back({&c, {}, earlier[c.image].latches});
+  std::vector<VoteRequest> held = hold(sampler, climbers);
+  add_votes(sampler, climbers, held, 0, n);
+  for (const Climber& climber : climbers) {
+    const Counts& then = earlier[climber.candidate->image].counts;
+    const Counts now = counts_for(then.selected, climber.votes, n);
+    if (now.top != then.top || now.runner_up != then.runner_up) {
+      throw Error("image {}: {} of its first {} votes are for class {}, where there were {}",
+                  images[climber.candidate->image].index, now.top, n, then.selected, then.top);
+    }
+  }
+  std::vector<Certificate> certificates(images.size());
+  count_until_decided(sampler, std::move(climbers), std::move(held), n, sigma, o, budget.test,
+                      certificates);
   sampler.probe();
   return certificates;
 }

@@ -1,6 +1,7 @@
 #include "fedsmooth/smoothing/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr int64_t kFewest = 500;
 constexpr double kHopeless = 0.01;  // level of the bound by which an image is given up
+// Standard deviations below its expectation: nine counts of ten are above.
+constexpr double kUnlucky = 1.2816;
 
 }  // namespace
 
@@ -24,19 +27,23 @@ int64_t VotePlanner::plan(const Counts& pilot) const {
       binomial_upper_bound(pilot.top, pilot.n, kHopeless) < 0.5) {
     return fewest;
   }
-  // As if the class and its runner-up got the pilot's shares of n votes.
-  const auto expect = [&](int64_t n) {
-    const auto of_n = [&](int64_t count) {
-      return static_cast<int64_t>(static_cast<double>(count) / static_cast<double>(pilot.n) *
-                                  static_cast<double>(n));
+  // What n votes certify if the class and its runner-up have the pilot's shares, and the votes
+  // stray from them by so many standard deviations.
+  const auto expect = [&](int64_t n, double deviations) {
+    const auto of_n = [&](int64_t count, double deviations) {
+      const double share = static_cast<double>(count) / static_cast<double>(pilot.n);
+      const auto votes = static_cast<double>(n);
+      const double found = votes * share + deviations * std::sqrt(votes * share * (1 - share));
+      return std::clamp<int64_t>(static_cast<int64_t>(found), 0, n);
     };
-    const int64_t top = of_n(pilot.top);
-    const Counts counts = {pilot.selected, n, top, std::min(of_n(pilot.runner_up), n - top)};
-    return certificate_from_counts(counts, sigma_, o_.alpha, o_.radius);
+    const int64_t top = of_n(pilot.top, -deviations);
+    const int64_t runner_up = std::min(of_n(pilot.runner_up, deviations), n - top);
+    return certificate_from_counts({pilot.selected, n, top, runner_up}, sigma_, o_.alpha,
+                                   o_.radius);
   };
-  const Certificate best = expect(most);
+  const Certificate best = expect(most, 0);
   const auto loses_little = [&](int64_t n) {
-    const Certificate c = expect(n);
+    const Certificate c = expect(n, kUnlucky);
     const bool answers = c.predict != kAbstain || best.predict == kAbstain;
     return answers && c.radius >= best.radius - o_.plan;
   };

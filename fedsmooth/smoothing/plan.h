@@ -1,6 +1,7 @@
 // A number of votes planned per image (`--plan LOSS`): a pilot shows about which share of the votes
 // the class gets, and so how much smaller its radius will be with fewer votes than the most that
-// are allowed. Of 500, 1000, 2000, ... votes the fewest that lose at most LOSS are drawn.
+// are allowed. Of 500, 1000, 2000, ... votes the fewest are drawn that lose at most LOSS in nine of
+// ten cases: votes stray from the share, and LOSS is what an image may lose with that in it.
 //
 // The pilot's votes choose the class and this number, and enter no bound: the votes that follow are
 // fresh, and their number does not depend on them, so that the usual bound holds at full alpha.

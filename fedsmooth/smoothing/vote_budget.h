@@ -7,8 +7,8 @@
 namespace fedsmooth {
 
 struct VoteBudget {
-  VoteBudget(const CertifyOptions& o, double sigma)
-      : test(ladder_of(o.radii), sigma, o.alpha, o.beta), planner(o, sigma) {}
+  VoteBudget(const CertifyOptions& o, double sigma, const NoiseLaw& law)
+      : test(ladder_of(o.radii), sigma, o.alpha, o.beta, law), planner(o, sigma) {}
 
   RadiiTest test;
   VotePlanner planner;

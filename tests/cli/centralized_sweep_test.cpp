@@ -73,6 +73,8 @@ class CentralizedSweepCommandTest : public ProgramTest {
   std::vector<RunOfSweep> runs_;
 };
 
+class SlowCentralizedSweepCommandTest : public CentralizedSweepCommandTest {};
+
 TEST_F(CentralizedSweepCommandTest, TrainsSideBySideWhatTrainTrainsAlone) {
   const Outcome done = run(sweep());
   ASSERT_EQ(done.status, 0) << done.err;
@@ -87,7 +89,7 @@ TEST_F(CentralizedSweepCommandTest, TrainsSideBySideWhatTrainTrainsAlone) {
 }
 
 // One run is ahead of those beside it when the sweep begins.
-TEST_F(CentralizedSweepCommandTest, KilledAndInterruptedItContinuesFromEachRunsOwnRound) {
+TEST_F(SlowCentralizedSweepCommandTest, KilledAndInterruptedItContinuesFromEachRunsOwnRound) {
   const pid_t ahead = start(train(runs_[1], "all/" + runs_[1].name));
   wait_for_rows(path("all/" + runs_[1].name + "/rounds.tsv"), 3);
   ::kill(ahead, SIGKILL);

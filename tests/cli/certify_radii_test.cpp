@@ -11,6 +11,8 @@
 namespace fedsmooth {
 namespace {
 
+namespace fs = std::filesystem;
+
 class CertifyRadiiTest : public CertifyProgramTest {
  protected:
   std::string radii(const std::string& more) const {
@@ -73,6 +75,71 @@ TEST_F(CertifyRadiiTest, AnyThreadsShardsAndKillsLatchTheSame) {
   EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
 }
 
+// Votes that were not enough are continued, on any number of threads; what is decided stays.
+TEST_F(CertifyRadiiTest, ALargerNumberOfVotesContinuesATable) {
+  ASSERT_EQ(run(radii("--n 300 " + out("few.tsv"))).status, 0);
+  fs::copy(path("few.tsv"), path("more.tsv"));
+  fs::copy(path("few.json"), path("more.json"));
+  ASSERT_EQ(run(radii("--n 5000 --resume --threads 2 " + out("more.tsv"))).status, 0);
+  ASSERT_EQ(run(radii("--n 5000 " + out("whole.tsv"))).status, 0);
+  const auto few = read_certificates(path("few.tsv")), more = read_certificates(path("more.tsv")),
+             whole = read_certificates(path("whole.tsv"));
+  ASSERT_EQ(more.size(), few.size());
+  int64_t continued = 0, further = 0;
+  for (size_t i = 0; i < few.size(); ++i) {
+    const Certificate &a = few[i].certificate, &b = more[i].certificate;
+    EXPECT_EQ(more[i].index, few[i].index);
+    EXPECT_GE(b.latches.size(), a.latches.size());
+    if (b.counts.n == a.counts.n) {
+      EXPECT_EQ(format_row(more[i]), format_row(few[i]));
+      continue;
+    }
+    ++continued;
+    further += b.latches.size() > a.latches.size();
+    EXPECT_EQ(a.counts.n, 300);
+    EXPECT_EQ(more[i].cap, 5000);
+    // The same votes, looked at after other numbers of them; most end the same.
+    if (b.counts.n == 5000 && whole[i].certificate.counts.n == 5000) {
+      EXPECT_EQ(b.counts.top, whole[i].certificate.counts.top);
+      EXPECT_EQ(b.counts.runner_up, whole[i].certificate.counts.runner_up);
+    }
+  }
+  EXPECT_GT(continued, 0);
+  EXPECT_GT(further, 0);
+  const std::string before = read_file(path("more.tsv"));
+  ASSERT_EQ(run(radii("--n 5000 --resume " + out("more.tsv"))).status, 0);
+  EXPECT_EQ(read_file(path("more.tsv")), before);
+  expect_refused(run(radii("--n 300 --resume " + out("more.tsv"))), "differs in n");
+  EXPECT_EQ(run("report " + path("more.tsv") + " --out " + path("r.md")).status, 0);
+}
+
+// As if the kill had come between the two: the JSON has the larger number, the rows do not.
+TEST_F(CertifyRadiiTest, ATableThatWasKilledWhileItWasContinuedIsContinued) {
+  ASSERT_EQ(run(radii("--n 300 " + out("a.tsv"))).status, 0);
+  auto sidecar = read_sidecar(path("a.tsv"));
+  sidecar["identity"]["n"] = 5000;
+  std::ofstream(path("a.json")) << sidecar;
+  ASSERT_EQ(run(radii("--n 300 " + out("b.tsv"))).status, 0);
+  for (const char* table : {"a.tsv", "b.tsv"}) {
+    ASSERT_EQ(run(radii("--n 5000 --resume " + out(table))).status, 0);
+  }
+  EXPECT_EQ(rows("a.tsv"), rows("b.tsv"));
+}
+
+TEST_F(CertifyRadiiTest, CountsThatDoNotComeAgainAreNotContinued) {
+  ASSERT_EQ(run(radii("--n 300 " + out("a.tsv"))).status, 0);
+  auto planted = read_certificates(path("a.tsv"));
+  const auto sidecar = read_sidecar(path("a.tsv"));
+  const auto weak = std::find_if(planted.begin(), planted.end(), [](const CertificateRow& row) {
+    return row.certificate.counts.n == 300 && row.certificate.latches.size() < 3;
+  });
+  ASSERT_NE(weak, planted.end());
+  ++weak->certificate.counts.top;
+  weak->certificate.counts.runner_up = 0;
+  write_certificates(path("b.tsv"), planted, sidecar);
+  expect_refused(run(radii("--n 5000 --resume " + out("b.tsv"))), "of its first 300 votes");
+}
+
 TEST_F(CertifyRadiiTest, ATableKeepsItsRadii) {
   ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
   const std::string before = read_file(path("a.tsv"));
@@ -121,6 +188,23 @@ TEST_F(CertifyRadiiTest, ClaimsBeyondTheEvidenceAreRefusedByAll) {
   expect_refused_by_all(path("b.tsv"), "do not support");
 }
 
+TEST_F(CertifyRadiiTest, OnAGpuKilledAndResumedLatchesTheSame) {
+  if (run(certify("--device cuda " + out("probe.tsv"))).status != 0) {
+    GTEST_SKIP() << "no CUDA device";
+  }
+  const std::string gpu = radii("--device cuda --every 2 --n 1000000 --radii 0.1,0.25,0.3 ");
+  ASSERT_EQ(run(gpu + out("whole.tsv")).status, 0);
+  const pid_t child = start(gpu + "--resume " + out("killed.tsv"));
+  wait_for_rows(path("killed.tsv"), 1);
+  ::kill(child, SIGKILL);
+  finish(child);
+  // If it was done before the kill: in the middle of a wave.
+  const std::string text = read_file(path("killed.tsv"));
+  std::ofstream(path("killed.tsv")) << text.substr(0, text.size() / 2);
+  ASSERT_EQ(run(gpu + "--resume " + out("killed.tsv")).status, 0);
+  EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
+}
+
 TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--radii 0.25,x " + out("a.tsv"))), "numbers with commas");
   expect_refused(run(certify("--radii=-0.25 " + out("a.tsv"))), "must not be negative");
@@ -134,8 +218,8 @@ TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
 }
 
 TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
-  ASSERT_EQ(run(certify("--plan 0.05 --n 20000 " + out("plan.tsv"))).status, 0);
-  ASSERT_EQ(run(certify("--n 20000 --n0 1000 " + out("fixed.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--plan 0.05 --n 8000 " + out("plan.tsv"))).status, 0);
+  ASSERT_EQ(run(certify("--n 8000 --n0 1000 " + out("fixed.tsv"))).status, 0);
   const auto plan = read_certificates(path("plan.tsv")),
              fixed = read_certificates(path("fixed.tsv"));
   std::set<int64_t> numbers;
@@ -143,18 +227,18 @@ TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
   for (size_t i = 0; i < plan.size(); ++i) {
     EXPECT_EQ(plan[i].rule, VoteRule::kPlan);
     EXPECT_EQ(plan[i].n0, 1000);
-    EXPECT_EQ(plan[i].cap, 20'000);
+    EXPECT_EQ(plan[i].cap, 8000);
     numbers.insert(plan[i].certificate.counts.n);
     votes += plan[i].certificate.counts.n;
     EXPECT_EQ(plan[i].certificate.predict == kAbstain, fixed[i].certificate.predict == kAbstain);
-    // Of a radius that 20,000 votes find, 0.05 may be lost by the plan, and some by chance.
+    // Of a radius that 8000 votes find, 0.05 may be lost by the plan, and some by chance.
     EXPECT_GE(plan[i].certificate.radius, fixed[i].certificate.radius - 0.1);
   }
   EXPECT_GE(numbers.size(), 2U);
-  EXPECT_LT(votes, 20 * 20'000);
+  EXPECT_LT(votes, 20 * 8000);
   // The counts are those of a fixed number of votes, whose bound holds at any alpha.
   EXPECT_EQ(run("recertify " + path("plan.tsv") + " --alpha 0.01 " + out("again.tsv")).status, 0);
-  expect_refused(run(certify("--plan 0.02 --n 20000 --resume " + out("plan.tsv"))), "plan");
+  expect_refused(run(certify("--plan 0.02 --n 8000 --resume " + out("plan.tsv"))), "plan");
 }
 
 }  // namespace

@@ -58,6 +58,20 @@ TEST_F(CertifyRanksTest, AnyNumberLatchesTheSameRadii) {
   const Outcome done = run_ranks(3, certify("ranks.tsv", radii));
   ASSERT_EQ(done.status, 0) << done.err;
   EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+  // More votes for those that need them.
+  const std::string more = "--n 9000 --limit 70 --radii 0.1,0.25 --resume";
+  ASSERT_EQ(run(certify("one.tsv", more)).status, 0);
+  ASSERT_EQ(run_ranks(3, certify("ranks.tsv", more)).status, 0);
+  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+}
+
+// The ranks share one GPU.
+TEST_F(CertifyRanksTest, OnAGpuAnyNumberLatchesTheSameRadii) {
+  const std::string gpu = "--device cuda --n 100000 --radii 0.1,0.25 ";
+  if (run(certify("one.tsv", gpu)).status != 0) GTEST_SKIP() << "no CUDA device";
+  const Outcome done = run_ranks(3, certify("ranks.tsv", gpu));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
 }
 
 TEST_F(SlowCertifyRanksTest, ContinuesAfterAKilledRankOnAnyNumber) {

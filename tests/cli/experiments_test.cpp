@@ -22,12 +22,14 @@ TEST_F(SlowExperimentsTest, OurExperimentsRun) {
   const std::string tiny =
       " --quiet" + write_tiny_data() +
       " --data.held_out=0 "
-      "--model.name=small --partition.clients=4 --partition.samples_per_client=10"
-      " --train.rounds=1 --train.clients_per_round=1 --train.evaluate_every=0"
+      "--model.name=small --partition.clients=6 --partition.samples_per_client=10"
+      " --train.rounds=1 --train.clients_per_round=5 --train.evaluate_every=0"
+      " --aggregate.assumed_bad=1"
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";
   const std::vector<std::pair<std::string, int64_t>> folders = {
-      {"quickstart", 2}, {"paper", 88}, {"readings", 11}, {"recipe", 36}, {"resnet", 2}};
+      {"quickstart", 2}, {"paper", 88}, {"readings", 11},    {"recipe", 36},
+      {"resnet", 2},     {"zoo", 30},   {"federations", 123}};
   for (const auto& [folder, count] : folders) {
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
                              " --out " + path(folder) + tiny);

@@ -61,7 +61,7 @@ class SlowTrainRanksTest : public TrainRanksTest {};
 
 TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   ASSERT_EQ(run(train("one")).status, 0);
-  for (const int count : {1, 2, 3, 4}) {
+  for (const int count : {1, 2, 4}) {
     const std::string name = "ranks" + std::to_string(count);
     const Outcome done = run_ranks(count, train(name));
     ASSERT_EQ(done.status, 0) << done.err;
@@ -83,29 +83,27 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
                                  "--train.local.mu=0.5",
                                  "--train.clients_per_round=6 --server.clusters=2 "
                                  "--byzantine.share=0.3 --aggregate.kind=krum "
-                                 "--aggregate.clip=0.5"}) {
+                                 "--aggregate.clip=0.5",
+                                 "--aggregate.sfat=1.4 --byzantine.share=0.3 "
+                                 "--byzantine.kind=label-flip"}) {
     const std::string name = std::to_string(more.size());
     ASSERT_EQ(run(train("one" + name, more)).status, 0);
-    for (const int count : {2, 3}) {
-      const std::string ranks = "ranks" + std::to_string(count) + name;
-      const Outcome done = run_ranks(count, train(ranks, more));
-      ASSERT_EQ(done.status, 0) << done.err;
-      expect_same_run(ranks, "one" + name);
-    }
+    const Outcome done = run_ranks(3, train("ranks" + name, more));
+    ASSERT_EQ(done.status, 0) << done.err;
+    expect_same_run("ranks" + name, "one" + name);
   }
 }
 
 TEST_F(TrainRanksTest, AnyNumberMinimisesTheSameObjective) {
-  for (const std::string method : {"consistency", "smoothmix", "sun"}) {
-    const std::string more = "--train.method=" + method + " --train.local.calibrate=true";
+  for (const std::string method : {"consistency", "smoothmix", "sun", "cat-rs"}) {
+    const std::string more = "--train.method=" + method +
+                             " --train.local.calibrate=true --train.rounds=2" +
+                             (method == "cat-rs" ? " --objective.teacher_votes=50" : "");
     ASSERT_EQ(run(train("one-" + method, more)).status, 0);
     const Outcome done = run_ranks(2, train("two-" + method, more));
     ASSERT_EQ(done.status, 0) << done.err;
     expect_same_run("two-" + method, "one-" + method);
   }
-  const Outcome refused = run_ranks(2, train("refused", "--train.method=cat-rs"));
-  EXPECT_EQ(refused.status, 2) << refused.err;
-  EXPECT_NE(refused.err.find("train.method=\"cat-rs\""), std::string::npos) << refused.err;
 }
 
 TEST_F(TrainRanksTest, MoreRanksThanClients) {

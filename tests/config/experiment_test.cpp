@@ -5,7 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "fedsmooth/federated/reductions.h"
+#include "fedsmooth/federated/server_optimizers.h"
 #include "fedsmooth/model/network_json.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -110,6 +113,7 @@ clip = 7
 trim = 0.2
 assumed_bad = 4
 iterations = 6
+sfat = 1.4
 [server]
 optimizer = "yogi"
 learning_rate = 0.03
@@ -184,6 +188,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.aggregate.clip, 7);
   EXPECT_EQ(e.train.aggregate.assumed_bad, 4);
   EXPECT_EQ(e.train.aggregate.iterations, 6);
+  EXPECT_EQ(e.train.aggregate.sfat, 1.4);
   EXPECT_EQ(e.train.byzantine.share, 0.3);
   EXPECT_EQ(e.train.byzantine.kind, ByzantineKind::kNoise);
   EXPECT_EQ(e.train.byzantine.scale, 2.5);
@@ -229,6 +234,33 @@ TEST(ExperimentTest, EveryKeyReadsBackTheSame) {
   const std::multiset<std::string> given = lines(text), defaults = lines(format_experiment({}));
   EXPECT_EQ(given.size() + 1, experiment_keys().size());  // train.server_momentum is an alias
   for (const std::string& line : given) EXPECT_EQ(defaults.count(line), 0u) << line;
+}
+
+// Every name that a method or a rule is chosen by, with a letter too many or two exchanged.
+TEST(ExperimentTest, AMisspeltNameIsRefusedWithTheRightOne) {
+  std::vector<std::pair<std::string, std::string>> names = {{"byzantine.kind", "sign-flip"},
+                                                            {"byzantine.kind", "noise"},
+                                                            {"byzantine.kind", "label-flip"}};
+  for (const auto& [name, method] : method_names()) names.emplace_back("train.method", name);
+  for (const std::string& name : reductions().names()) names.emplace_back("aggregate.kind", name);
+  for (const std::string& name : server_optimizers().names()) {
+    names.emplace_back("server.optimizer", name);
+  }
+  for (const auto& [key, name] : names) {
+    for (const std::string& misspelt :
+         {name + "s", name.substr(0, 1) + name.substr(2, 1) + name.substr(1, 1) + name.substr(3)}) {
+      Experiment e;
+      const std::string said = refusal([&] { set_key(e, key, misspelt); });
+      EXPECT_NE(said.find("did you mean \"" + name + "\"?"), std::string::npos) << said;
+    }
+  }
+  for (const std::string key :
+       {"aggregate.sfat", "byzantine.share", "server.clusters", "train.local.calibrate",
+        "train.local.mu", "objective.teacher", "objective.lambda"}) {
+    Experiment e;
+    const std::string said = refusal([&] { set_key(e, key + "s", "1"); });
+    EXPECT_NE(said.find("did you mean \"" + key + "\"?"), std::string::npos) << said;
+  }
 }
 
 TEST(ExperimentTest, StringsReadBackTheSame) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/check.h"
+#include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 
 namespace fedsmooth {
@@ -11,9 +12,11 @@ namespace {
 TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
   const Partition p = partition(PartitionKind::kIid);
   const Weights global = start().global;
+  const Weights velocity = initial_weights(small_network(), Key{2});
   const std::vector<Round> rounds = {
       {small_task(Method::kStandard), global, sample_cohort(p, 5, 0, 0), 0, 2},
-      {small_task(Method::kStandard), global, sample_cohort(p, 1, 0, 7), 7, 0},
+      {small_task(Method::kStandard), global, sample_cohort(p, 1, 0, 7), 7, 0, Gather::kEach,
+       &velocity},
   };
   const std::vector<RoundAssignment> plan = plan_rounds(rounds, 4);
   const std::vector<RoundAssignment> read = parse_plan(format_plan(plan), small_network(), 4);
@@ -25,6 +28,7 @@ TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
     EXPECT_EQ(read[r].total, rounds[r].cohort.total);
     EXPECT_EQ(read[r].clients, plan[r].clients);
     expect_same(read[r].global, global);
+    expect_same(read[r].velocity, r == 0 ? Weights{} : velocity);
     std::vector<int64_t> all;
     for (size_t rank = 0; rank < 4; ++rank) {
       loads[rank] += read[r].clients[rank].size();
@@ -34,6 +38,20 @@ TEST(RoundPlanTest, EveryClientHasOneRankAndReadsBack) {
     EXPECT_EQ(all, rounds[r].cohort.clients);
   }
   for (const size_t load : loads) EXPECT_TRUE(load == 1 || load == 2) << load;
+}
+
+TEST(RoundPlanTest, CarriesTheTablesOfTheTask) {
+  const Weights global = start().global;
+  const Cohort cohort = sample_cohort(partition(PartitionKind::kIid), 3, 0, 0);
+  LocalTask task = small_task(Method::kStandard);
+  std::vector<Round> rounds = {{task, global, cohort}};
+  task.teacher = uniform({4, 10}, 1);
+  task.image_weights = uniform({4}, 2);
+  rounds.push_back({task, global, cohort});
+  const auto read = parse_plan(format_plan(plan_rounds(rounds, 2)), small_network(), 2);
+  EXPECT_FALSE(read[0].teacher.defined() || read[0].image_weights.defined());
+  EXPECT_TRUE(same_bits(read[1].teacher, task.teacher));
+  EXPECT_TRUE(same_bits(read[1].image_weights, task.image_weights));
 }
 
 TEST(RoundPlanTest, RefusesACutPlan) {

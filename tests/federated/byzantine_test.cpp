@@ -8,6 +8,7 @@
 #include "fedsmooth/engine/threaded_executor.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -70,17 +71,47 @@ TEST(ByzantineTest, WhatIsTooLargeIsDropped) {
   EXPECT_EQ(result.sum.dropped(), 1);
 }
 
-// Nobody is bad: of 12 clients a share of 0.01 is none.
-TEST(ByzantineTest, WithoutBadClientsItIsThePlainRunToTheBit) {
-  SerialExecutor executor(reference_passes);
-  TrainOptions options{.rounds = 2, .clients_per_round = 5};
-  const Weights plain = train_with(executor, options);
-  options.byzantine.share = 0.01;
-  expect_same(train_with(executor, options), plain);
+// The bad client's images with other labels, trained on by a good one.
+TEST(ByzantineTest, AClientThatFlipsLabelsTrainsOnOtherOnes) {
+  Dataset other = shapes();
+  for (int64_t& y : other.labels) y = 9 - y;
+  for (const bool calibrate : {false, true}) {
+    LocalTask task = linear_task();
+    task.local.calibrate = calibrate;
+    LocalTask good{task.network, other, task.augment, task.method};
+    good.local = task.local;
+    task.flippers = {1, 3};
+    const Weights from = start(task).global;
+    const auto train = [&](const LocalTask& by, int64_t k) {
+      const auto passes = reference_passes(by.network);
+      return local_train(by, *passes, from, k, images_of_client_3(), 2).weights;
+    };
+    expect_same(train(task, 3), train(good, 3));
+    const Weights plain = train(task, 2);
+    EXPECT_FALSE(same_bits(plain[0], train(good, 2)[0]));
+    task.flippers = {};
+    expect_same(train(task, 2), plain);
+  }
+}
+
+TEST(ByzantineTest, TheBadClientsOfARunFlipLabels) {
+  const TrainOptions options{.byzantine = {.share = 0.5, .kind = ByzantineKind::kLabelFlip}};
+  const LocalTask task = linear_task();
+  EXPECT_EQ(task_in_round(task, options, 12, 5).flippers,
+            byzantine_clients(options.byzantine, 12, task.seed));
+  EXPECT_TRUE(task_in_round(task, {.byzantine = {.share = 0.5}}, 12, 5).flippers.empty());
+  EXPECT_EQ(gathered_for(options), Gather::kSum);  // nothing is replaced
+  TrainOptions scaled = options;
+  scaled.clients_per_round = 5;
+  scaled.byzantine.scale = 2;
+  const Partition p = partition(PartitionKind::kIid);
+  EXPECT_EQ(refusal([&] { check_train_options(scaled, {}, p); }),
+            "byzantine.scale=2: byzantine.kind=\"label-flip\" does not use it; leave it out");
 }
 
 TEST(ByzantineTest, ThreadsChangeNothing) {
-  for (const ByzantineKind kind : {ByzantineKind::kSignFlip, ByzantineKind::kNoise}) {
+  for (const ByzantineKind kind :
+       {ByzantineKind::kSignFlip, ByzantineKind::kNoise, ByzantineKind::kLabelFlip}) {
     SerialExecutor serial(reference_passes);
     ThreadedExecutor threaded(3, reference_passes);
     const TrainOptions options{.rounds = 2,
@@ -96,7 +127,7 @@ double loss_after(const TrainOptions& options) {
   const Dataset data = make_shapes(Split::kTrain, 4000, 0);
   LocalTask task{small_network(), data, /*augment=*/false, Method::kStandard};
   task.local = {.steps = 15, .batch = 16, .learning_rate = 0.05};
-  PartitionOptions clients{.kind = PartitionKind::kIid, .clients = 12, .samples_per_client = 400};
+  PartitionOptions clients{.kind = PartitionKind::kIid, .clients = 10, .samples_per_client = 400};
   const Partition p(clients, data.labels, 10, 0);
   ThreadedExecutor executor(2);
   ServerState state = start();
@@ -113,13 +144,13 @@ double loss_after(const TrainOptions& options) {
   return loss;
 }
 
-// A quarter of the clients send their updates turned round and four times as long: the mean then
-// moves away from where it should, 0.75 - 0.25 * 4 = -0.25 of the way. Guessing among ten classes
-// costs log 10 = 2.30.
+// A fifth of the clients send their updates turned round and six times as long: the mean then moves
+// away from where it should, 0.8 - 0.2 * 6 = -0.4 of the way. Guessing among ten classes costs
+// log 10 = 2.30.
 TEST(SlowByzantineTest, SignFlipsRuinTheMeanAndNotTheMedian) {
-  TrainOptions options{.rounds = 40, .clients_per_round = 12};
+  TrainOptions options{.rounds = 40, .clients_per_round = 10};
   EXPECT_LT(loss_after(options), 1.0);
-  options.byzantine = {.share = 0.25, .scale = 4};
+  options.byzantine = {.share = 0.2, .scale = 6};
   EXPECT_GT(loss_after(options), 2.3);
   options.aggregate.kind = "median";
   EXPECT_LT(loss_after(options), 1.8);

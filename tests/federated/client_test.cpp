@@ -132,6 +132,7 @@ class WatchedPasses : public Passes {
  public:
   void load(const Weights& weights) override { inner_->load(weights); }
   Weights weights() const override { return inner_->weights(); }
+  std::vector<std::span<float>> trained_values() override { return inner_->trained_values(); }
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     if (training) examples = images.clone();
     return inner_->forward(images, training);

@@ -50,7 +50,7 @@ TEST(ClustersTest, ARoundIsAStepForEachClusterInTurn) {
     for (int64_t number = 0; number < 2; ++number) {
       const Weights from = global;
       const RoundResult result =
-          run_round(executor, {task_in_round(task, options, t), from,
+          run_round(executor, {task_in_round(task, options, p.clients(), t), from,
                                sample_cohort(p, 3, task.seed, t, {number, 2}), t});
       server_step(options.server, task.network, result.sum.average(from), global, kept);
       telemetry.add(result.telemetry);

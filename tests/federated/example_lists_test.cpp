@@ -1,6 +1,7 @@
 // The lists of examples that objectives make beside SmoothAdv's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -144,25 +145,74 @@ TEST_F(ExampleListsTest, SunMovesNoisesAtTheirLengthWhenItIsLate) {
   }
 }
 
-TEST_F(ExampleListsTest, SunDrawsOnlyImagesThatMostVotesGetRight) {
+// 4,000 draws of three images by weights 0, 1, 3: the last one's share is 3/4 within 5 standard
+// deviations of 0.007.
+TEST_F(ExampleListsTest, SunDrawsImagesByTheirWeights) {
   LocalTask task = small_task(Method::kSun);
+  task.local = {.steps = 500, .batch = 8};
+  const std::vector<int64_t> images = {7, 30, 31};
+  EXPECT_EQ(choose_images(task, images, 3, 2), shuffle_images(images, 4000, task.seed, 3, 2));
   task.progress = 0.5;
-  task.local.steps = 40;
-  LocalStep step{task, *passes_, {task.seed, 2, 3}, 0, telemetry_};
-  // An untrained network answers one class nearly always.
-  const std::vector<int64_t> images = images_of_client_3();
-  const auto choose = objective_of(Method::kSun).choose;
-  const std::vector<int64_t> chosen = choose(step, images);
-  EXPECT_EQ(std::ssize(chosen), 40 * task.local.batch);
-  std::set<int64_t> classes;
-  for (const int64_t i : chosen) {
-    EXPECT_NE(std::find(images.begin(), images.end(), i), images.end());
-    classes.insert(shapes().label(i));
+  task.image_weights = Array({shapes().size()});
+  EXPECT_EQ(choose_images(task, images, 3, 2), shuffle_images(images, 4000, task.seed, 3, 2));
+  task.image_weights.floats()[30] = 1;
+  task.image_weights.floats()[31] = 3;
+  const std::vector<int64_t> chosen = choose_images(task, images, 3, 2);
+  ASSERT_EQ(chosen.size(), 4000U);
+  EXPECT_EQ(std::count(chosen.begin(), chosen.end(), 7), 0);
+  const auto last = static_cast<double>(std::count(chosen.begin(), chosen.end(), 31));
+  EXPECT_NEAR(last / 4000, 0.75, 0.035);
+  EXPECT_EQ(choose_images(task, images, 3, 2), chosen);
+  EXPECT_NE(choose_images(task, images, 4, 2), chosen);
+}
+
+// Phi^-1 of the largest p with P[Binomial(16, p) >= right] <= 0.1, for at least 12 right votes: for
+// 16, p = 0.1^(1/16).
+TEST_F(ExampleListsTest, SunWeighsImagesByVotesAndDropsThoseThatFewGetRight) {
+  LocalTask task = small_task(Method::kSun);
+  std::vector<std::pair<int64_t, int64_t>> asked;
+  const RightVotes votes = [&](const std::vector<int64_t>& images, int64_t first, int64_t count) {
+    asked.emplace_back(first, count);
+    std::vector<int64_t> right;
+    for (const int64_t i : images) {
+      // Image 0: just too few of 100; 1: just enough, then 3 of 16; the others all.
+      right.push_back(count == 100 ? (i == 0 ? 49 : i == 1 ? 50 : 100) : (i == 1 ? 3 : count));
+    }
+    return right;
+  };
+  const auto weigh = objective_of(Method::kSun).weigh;
+  const Array first = weigh(task, votes, {});
+  EXPECT_EQ(asked, (std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 16}}));
+  EXPECT_EQ(first.sizes(), Sizes{shapes().size()});
+  EXPECT_EQ(first.floats()[0], 0);
+  EXPECT_NEAR(std::erfc(-first.floats()[5] / std::sqrt(2.0)) / 2, std::pow(0.1, 1.0 / 16), 1e-6);
+  const double p = std::erfc(-first.floats()[1] / std::sqrt(2.0)) / 2;
+  double above = 0;  // P[Binomial(16, p) >= 12]
+  for (int k = 12; k <= 16; ++k) {
+    above += std::exp(std::lgamma(17) - std::lgamma(k + 1) - std::lgamma(17 - k)) * std::pow(p, k) *
+             std::pow(1 - p, 16 - k);
   }
-  EXPECT_LE(classes.size(), 2U);
-  EXPECT_EQ(choose(step, images), chosen);
-  task.progress = 0;
-  EXPECT_EQ(choose(step, images), shuffle_images(images, 40 * task.local.batch, task.seed, 3, 2));
+  EXPECT_NEAR(above, 0.1, 1e-5);
+  // Renewed: what was dropped stays so, whatever its votes.
+  const Array second = weigh(task, votes, first);
+  EXPECT_EQ(asked.size(), 3U);
+  EXPECT_TRUE(same_bits(second, first));
+}
+
+TEST_F(ExampleListsTest, SunRenewsItsWeightsEveryTenEpochs) {
+  LocalTask task = small_task(Method::kSun);
+  const auto table = [&](double epoch) {
+    task.progress = epoch / 150;
+    return objective_of(Method::kSun).table(task);
+  };
+  EXPECT_EQ(table(59.9), std::nullopt);
+  EXPECT_EQ(table(60.01), 0);
+  EXPECT_EQ(table(69.9), 0);
+  EXPECT_EQ(table(70.01), 1);
+  EXPECT_EQ(table(149), 8);
+  task.smoothing.sigma = 0.5;
+  EXPECT_EQ(table(69.9), std::nullopt);
+  EXPECT_EQ(table(70.01), 0);
 }
 
 }  // namespace

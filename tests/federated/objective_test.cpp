@@ -7,6 +7,7 @@
 #include "fedsmooth/federated/smoothmix.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -38,6 +39,7 @@ LocalTask late_task(Method method) {
   task.progress = 0.5;
   task.local.steps = 2;
   task.teacher = Array::full({shapes().size(), 10}, 0.1f);
+  task.image_weights = Array::full({shapes().size()}, 1.0f);
   return task;
 }
 
@@ -132,6 +134,19 @@ TEST(ObjectiveTest, SunIsGaussianAtFirst) {
               train_client(small_task(Method::kGaussian)).weights);
 }
 
+TEST(ObjectiveTest, ARunWithoutTheTablesOfItsObjectiveIsRefused) {
+  ServerState state = start();
+  SerialExecutor executor(reference_passes);
+  const OnRound any = [](const auto&, const auto&) { return true; };
+  const Partition p = partition(PartitionKind::kIid);
+  EXPECT_EQ(refusal([&] {
+              train(
+                  {small_task(Method::kSun), {.rounds = 3, .clients_per_round = 2}, p, state, any},
+                  executor);
+            }),
+            "train.method=\"sun\": needs Training::image_weights");
+}
+
 TEST(ObjectiveTest, AResumedRunIsTheSameToTheBit) {
   for (const auto& [name, method] : method_names()) {
     LocalTask task = late_task(method);
@@ -151,6 +166,26 @@ TEST(ObjectiveTest, AResumedRunIsTheSameToTheBit) {
     SCOPED_TRACE(name);
     expect_same(cut.global, whole.global);
   }
+}
+
+// The published costs, in passes forwards of an image.
+TEST(ObjectiveTest, CountsThePassesOfAStep) {
+  const auto passes = [](Method method, int64_t m, double progress = 0.99) {
+    LocalTask task = small_task(method);
+    task.smoothing.m = m;
+    task.progress = progress;
+    return passes_of(task);
+  };
+  EXPECT_EQ(passes(Method::kStandard, 4), 3);
+  EXPECT_EQ(passes(Method::kAdversarial, 4), 7);  // two steps
+  EXPECT_EQ(passes(Method::kGaussian, 4), 12);
+  EXPECT_EQ(passes(Method::kSmoothAdv, 4), 28);
+  EXPECT_EQ(passes(Method::kStability, 1), 6);
+  EXPECT_EQ(passes(Method::kConsistency, 2), 6);
+  EXPECT_EQ(passes(Method::kMacer, 16), 48);
+  EXPECT_EQ(passes(Method::kSmoothMix, 2), 28);
+  EXPECT_EQ(passes(Method::kCatRs, 4), 56);
+  EXPECT_DOUBLE_EQ(0.4 * passes(Method::kSun, 4, 0) + 0.6 * passes(Method::kSun, 4), 26.4);
 }
 
 TEST(ObjectiveTest, TelemetryHasTheTermsOfTheLoss) {

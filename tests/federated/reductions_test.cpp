@@ -9,6 +9,7 @@
 #include "fedsmooth/engine/threaded_executor.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -148,6 +149,66 @@ TEST(ReductionsTest, AFewBadClientsMoveTheMeanAlone) {
   EXPECT_NEAR(reduced({"mean"}, summed, like)[0].floats()[0], -398.2, 1e-3);
   EXPECT_EQ(reduced({"median"}, kept, like)[0].floats()[0], 2);
   EXPECT_EQ(reduced({.kind = "trimmed-mean", .trim = 0.4}, kept, like)[0].floats()[0], 2);
+}
+
+// A network with a norm: of its tensors the second and third belong to that.
+const Network kNormed{
+    "normed", {1, 2, 2}, {{Layer::Kind::kBatchNorm, "norm"}, {Layer::Kind::kLinear, "linear", 3}}};
+
+RoundResult cohort_with_losses(const std::vector<double>& losses) {
+  RoundResult cohort;
+  for (size_t k = 0; k < losses.size(); ++k) {
+    Weights weights;
+    for (const Parameter& p : parameters(kNormed)) {
+      weights.push_back(uniform(p.shape, 50 + 7 * static_cast<int64_t>(k)));
+    }
+    const double share = static_cast<double>(k + 1) / 55;
+    cohort.each.push_back({static_cast<int64_t>(k), share, weights, losses[k]});
+  }
+  return cohort;
+}
+
+// Ten clients, of which the two with the smallest losses weigh 1.4 times as much; 3 and 8 tie, and
+// the smaller one counts. A loss that is not a number is never small.
+TEST(ReductionsTest, SfatWeighsTheSmallestFifthOfTheLossesMore) {
+  const RoundResult cohort = cohort_with_losses({5, NAN, 4, 1, 3, 0.5, 6, 7, 1, 2});
+  const Weights& global = cohort.each[0].weights;
+  const Weights mean = reduce({}, kNormed, cohort, global);
+  const Weights found = reduce({.sfat = 1.4}, kNormed, cohort, global);
+  const std::vector<Parameter> known = parameters(kNormed);
+  for (size_t w = 0; w < found.size(); ++w) {
+    if (known[w].name.starts_with("norm")) {
+      EXPECT_TRUE(same_bits(found[w], mean[w])) << known[w].name;
+      continue;
+    }
+    for (int64_t i = 0; i < found[w].count(); ++i) {
+      double sum = 0, total = 0;
+      for (size_t k = 0; k < 10; ++k) {
+        const double weight = cohort.each[k].share * (k == 3 || k == 5 ? 1.4 : 1);
+        sum += weight * cohort.each[k].weights[w].floats()[i];
+        total += weight;
+      }
+      ASSERT_NEAR(found[w].floats()[i], sum / total, 1e-6) << known[w].name;
+    }
+  }
+  RoundResult turned = cohort;
+  std::rotate(turned.each.begin(), turned.each.begin() + 4, turned.each.end());
+  expect_same(reduce({.sfat = 1.4}, kNormed, turned, global), found);
+  expect_same(reduce({.sfat = 1}, kNormed, cohort, global), mean);
+  // Fewer than five clients have no fifth.
+  const RoundResult few = cohort_with_losses({5, 1, 4, 2});
+  for (size_t w = 0; w < found.size(); ++w) {
+    EXPECT_LT(difference(reduce({.sfat = 1.4}, kNormed, few, global)[w],
+                         reduce({}, kNormed, few, global)[w]),
+              1e-6);
+  }
+}
+
+TEST(ReductionsTest, SfatIsOfTheMean) {
+  EXPECT_EQ(refusal([] { check_aggregate_options({.kind = "median", .sfat = 1.4}, 10); }),
+            "aggregate.sfat=1.4: weighs the clients of aggregate.kind=\"mean\", not of \"median\"");
+  EXPECT_EQ(gathered_for(AggregateOptions{.sfat = 1.4}), Gather::kEach);
+  EXPECT_EQ(gathered_for(AggregateOptions{}), Gather::kSum);
 }
 
 TEST(ReductionsTest, ThreadsChangeNothing) {

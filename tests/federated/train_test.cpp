@@ -30,10 +30,8 @@ TEST(TrainTest, ThreadsChangeNothing) {
     const Partition p = partition(PartitionKind::kMajorClass);
     SerialExecutor serial(reference_passes);
     const Weights expected = train_with(serial, task, kTwoRounds, p);
-    for (const int threads : {1, 3}) {
-      ThreadedExecutor threaded(threads, reference_passes);
-      expect_same(train_with(threaded, task, kTwoRounds, p), expected);
-    }
+    ThreadedExecutor threaded(3, reference_passes);
+    expect_same(train_with(threaded, task, kTwoRounds, p), expected);
   }
 }
 
@@ -117,20 +115,20 @@ TEST(TrainTest, SchedulesAndWarmUpMoveWithTheRound) {
   task.attack.epsilon = 1.0;
   task.attack.warmup_rounds = 4;
   TrainOptions o{.rounds = 100, .schedule = Schedule::kStep};
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 0).attack.epsilon, 0.25);
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 3).attack.epsilon, 1.0);
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 49).local.learning_rate, 0.05);
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.005);
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 75).local.learning_rate, 0.0005);
-  EXPECT_EQ(task_in_round(task, o, 75).local.learning_rate, 0.05 * 0.01);  // to the bit
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 0).attack.epsilon, 0.25);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 3).attack.epsilon, 1.0);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 49).local.learning_rate, 0.05);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 50).local.learning_rate, 0.005);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 75).local.learning_rate, 0.0005);
+  EXPECT_EQ(task_in_round(task, o, 12, 75).local.learning_rate, 0.05 * 0.01);  // to the bit
   o.milestones = {20, 40, 41};
   o.decay = 0.5;
-  EXPECT_EQ(task_in_round(task, o, 19).local.learning_rate, 0.05);
-  EXPECT_EQ(task_in_round(task, o, 20).local.learning_rate, 0.05 / 2);
-  EXPECT_EQ(task_in_round(task, o, 40).local.learning_rate, 0.05 / 4);
-  EXPECT_EQ(task_in_round(task, o, 99).local.learning_rate, 0.05 / 8);
+  EXPECT_EQ(task_in_round(task, o, 12, 19).local.learning_rate, 0.05);
+  EXPECT_EQ(task_in_round(task, o, 12, 20).local.learning_rate, 0.05 / 2);
+  EXPECT_EQ(task_in_round(task, o, 12, 40).local.learning_rate, 0.05 / 4);
+  EXPECT_EQ(task_in_round(task, o, 12, 99).local.learning_rate, 0.05 / 8);
   o.schedule = Schedule::kCosine;
-  EXPECT_DOUBLE_EQ(task_in_round(task, o, 50).local.learning_rate, 0.025);
+  EXPECT_DOUBLE_EQ(task_in_round(task, o, 12, 50).local.learning_rate, 0.025);
   EXPECT_THROW(check_train_options(o, {}, partition(PartitionKind::kIid)), Error);  // milestones
 }
 

@@ -135,6 +135,7 @@ TEST_F(CertificateFileTest, RowsOfAnotherRuleAreRefused) {
   };
   EXPECT_EQ(why([](CertificateRow&) {}), "");
   EXPECT_EQ(why([](CertificateRow& r) { r.cap = 2000; }), "cap");
+  EXPECT_EQ(why([](CertificateRow& r) { r.cap = 500; }), "");  // decided before n was raised
   EXPECT_EQ(why([](CertificateRow& r) { r.beta = 0.02; }), "beta");
   EXPECT_EQ(why([](CertificateRow& r) { r.radii = {0, 0.3}; }), "radii");
   EXPECT_EQ(why([](CertificateRow& r) {

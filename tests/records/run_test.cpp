@@ -64,6 +64,19 @@ TEST_F(RunTest, ACheckpointOfEveryRuleReadsBackTheSame) {
   }
 }
 
+TEST_F(RunTest, ACentralizedRunsMomentumReadsBackAndIsMissed) {
+  fedsmooth::Run run = run_with("average");
+  run.experiment.train.mode = Mode::kCentralized;
+  ServerState state = state_of(run);
+  write_checkpoint(run, kLinear, state, {});
+  expect_error([&] { read_checkpoint(run, kLinear, {}); }, "lost a centralized run's momentum");
+  state.velocity = {uniform({3, 2}, 7), uniform({3}, 8)};
+  write_checkpoint(run, kLinear, state, {});
+  expect_same(read_checkpoint(run, kLinear, {}).velocity, state.velocity);
+  run.experiment.train.mode = Mode::kFederated;
+  expect_error([&] { read_checkpoint(run, kLinear, {}); }, "has 4 tensors");
+}
+
 // As versions before named state wrote it: velocity.* beside global.*.
 TEST_F(RunTest, MomentumKeepsTheTensorsThatItAlwaysHad) {
   const fedsmooth::Run run = run_with("momentum");

@@ -32,7 +32,7 @@ TEST(GalleryTest, TakesTheExtremesOfEachKind) {
 
 TEST(GalleryTest, LeavesOutWhatDoesNotOccur) {
   EXPECT_TRUE(choose_gallery({}).empty());
-  CertificateRow skipped = row(0, kAbstain, 0, 0);  // --only-correct: no votes were drawn
+  CertificateRow skipped = row(0, 1, 0, 0);  // --only-correct: no votes were drawn
   skipped.certificate.counts.n = 0;
   const std::vector<GalleryGroup> groups = choose_gallery({row(1, 1, 0.2, 800), skipped});
   ASSERT_EQ(groups.size(), 1U);

@@ -51,6 +51,12 @@ class LanePasses : public Passes {
     return found;
   }
 
+  std::vector<std::span<float>> trained_values() override {
+    std::vector<std::span<float>> found;
+    for (const auto& [w, gradient, count] : trained_weights()) found.emplace_back(w, count);
+    return found;
+  }
+
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     load_images(images);
     for (size_t i = 1; i < stages_.size(); ++i) {
@@ -88,6 +94,12 @@ class LanePasses : public Passes {
 
   std::vector<WeightGradient> backward_to_weights(const Array& gradient) override {
     backward(gradient, /*of_images=*/false, /*of_weights=*/true);
+    return trained_weights();
+  }
+
+ private:
+  // With the gradients of the last pass that found them. The caller may move the weights.
+  std::vector<WeightGradient> trained_weights() {
     std::vector<WeightGradient> of_tensor(parameters_.size());
     const auto set = [&](size_t tensor, std::vector<float>& w, const std::vector<float>& g) {
       of_tensor[tensor] = {w.data(), g.data(), std::ssize(w)};
@@ -109,7 +121,6 @@ class LanePasses : public Passes {
     return found;
   }
 
- private:
   // Normalised, [H, W, C, lanes].
   void load_images(const Array& images) {
     const auto [channels, height, width] = network_.input;

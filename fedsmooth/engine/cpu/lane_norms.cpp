@@ -30,52 +30,10 @@ void for_each_chunk(int64_t pixels, int64_t channels, Lanes lanes, const Use& us
   for (int64_t p = 0; p < pixels; p += most) use(p, std::min(most, pixels - p));
 }
 
-// sums [C, 16] += x, over the lanes that hold images.
-FEDSMOOTH_VECTOR_CLONES
-void add_values(const float* x, int64_t pixels, int64_t channels, Lanes lanes, float* sums) {
-  const int64_t whole = lanes.batch / kToeplitzLanes * kToeplitzLanes;
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int64_t c = 0; c < channels; ++c, x += lanes.count) {
-      float* sum = sums + c * kToeplitzLanes;
-      ToeplitzLanes part, value;
-      load_lanes(sum, part);
-      for (int64_t i = 0; i < whole; i += kToeplitzLanes) {
-        load_lanes(x + i, value);
-        part += value;
-      }
-      store_lanes(part, sum);
-      for (int64_t i = whole; i < lanes.batch; ++i) sum[i - whole] += x[i];
-    }
-  }
-}
-
-// sums [C, 16] += (x - mean)^2.
-FEDSMOOTH_VECTOR_CLONES
-void add_squares(const float* x, const float* mean, int64_t pixels, int64_t channels, Lanes lanes,
-                 float* sums) {
-  const int64_t whole = lanes.batch / kToeplitzLanes * kToeplitzLanes;
-  for (int64_t p = 0; p < pixels; ++p) {
-    for (int64_t c = 0; c < channels; ++c, x += lanes.count) {
-      float* sum = sums + c * kToeplitzLanes;
-      ToeplitzLanes part, value;
-      load_lanes(sum, part);
-      for (int64_t i = 0; i < whole; i += kToeplitzLanes) {
-        load_lanes(x + i, value);
-        value -= mean[c];
-        part += value * value;
-      }
-      store_lanes(part, sum);
-      for (int64_t i = whole; i < lanes.batch; ++i) {
-        sum[i - whole] += (x[i] - mean[c]) * (x[i] - mean[c]);
-      }
-    }
-  }
-}
-
-// sums [C, 16] += dy (x - mean).
-FEDSMOOTH_VECTOR_CLONES
-void add_products(const float* x, const float* dy, const float* mean, int64_t pixels,
-                  int64_t channels, Lanes lanes, float* sums) {
+// add(x, dy, channel, sum) for each of the sums [C, 16], over the lanes that hold images.
+template <class Add>
+FEDSMOOTH_INLINE void add_terms(const float* x, const float* dy, int64_t pixels, int64_t channels,
+                                Lanes lanes, float* sums, const Add& add) {
   const int64_t whole = lanes.batch / kToeplitzLanes * kToeplitzLanes;
   for (int64_t p = 0; p < pixels; ++p) {
     for (int64_t c = 0; c < channels; ++c, x += lanes.count, dy += lanes.count) {
@@ -85,12 +43,35 @@ void add_products(const float* x, const float* dy, const float* mean, int64_t pi
       for (int64_t i = 0; i < whole; i += kToeplitzLanes) {
         load_lanes(x + i, value);
         load_lanes(dy + i, gradient);
-        part += gradient * (value - mean[c]);
+        add(value, gradient, c, part);
       }
       store_lanes(part, sum);
-      for (int64_t i = whole; i < lanes.batch; ++i) sum[i - whole] += dy[i] * (x[i] - mean[c]);
+      for (int64_t i = whole; i < lanes.batch; ++i) add(x[i], dy[i], c, sum[i - whole]);
     }
   }
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void add_values(const float* x, int64_t pixels, int64_t channels, Lanes lanes, float* sums) {
+  add_terms(x, x, pixels, channels, lanes, sums,
+            [](const auto& v, const auto&, int64_t, auto& sum)
+                FEDSMOOTH_INLINE_LAMBDA { sum += v; });
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void add_squares(const float* x, const float* mean, int64_t pixels, int64_t channels, Lanes lanes,
+                 float* sums) {
+  add_terms(x, x, pixels, channels, lanes, sums,
+            [mean](const auto& v, const auto&, int64_t c, auto& sum)
+                FEDSMOOTH_INLINE_LAMBDA { sum += (v - mean[c]) * (v - mean[c]); });
+}
+
+FEDSMOOTH_VECTOR_CLONES
+void add_products(const float* x, const float* dy, const float* mean, int64_t pixels,
+                  int64_t channels, Lanes lanes, float* sums) {
+  add_terms(x, dy, pixels, channels, lanes, sums,
+            [mean](const auto& v, const auto& d, int64_t c, auto& sum)
+                FEDSMOOTH_INLINE_LAMBDA { sum += d * (v - mean[c]); });
 }
 
 // y = (x - mean) factor + shift.

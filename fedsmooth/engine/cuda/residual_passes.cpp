@@ -23,7 +23,7 @@ ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision
                                int rows)
     : device_(device), graph_(device.graph), precision_(precision), clients_(clients), rows_(rows) {
   const int64_t all_rows = int64_t{clients} * rows, bytes = size_of(precision);
-  int64_t largest = 0, sums = 0;
+  int64_t largest = 0;
   made_by_.assign(graph_.maps.size(), -1);
   for (size_t i = 0; i < graph_.maps.size(); ++i) {
     const int64_t size = all_rows * graph_.maps[i].row_size() * bytes;
@@ -36,15 +36,20 @@ ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision
     const GraphNode& node = graph_.nodes[i];
     made_by_[node.output] = static_cast<int>(i);
     raw_.emplace_back(node.has_norm ? all_rows * node.out.row_size() * bytes : 0);
-    const int parts =
+    // Of its own convolution's results, of a whole map, or of those of a convolution that reads it.
+    int parts =
         std::max(convolution_parts(precision, convolution_of(node)), map_parts(rows, node.out));
-    sums = std::max(sums, int64_t{clients} * parts * 2 * node.out.channels);
+    for (const GraphNode& reader : graph_.nodes) {
+      if (reader.input != node.output) continue;
+      parts = std::max(parts, convolution_parts(precision, back_of(reader)));
+    }
+    sums_.emplace_back(int64_t{clients} * parts * 2 * node.out.channels);
   }
+  parts_.assign(graph_.nodes.size(), 0);
   dx_ = DeviceArray<uint8_t>(largest);
   kernels_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   turned_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   shift_ = DeviceArray<float>(int64_t{clients} * graph_.channels);
-  sums_ = DeviceArray<float>(sums);
   means_ = DeviceArray<float>(all_rows * graph_.last().channels);
   logits_ = DeviceArray<float>(all_rows * graph_.classes);
   dlogits_ = DeviceArray<float>(all_rows * graph_.classes);
@@ -135,7 +140,7 @@ void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode 
   c.weights = kernels_.data() + node.weight * size_of(precision_);
   c.y = norm ? raw_[i].data() : maps_[node.output].data();
   if (norm) {
-    c.sums = sums_.data();
+    c.sums = sums_[i].data();
   } else {
     c.bias = shift_.data() + node.channel;
     c.bias_client = graph_.channels;
@@ -154,7 +159,7 @@ void ResidualPasses::take_norm(const StackedWeights& weights, size_t i, int part
                                   rows_,
                                   parts,
                                   node.out,
-                                  sums_.data(),
+                                  sums_[i].data(),
                                   norm_of(weights, node),
                                   values_.data() + node.channel,
                                   graph_.channels};
@@ -182,13 +187,12 @@ void ResidualPasses::differentiate_images(const StackedWeights& weights, Launche
   prepare(weights, PassMode::kAnswers, launches);
   end_back(weights, launches);
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    input_back(i, gradient_of(graph_.nodes[i].output), launches);
+    input_back(i, gradient_of(graph_.nodes[i].output), PassMode::kAnswers, launches);
   }
 }
 
 // The gradient before the norm.
-const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i,
-                                      Launches& launches) const {
+const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i, Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   const void* dy = gradient_of(node.output);
   if (!node.has_norm && !node.has_bias) return dy;
@@ -198,29 +202,24 @@ const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i,
   g.map = node.out;
   g.x = node.has_norm ? raw_[i].data() : nullptr;
   g.dy = dy;
-  g.sums = sums_.data();
+  g.sums = sums_[i].data();
+  g.parts = std::exchange(parts_[i], 0);
   g.weights = norm_of(weights, node);
   g.gradients = weight_gradients_.data();
   g.values = values_.data() + node.channel;
   g.values_client = graph_.channels;
   g.dx = dx_.data();
   launches.add("norms", differentiate_norm(precision_, g, launches.stream()), 0,
-               (node.has_norm ? 5 : 1) * bytes_of(node.out));
+               (node.has_norm ? (g.parts > 0 ? 3 : 5) : 1) * bytes_of(node.out));
   return node.has_norm ? dx_.data() : dy;
 }
 
 void ResidualPasses::kernel_back(size_t i, const void* dy, Launches& launches) const {
   const GraphNode& node = graph_.nodes[i];
   RowGradient g;
-  g.clients = clients_;
-  g.rows = rows_;
+  g.forward = convolution_of(node);
+  g.forward.x = maps_[node.input].data();
   g.pieces = gradient_pieces(rows_);
-  g.in = node.in;
-  g.out = node.out;
-  g.kernel = node.kernel;
-  g.stride = node.stride;
-  g.padding = node.padding;
-  g.x = maps_[node.input].data();
   g.dy = dy;
   g.gradient = kernel_gradients_.data() + node.weight;
   g.gradient_client = graph_.kernels;
@@ -240,7 +239,7 @@ RowConvolution ResidualPasses::back_of(const GraphNode& node) const {
 
 // Convolutions that read a map add their gradients one after another, the last in the list first;
 // where it is added as a shortcut too, that gradient is the first. The last one applies its ReLU.
-void ResidualPasses::input_back(size_t i, const void* dy, Launches& launches) const {
+void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   bool begins = true, ends = true;
   const void* add = nullptr;
@@ -257,9 +256,18 @@ void ResidualPasses::input_back(size_t i, const void* dy, Launches& launches) co
   c.add = begins ? add : c.y;
   const int made_by = made_by_[node.input];
   if (ends && made_by >= 0 && graph_.nodes[made_by].relu) c.mask = maps_[node.input].data();
-  launches.add(
-      "convolutions", convolve_rows(precision_, c, launches.stream()), operations_of(node),
-      bytes_of(node.out) + bytes_of(node.in) * (1 + (c.add != nullptr) + (c.mask != nullptr)));
+  if (ends && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
+      graph_.nodes[made_by].has_norm) {
+    c.sums = sums_[made_by].data();
+    c.normed = raw_[made_by].data();
+    c.values = values_.data() + graph_.nodes[made_by].channel;
+    c.values_client = graph_.channels;
+    parts_[made_by] = convolution_parts(precision_, c);
+  }
+  launches.add("convolutions", convolve_rows(precision_, c, launches.stream()), operations_of(node),
+               bytes_of(node.out) +
+                   bytes_of(node.in) *
+                       (1 + (c.add != nullptr) + (c.mask != nullptr) + (c.normed != nullptr)));
 }
 
 void ResidualPasses::step(const StackedWeights& weights, const ClientSettings* settings,
@@ -271,7 +279,7 @@ void ResidualPasses::step(const StackedWeights& weights, const ClientSettings* s
     const GraphNode& node = graph_.nodes[i];
     const void* dy = norm_back(weights, i, launches);
     if (!node.fixed) kernel_back(i, dy, launches);
-    if (node.input > 0) input_back(i, dy, launches);
+    if (node.input > 0) input_back(i, dy, PassMode::kTraining, launches);
   }
   RowStep step;
   step.clients = clients_;

@@ -32,9 +32,9 @@ class ResidualPasses : public WavePasses {
   void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches) const;
   void take_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches) const;
   void end_back(const StackedWeights& weights, Launches& launches) const;
-  const void* norm_back(const StackedWeights& weights, size_t i, Launches& launches) const;
+  const void* norm_back(const StackedWeights& weights, size_t i, Launches& launches);
   void kernel_back(size_t i, const void* dy, Launches& launches) const;
-  void input_back(size_t i, const void* dy, Launches& launches) const;
+  void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
   RowConvolution convolution_of(const GraphNode& node) const;
   RowConvolution back_of(const GraphNode& node) const;
   RowHead head_of(const StackedWeights& weights) const;
@@ -51,11 +51,13 @@ class ResidualPasses : public WavePasses {
   std::vector<int> gradient_at_;  // of each map: the map whose gradient is its own too
   std::vector<int> made_by_;      // of each map: its node, -1: the image
   std::optional<PassMode> prepared_;
+  std::vector<int> parts_;  // of each node's sums: how many the last convolution took, 0: none
   std::vector<DeviceArray<uint8_t>> maps_, gradients_;  // in the working precision
   std::vector<DeviceArray<uint8_t>> raw_;               // of each node with a norm: before it
   DeviceArray<uint8_t> dx_;                             // of a norm
   DeviceArray<uint8_t> kernels_, turned_;
-  DeviceArray<float> shift_, sums_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
+  DeviceArray<float> shift_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
+  std::vector<DeviceArray<float>> sums_;  // of each node
   DeviceArray<NormValues> values_;
 };
 

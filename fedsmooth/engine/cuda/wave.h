@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/device_plan.h"
+#include "fedsmooth/engine/cuda/kernels/batched_noises.h"
 #include "fedsmooth/engine/cuda/kernels/batched_scores.h"
 #include "fedsmooth/federated/executor.h"
 
@@ -45,6 +46,8 @@ class Wave {
   bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }
   GpuExamples examples() const { return objective_of(task_.method).on_gpu->examples; }
   const float* noise() const { return noise_.data(); }  // null: none is added
+  /// The noises of a step's noisy copies.
+  const float* hard_noise() const { return moved_.data() == nullptr ? noise() : moved_.data(); }
   /// The passes of an ascent: fewer rows than a step's examples may have.
   WavePasses& ascent() const { return ascent_ ? *ascent_ : *passes_; }
   /// Whether the network as it answers has to be asked once more for what the attack achieved.
@@ -54,6 +57,7 @@ class Wave {
   void enqueue_step(bool first);
   void enqueue_attack(int64_t steps);
   void enqueue_mixing();
+  void enqueue_noise_ascent();
   InputMap input_of(const WavePasses& passes) const;
   void enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
                     const InputMap& input);
@@ -62,11 +66,15 @@ class Wave {
   void enqueue_attack_loss(bool gradient, int noises, float* probability, float* seen);
   void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
+  void upload(const Weights& weights);
   void load_weights(const Weights& global, int64_t place, int64_t clients);
+  void load_velocity(const Weights& velocity, int64_t place);
+  Weights take(const DeviceArray<float>& vectors, int64_t place, const Weights& like);
   void add_results(const std::vector<WavePart>& parts);
   std::vector<int> find_usable(const WavePart& part, int64_t place) const;
   void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);
-  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable);
+  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable,
+                const std::vector<Telemetry>& of_each);
 
   StackedWeights stacked() const {
     return {weights_.data(), working_.data(), velocity_.data(), global_of_each_.data()};
@@ -87,6 +95,9 @@ class Wave {
   DeviceArray<uint64_t> augment_keys_;
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
+  DeviceArray<float> moved_;            // the noises as NoiseAscent moves them, if it does
+  DeviceArray<float> targets_, draws_;  // of cat-rs: the teacher's votes, and a number an image
+  DeviceArray<uint8_t> wrong_, flips_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<ScoreWeights<float>> score_weights_;
   DeviceArray<float> score_room_, mix_, offsets_;

@@ -15,6 +15,7 @@ void Wave::enqueue_step(bool first) {
   load.augment = task_.augment;
   load.augment_keys = augment_keys_.data();
   load.settings = settings_.data();
+  load.flips = flips_.data();
   load.step = step_.data();
   load.x = x_.data();
   load.x_adv = x_adv_.data();
@@ -29,6 +30,7 @@ void Wave::enqueue_step(bool first) {
   } else if (attacked()) {
     enqueue_attack(task_.attack.steps);
   }
+  if (moved_.data() != nullptr) enqueue_noise_ascent();
   if (first && records_apart()) {
     enqueue_ascent_forward(noise());
     enqueue_attack_loss(/*gradient=*/false, shape_.noises, probability_.data(), after_.data());
@@ -54,6 +56,42 @@ void Wave::enqueue_mixing() {
   launches_.add("attack", take_first_step(shape_, mixing, launches_.stream()));
   enqueue_attack(mix_ascent(task_).steps - 1);
   launches_.add("attack", mix_images(shape_, mixing, launches_.stream()));
+}
+
+void Wave::enqueue_noise_ascent() {
+  launches_.add("attack",
+                cudaMemcpyAsync(moved_.data(), noise_.data(), sizeof(float) * moved_.size(),
+                                cudaMemcpyDeviceToDevice, launches_.stream()));
+  TargetLoss loss;
+  loss.logits = ascent().logits();
+  loss.y = y_.data();
+  loss.targets = targets_.data();
+  loss.steps = static_cast<int>(task_.local.steps);
+  loss.step = step_.data();
+  loss.out = ascent().output_gradient();
+  loss.wrong = wrong_.data();
+  NoiseStep step;
+  step.kind = noise_ascent(task_).kind;
+  step.delta = noise_.data();
+  step.moved = moved_.data();
+  step.map_gradient = ascent().input_gradient();
+  step.rows_first = device_.rows_first;
+  step.source = device_.source.data();
+  step.pixels = device_.pixels;
+  step.map_channels = device_.map_channels;
+  step.scale = device_.scale.data();
+  step.wrong = wrong_.data();
+  step.settings = settings_.data();
+  for (int64_t i = 0; i < noise_ascent(task_).steps; ++i) {
+    enqueue_ascent_forward(moved_.data());
+    launches_.add("rest",
+                  take_target_loss(ascent().output_precision(), shape_, loss, launches_.stream()));
+    ascent().differentiate_images(stacked(), launches_);
+    launches_.add("attack", step_noises(precision_, shape_, step, launches_.stream()));
+  }
+  if (draws_.data() == nullptr) return;
+  launches_.add("noise", draw_uniforms(shape_, settings_.data(), mixing_.data(), step_.data(),
+                                       draws_.data(), launches_.stream()));
 }
 
 void Wave::enqueue_attack(int64_t steps) {
@@ -118,7 +156,7 @@ void Wave::enqueue_ascent_forward(const float* noise) {
 
 void Wave::enqueue_examples_forward() {
   InputMap input = input_of(*passes_);
-  const ExampleCopies noisy = {x_adv_.data(), noise(), shape_.noises};
+  const ExampleCopies noisy = {x_adv_.data(), hard_noise(), shape_.noises};
   switch (examples()) {
     case GpuExamples::kNoisy:
       input.first = noisy;
@@ -128,6 +166,7 @@ void Wave::enqueue_examples_forward() {
       input.second = noisy;
       break;
     case GpuExamples::kMixed:
+    case GpuExamples::kMoved:
       input.first = {x_.data(), noise(), shape_.noises};
       input.second = noisy;
       break;
@@ -157,6 +196,9 @@ void Wave::enqueue_score(float* seen) {
   score.y = y_.data();
   score.weights = score_weights_.data();
   score.mix = mix_.data();
+  score.draws = draws_.data();
+  score.targets = targets_.data();
+  score.steps = static_cast<int>(task_.local.steps);
   score.room = score_room_.data();
   score.out = passes_->output_gradient();
   score.terms = terms_.data();

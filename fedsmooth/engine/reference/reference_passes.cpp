@@ -214,6 +214,14 @@ class ReferencePasses : public Passes {
     return found;
   }
 
+  std::vector<std::span<float>> trained_values() override {
+    std::vector<std::span<float>> found;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].trained) found.emplace_back(network_.weights[i]);
+    }
+    return found;
+  }
+
   Array forward(const Array& images, const std::optional<Stream>& training) override {
     sizes_ = images.sizes();
     const Map<float> logits = network_.forward(to_map(images), training);

@@ -14,7 +14,7 @@
 namespace fedsmooth {
 
 /// The scores that the GPU has kernels for.
-enum class ScoreKind { kCrossEntropy, kConsistency, kStability, kMacer, kSmoothMix };
+enum class ScoreKind { kCrossEntropy, kConsistency, kStability, kMacer, kSmoothMix, kCatRs };
 
 /// A loss is the sum of these; a score leaves those that it does not have at zero.
 struct Terms {

@@ -78,13 +78,14 @@ Figure certified_figure(const std::vector<Curve>& curves) {
   const Plots plots = make_plots(curves, axes);
   if (plots.curves.plots.empty()) throw Error("figure: no certificates to draw");
   const bool inside = legend_fits_inside(curves, axes, plots.legend);
-  const double below = inside ? 0 : kLine * static_cast<double>(plots.legend.lines + 1);
+  // Below, an empty line keeps the legend off the axis.
+  const double below = inside ? 0 : kLine * static_cast<double>(plots.legend.lines + 2);
   return {fmt::format("{}{}set key {} Left reverse samplen 3 spacing 1.15\n"
                       "{}set ylabel 'certified accuracy (%)'\n"
                       "set yrange [0:{}]\n"
                       "plot {}\n",
                       axes_style(), plots.curves.data,
-                      inside ? "top right" : "below center vertical maxcols 1",
+                      inside ? "top right" : "below center vertical maxcols 1 title ' '",
                       radius_axis(axes, kMostTics), 100 * axes.y_max,
                       fmt::join(plots.curves.plots, ", ")),
           kHeight + below};

@@ -107,6 +107,11 @@ const std::vector<Case> kCases = {
     {"Macer", "small", Method::kMacer},
     {"SmoothMix", "small", Method::kSmoothMix},
     {"AlexnetSmoothMix", "alexnet", Method::kSmoothMix},
+    {"CatRs", "small", Method::kCatRs},
+    {"CatRsTwoPasses", "odd", Method::kCatRs, Estimator::kStochastic, 2},
+    {"AlexnetCatRs", "alexnet", Method::kCatRs},
+    {"Sun", "small", Method::kSun},
+    {"AlexnetSun", "alexnet", Method::kSun},
 };
 
 LocalTask task_of(const Case& c) {
@@ -114,6 +119,7 @@ LocalTask task_of(const Case& c) {
   task.local.passes = c.passes;
   task.local.mu = c.mu;
   task.objective.examples = c.examples;
+  if (c.method == Method::kCatRs || c.method == Method::kSun) add_tables(task);
   return task;
 }
 
@@ -295,6 +301,66 @@ TEST_F(BatchedExecutorTest, ConsistencyWithoutItsWeightsTrainsGaussianToTheBit) 
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
     BatchedExecutor a(precision), b(precision);
     EXPECT_EQ(difference(round_of(a, task, 3), round_of(b, plain, 3), start(plain.network)), 0);
+  }
+}
+
+TEST_F(BatchedExecutorTest, SunIsGaussianAtFirstToTheBit) {
+  const LocalTask sun = task_for("small", Method::kSun, Estimator::kStochastic);
+  const LocalTask gaussian = task_for("small", Method::kGaussian, Estimator::kStochastic);
+  BatchedExecutor a, b;
+  EXPECT_EQ(difference(round_of(a, sun, 3), round_of(b, gaussian, 3), start(sun.network)), 0);
+}
+
+// As if the bad client's images had other labels: the same bits, calibrated or not.
+TEST_F(BatchedExecutorTest, AClientThatFlipsLabelsTrainsOnOtherOnes) {
+  Dataset other = shapes();
+  for (int64_t& y : other.labels) y = 9 - y;
+  for (const bool calibrate : {false, true}) {
+    LocalTask task = task_for("small", Method::kSmoothAdv, Estimator::kStochastic);
+    task.local.calibrate = calibrate;
+    LocalTask flipped{task.network, other, task.augment, task.method};
+    flipped.local = task.local;
+    flipped.smoothing = task.smoothing;
+    const Weights global = start(task.network);
+    BatchedExecutor executor, honest;
+    const auto each = [&](BatchedExecutor& by, const LocalTask& what) {
+      RoundResult result = run_round(by, {what, global, cohort_of(3), 0, 0, Gather::kEach});
+      std::sort(result.each.begin(), result.each.end(),
+                [](const auto& a, const auto& b) { return a.client < b.client; });
+      return result.each;
+    };
+    const auto plain = each(executor, task), bad = each(honest, flipped);
+    task.flippers = {plain[1].client};
+    const auto mixed = each(executor, task);
+    for (const size_t i : {0, 1, 2}) {
+      const ClientWeights& expected = i == 1 ? bad[i] : plain[i];
+      EXPECT_EQ(difference(mixed[i].weights, expected.weights, global), 0) << i;
+      EXPECT_EQ(mixed[i].loss, expected.loss) << i;
+    }
+  }
+}
+
+// The losses by which SFAT weighs clients do not depend on the waves, and are the reference's.
+TEST_F(BatchedExecutorTest, SfatWeighsTheSameClientsInAnyWaves) {
+  const LocalTask task = task_for("small", Method::kGaussian, Estimator::kStochastic);
+  const Weights global = start(task.network);
+  const Round round{task, global, cohort_of(10), 4, 0, Gather::kEach};
+  BatchedExecutor whole;
+  const AggregateOptions sfat{.sfat = 1.4};
+  const RoundResult all = run_round(whole, round);
+  const Weights expected = reduce(sfat, task.network, all, global);
+  EXPECT_NE(difference(reduce({}, task.network, all, global), expected, global), 0);
+  for (const int64_t wave : {1, 4}) {
+    BatchedExecutor executor(Precision::kBfloat16, wave);
+    const RoundResult found = run_round(executor, round);
+    EXPECT_EQ(difference(reduce(sfat, task.network, found, global), expected, global), 0);
+  }
+  SerialExecutor serial(reference_passes);
+  for (const ClientWeights& one : run_round(serial, round).each) {
+    const auto same = std::find_if(all.each.begin(), all.each.end(),
+                                   [&](const auto& other) { return other.client == one.client; });
+    ASSERT_NE(same, all.each.end());
+    EXPECT_NEAR(same->loss, one.loss, 2e-3);
   }
 }
 

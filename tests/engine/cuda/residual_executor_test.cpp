@@ -83,6 +83,8 @@ const std::vector<Case> kCases = {
     {"Stability", "resnet8", Method::kStability},
     {"Macer", "resnet8", Method::kMacer},
     {"SmoothMix", "resnet8", Method::kSmoothMix},
+    {"CatRs", "resnet8", Method::kCatRs},
+    {"Sun", "resnet8", Method::kSun},
     {"Prox", "resnet8", Method::kGaussian, Estimator::kStochastic, 1, 0.1},
 };
 
@@ -92,6 +94,7 @@ LocalTask task_for(const Case& c) {
   task.local.mu = c.mu;
   task.smoothing.m = 2;
   task.attack.estimator = c.estimator;
+  if (c.method == Method::kCatRs || c.method == Method::kSun) add_tables(task);
   return task;
 }
 
@@ -207,6 +210,31 @@ TEST_F(ResidualExecutorTest, TwoRunsAndAnInterruptedOneAreTheSame) {
   const ServerState whole = train_on(begin, 100);
   EXPECT_TRUE(same(train_on(begin, 100).global, whole.global));
   EXPECT_TRUE(same(train_on(train_on(begin, 1), 100).global, whole.global));
+}
+
+// Momentum and streams continue, in residual networks and in others.
+TEST_F(ResidualExecutorTest, RoundsOfACentralizedRunAreOneTraining) {
+  PartitionOptions whole;
+  whole.kind = PartitionKind::kWhole;
+  const Partition partition(whole, shapes().labels, 10, 0);
+  for (const std::string name : {"resnet8", "small"}) {
+    const auto train_on = [&](int64_t rounds, int64_t steps) {
+      LocalTask task = task_for({"", name, Method::kSmoothAdv});
+      task.local.steps = steps;
+      TrainOptions options{.mode = Mode::kCentralized, .rounds = rounds, .clients_per_round = 1};
+      options.local = task.local;
+      ServerState state{0, start(task.network), {}};
+      BatchedExecutor executor;
+      train({task, options, partition, state,
+             [](const ServerState&, const RoundReport&) { return true; }},
+            executor);
+      return state;
+    };
+    const ServerState once = train_on(1, 4), twice = train_on(2, 2), often = train_on(4, 1);
+    EXPECT_TRUE(same(twice.global, once.global)) << name;
+    EXPECT_TRUE(same(often.global, once.global)) << name;
+    EXPECT_TRUE(same(twice.velocity, once.velocity)) << name;
+  }
 }
 
 }  // namespace

@@ -126,6 +126,15 @@ struct Sums {
   }
 };
 
+// [client, part, count] to [client, count].
+std::vector<double> add_parts(const std::vector<double>& values, int parts, int count) {
+  std::vector<double> sums(values.size() / parts);
+  for (size_t i = 0; i < values.size(); ++i) {
+    sums[i / (static_cast<size_t>(parts) * count) * count + i % count] += values[i];
+  }
+  return sums;
+}
+
 TEST_P(RowConvolutionTest, ForwardWithBiasShortcutAndRelu) {
   Sums expected(rows() * out_.row_size());
   for_each_product([&](int64_t x, int64_t y, int64_t w) { expected.add(y, x_[x] * weights_[w]); });
@@ -162,18 +171,15 @@ TEST_P(RowConvolutionTest, SumsOfWhatItWrote) {
   c.y = y.data();
   c.sums = sums.floats();
   check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
-  const std::vector<double> written = y.read(), parts_found = sums.read();
+  const std::vector<double> written = y.read();
   Sums expected(int64_t{shape_.clients} * 2 * k);
   for (int64_t i = 0; i < std::ssize(written); ++i) {
     const int64_t at = i / (shape_.rows * out_.row_size()) * 2 * k + i % k;
     expected.add(at, written[i]);
     expected.add(at + k, written[i] * written[i]);
   }
-  std::vector<double> found(expected.value.size());
-  for (int64_t i = 0; i < std::ssize(parts_found); ++i) {
-    found[i / (int64_t{parts} * 2 * k) * 2 * k + i % (2 * k)] += parts_found[i];
-  }
-  expected.expect(found, 512 + 16, 0);  // the most values that are added in float32
+  // The most values that are added in float32.
+  expected.expect(add_parts(sums.read(), parts, 2 * k), 512 + 16, 0);
 }
 
 TEST_P(RowConvolutionTest, GradientOfTheInput) {
@@ -201,8 +207,32 @@ TEST_P(RowConvolutionTest, GradientOfTheInput) {
   c.weights = weights.data();
   c.mask = mask.data();
   c.y = dx.data();
+  const int channels = shape_.in, parts = convolution_parts(precision_, c);
+  const DeviceValues sums(std::vector<double>(int64_t{shape_.clients} * parts * 2 * channels, NAN),
+                          NumberType::kFloat);
+  std::vector<NormValues> norms;
+  for (int i = 0; i < shape_.clients * channels; ++i) {
+    norms.push_back({0.1f * static_cast<float>(i % 3), 1.0f + static_cast<float>(i % 5)});
+  }
+  const DeviceArray<NormValues> values(norms);
+  if (half()) {  // what the norm before will need
+    c.sums = sums.floats();
+    c.normed = mask.data();
+    c.values = values.data();
+    c.values_client = channels;
+  }
   check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
-  expected.expect(dx.read(), 9 * shape_.out, half() ? kHalfStep : 0);
+  const std::vector<double> found = dx.read();
+  expected.expect(found, 9 * shape_.out, half() ? kHalfStep : 0);
+  if (!half()) return;
+  Sums both(int64_t{shape_.clients} * 2 * channels);
+  for (int64_t i = 0; i < std::ssize(found); ++i) {
+    const int64_t client = i / (shape_.rows * in_.row_size()), k = i % channels;
+    const NormValues& norm = norms[client * channels + k];
+    both.add(client * 2 * channels + k, found[i]);
+    both.add((client * 2 + 1) * channels + k, found[i] * (x_[i] - norm.mean) * norm.inverse);
+  }
+  both.expect(add_parts(sums.read(), parts, 2 * channels), 512 + 16, 0);
 }
 
 TEST_P(RowConvolutionTest, GradientOfTheKernel) {
@@ -213,15 +243,9 @@ TEST_P(RowConvolutionTest, GradientOfTheKernel) {
     const int64_t count = int64_t{shape_.clients} * kernel_size();
     const DeviceValues gradient(std::vector<double>(pieces * count, NAN), NumberType::kFloat);
     RowGradient g;
-    g.clients = shape_.clients;
-    g.rows = shape_.rows;
+    g.forward = convolution();
+    g.forward.x = x.data();
     g.pieces = pieces;
-    g.in = in_;
-    g.out = out_;
-    g.kernel = shape_.kernel;
-    g.stride = shape_.stride;
-    g.padding = shape_.padding;
-    g.x = x.data();
     g.dy = dy.data();
     g.gradient = gradient.floats();
     g.gradient_client = kernel_size();

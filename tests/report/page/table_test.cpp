@@ -53,6 +53,14 @@ TEST(TableTest, BoundIsRoundedDown) {
   EXPECT_TRUE(contains(render_table({run}), "        98.9\n")) << render_table({run});
 }
 
+TEST(TableTest, ImagesWithoutVotesAreCountedApart) {
+  RunRecord run = example_run();
+  run.rows[1].certificate = {.counts = {.selected = 1}, .predict = 1};  // --only-correct
+  const std::string table = render_table({run});
+  EXPECT_TRUE(contains(table, "  n                         100000\n")) << table;
+  EXPECT_TRUE(contains(table, "  not estimated             1 of 4 images"));
+}
+
 TEST(TableTest, WarnsWhenClassesAreNeverPredicted) {
   RunRecord run = example_run();
   run.rows.push_back(row(2, 1, 0.1, 0.9));

@@ -54,7 +54,8 @@ struct ClientSettings {
   uint32_t client = 0;
   float sigma = 0, epsilon = 0, step_size = 0;
   float learning_rate = 0, momentum = 0, weight_decay = 0;
-  float mu = 0;  // of FedProx
+  float mu = 0;             // of FedProx
+  uint32_t first_step = 0;  // number of the wave's first step in the client's streams
 };
 
 /// y[o] = sum of x[i] w[t], with the bias and ReLU; or, if `gradient` is set, dx[i] = sum of

@@ -2,6 +2,7 @@
 
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
+#include "fedsmooth/federated/objectives/cat_rs.h"
 #include "fedsmooth/federated/objectives/consistency.h"
 #include "fedsmooth/federated/objectives/cross_entropy.h"
 #include "fedsmooth/federated/objectives/macer.h"
@@ -24,6 +25,11 @@ __device__ ScoredImage<float> image_of(const WaveShape& s, const ScoreStep& step
   image.y = step.y[number];
   image.weights = step.weights[client];
   if (step.mix != nullptr) image.mix = step.mix[number];
+  if (step.draws != nullptr) image.draw = step.draws[number];
+  if (step.targets != nullptr) {
+    const int64_t chosen = (static_cast<int64_t>(client) * step.steps + *step.step) * s.batch;
+    image.target = step.targets + (chosen + index) * s.classes;
+  }
   image.p = step.room + number * score_room(s);
   image.gradient = image.p + s.noises * s.padded_classes;
   image.scratch = image.gradient + s.noises * s.padded_classes;
@@ -86,6 +92,8 @@ cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreS
       return launch<Macer>(precision, shape, step, stream);
     case ScoreKind::kSmoothMix:
       return launch<SmoothMix>(precision, shape, step, stream);
+    case ScoreKind::kCatRs:
+      return launch<CatRs>(precision, shape, step, stream);
   }
   return cudaErrorInvalidValue;
 }

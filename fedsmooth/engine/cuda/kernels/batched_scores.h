@@ -15,7 +15,10 @@ struct ScoreStep {
   const int* y = nullptr;                        // [client, batch]
   const ScoreWeights<float>* weights = nullptr;  // [client]
   const float* mix = nullptr;                    // [client, batch]; null: 0
-  float* room = nullptr;                         // [client, batch, score_room()], overwritten
+  const float* draws = nullptr;                  // [client, batch]; null: 0
+  const float* targets = nullptr;                // [client, steps, batch, class]
+  int steps = 0;
+  float* room = nullptr;   // [client, batch, score_room()], overwritten
   void* out = nullptr;     // the gradient of the mean over the batch: [client, row, padded class]
   Terms* terms = nullptr;  // [client]: the means over the batch are added
   const int* step = nullptr;

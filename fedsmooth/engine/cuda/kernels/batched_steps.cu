@@ -3,6 +3,7 @@
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/block_sums.cuh"
+#include "fedsmooth/engine/cuda/kernels/image_maps.cuh"
 
 namespace fedsmooth {
 namespace {
@@ -15,11 +16,13 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
   const int image = blockIdx.x, client = blockIdx.y, step = *l.step;
   const int from = l.chosen[(client * l.steps + step) * s.batch + image];
   if (threadIdx.x == 0) {
-    l.y[client * s.batch + image] = static_cast<int>(l.labels[from]);
+    const int y = static_cast<int>(l.labels[from]);
+    l.y[client * s.batch + image] = l.flips[client] ? s.classes - 1 - y : y;
     top = left = flipped = 0;
     if (l.augment) {
-      const philox4x32_ctr_t words = philox(l.augment_keys[client], 0, image,
-                                            static_cast<uint32_t>(step), l.settings[client].client);
+      const ClientSettings& c = l.settings[client];
+      const philox4x32_ctr_t words =
+          philox(l.augment_keys[client], 0, image, c.first_step + step, c.client);
       top = static_cast<int>(words.v[0] % (2 * kCropPadding + 1)) - kCropPadding;
       left = static_cast<int>(words.v[1] % (2 * kCropPadding + 1)) - kCropPadding;
       flipped = static_cast<int>(words.v[2] % 2);
@@ -47,8 +50,7 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   if (i >= s.batch * s.noises * quads) return;
   const int sample = i / quads, quad = i % quads;
   const ClientSettings& c = settings[client];
-  const philox4x32_ctr_t words =
-      philox(c.key, quad, sample, static_cast<uint32_t>(*step), c.client);
+  const philox4x32_ctr_t words = philox(c.key, quad, sample, c.first_step + *step, c.client);
   float drawn[4];
   normal_pair(words.v[0], words.v[1], drawn[0], drawn[1]);
   normal_pair(words.v[2], words.v[3], drawn[2], drawn[3]);
@@ -56,13 +58,6 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   for (int j = 0; j < 4 && 4 * quad + j < s.image_size; ++j) {
     out[4 * quad + j] = __fmul_rn(drawn[j], c.sigma);
   }
-}
-
-// Where a row's pixel lies in the first map.
-__device__ int64_t place_in_map(const WaveShape& s, int pixels, bool rows_first, int client,
-                                int row, int pixel) {
-  if (rows_first) return (static_cast<int64_t>(client) * s.rows + row) * pixels + pixel;
-  return (static_cast<int64_t>(client) * pixels + pixel) * s.rows + row;
 }
 
 // A block makes one row: the noisy image goes into shared memory in order, and from there to the
@@ -152,24 +147,7 @@ template <typename T>
 __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
   const int image = blockIdx.x, client = blockIdx.y;
   if (a.map_gradient != nullptr) {
-    const int eights = a.map_channels / 8;
-    for (int i = threadIdx.x; i < a.pixels * eights; i += kThreads) {
-      const int pixel = i / eights, eight = i % eights;
-      float sums[8] = {};
-      for (int n = 0; n < s.noises; ++n) {
-        const int64_t place =
-            place_in_map(s, a.pixels, a.rows_first, client, image * s.noises + n, pixel);
-        const Eight<T> part = load_eight<T>(a.map_gradient, place * eights + eight);
-#pragma unroll
-        for (int j = 0; j < 8; ++j) sums[j] += to_float(part.value[j]);
-      }
-      const Eight<int16_t> source = load_eight<int16_t>(a.source, i);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const int value = source.value[j];
-        if (value >= 0) g[value] = sums[j] * a.scale[value / (s.height * s.width)];
-      }
-    }
+    sum_map_gradients<T>(s, a, client, image * s.noises, s.noises, g);
     return;
   }
   const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.noises;
@@ -238,8 +216,9 @@ __global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, 
 
 __global__ void __launch_bounds__(kThreads) mix_images_kernel(WaveShape s, MixStep m) {
   const int image = blockIdx.x, client = blockIdx.y;
-  const philox4x32_ctr_t words = philox(m.mixing[client].key, 0, image,
-                                        static_cast<uint32_t>(*m.step), m.settings[client].client);
+  const ClientSettings& c = m.settings[client];
+  const philox4x32_ctr_t words =
+      philox(m.mixing[client].key, 0, image, c.first_step + *m.step, c.client);
   const float mix = static_cast<float>(words.v[0] >> 8) * 0x1p-24f / 2.0f;
   if (threadIdx.x == 0) m.mix[client * s.batch + image] = mix;
   const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * s.image_size;

@@ -28,6 +28,7 @@ struct ImageLoad {
   bool augment = false;
   const uint64_t* augment_keys = nullptr;  // of the clients
   const ClientSettings* settings = nullptr;
+  const uint8_t* flips = nullptr;  // of the clients: whether label y is taken for K - 1 - y
   const int* step = nullptr;
   float *x = nullptr, *x_adv = nullptr;
   int* y = nullptr;  // [client, batch]

@@ -238,9 +238,10 @@ __global__ void gather_kernel(WeightSum s) {
   if (i < s.count) s.out[i] = s.sums[s.positions[i]];
 }
 
-__global__ void take_kernel(const float* w, const int* positions, int64_t count, float* out) {
+__global__ void take_kernel(const float* vector, const int* positions, int64_t count,
+                            float* values) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < count) out[i] = w[positions[i]];
+  if (i < count) values[i] = vector[positions[i]];
 }
 
 }  // namespace
@@ -269,11 +270,18 @@ cudaError_t update_bias(Precision precision, const BiasUpdate& u, cudaStream_t s
   });
 }
 
+cudaError_t place_values(const float* values, const int* positions, int64_t count, float* vector,
+                         cudaStream_t stream) {
+  scatter_kernel<<<blocks_for(count, 1), kThreads, 0, stream>>>(values, positions, count, vector);
+  return cudaGetLastError();
+}
+
 cudaError_t spread_weights(const WeightSpread& w, cudaStream_t stream) {
-  const cudaError_t status = cudaMemsetAsync(w.vector, 0, sizeof(float) * w.size, stream);
+  cudaError_t status = cudaMemsetAsync(w.vector, 0, sizeof(float) * w.size, stream);
+  if (status == cudaSuccess) {
+    status = place_values(w.values, w.positions, w.count, w.vector, stream);
+  }
   if (status != cudaSuccess) return status;
-  scatter_kernel<<<blocks_for(w.count, 1), kThreads, 0, stream>>>(w.values, w.positions, w.count,
-                                                                  w.vector);
   spread_kernel<<<blocks_for(w.size / 4, w.clients), kThreads, 0, stream>>>(
       w.vector, w.size, w.weights, w.velocity, static_cast<bf16*>(w.working), w.global);
   return cudaGetLastError();
@@ -284,9 +292,9 @@ cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t take_weights(const float* w, const int* positions, int64_t count, float* out,
-                         cudaStream_t stream) {
-  take_kernel<<<blocks_for(count, 1), kThreads, 0, stream>>>(w, positions, count, out);
+cudaError_t take_values(const float* vector, const int* positions, int64_t count, float* values,
+                        cudaStream_t stream) {
+  take_kernel<<<blocks_for(count, 1), kThreads, 0, stream>>>(vector, positions, count, values);
   return cudaGetLastError();
 }
 

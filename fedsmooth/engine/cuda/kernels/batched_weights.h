@@ -57,8 +57,10 @@ struct WeightCheck {
 };
 cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream);
 
-/// out[i] = w[position[i]] of one client.
-cudaError_t take_weights(const float* w, const int* positions, int64_t count, float* out,
+/// values[i] = vector[positions[i]], and back: weights or momentum of one client.
+cudaError_t take_values(const float* vector, const int* positions, int64_t count, float* values,
+                        cudaStream_t stream);
+cudaError_t place_values(const float* values, const int* positions, int64_t count, float* vector,
                          cudaStream_t stream);
 
 /// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the usable clients k.

@@ -24,7 +24,12 @@ struct RowConvolution {
   const void *add = nullptr, *mask = nullptr;  // as y
   bool relu = false;
   void* y = nullptr;
-  float* sums = nullptr;  // [client, part, 2, K]: of y and its squares, as it was rounded
+  /// [client, part, 2, K]: of y and its squares, as it was rounded; or, if y is the gradient of a
+  /// norm of `normed`, of y and y (normed - mean) inverse.
+  float* sums = nullptr;
+  const void* normed = nullptr;        // as y
+  const NormValues* values = nullptr;  // [client, values_client]: the norm's first
+  int64_t values_client = 0;
 };
 cudaError_t convolve_rows(Precision precision, const RowConvolution& c, cudaStream_t stream);
 /// Into how many parts the sums of a client are cut.
@@ -33,10 +38,9 @@ int convolution_parts(Precision precision, const RowConvolution& c);
 /// gradient[t, k, c] = sum over rows and pixels p of dy[p, k] x[p stride + t - padding, c], in
 /// `pieces` that are to be added up: [piece, client, gradient_client].
 struct RowGradient {
-  int clients = 0, rows = 0, pieces = 0;
-  RowMap in, out;
-  int kernel = 3, stride = 1, padding = 1;
-  const void *x = nullptr, *dy = nullptr;
+  RowConvolution forward;  // whose kernel it is: shapes and x
+  int pieces = 0;
+  const void* dy = nullptr;
   float* gradient = nullptr;
   int64_t gradient_client = 0;
 };

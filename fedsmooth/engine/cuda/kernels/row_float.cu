@@ -43,27 +43,29 @@ __global__ void convolve_kernel(RowConvolution c) {
 
 // A thread a weight and a piece.
 __global__ void gradient_kernel(RowGradient g) {
-  const int piece = blockIdx.y, client = blockIdx.z, c = g.in.channels, k = g.out.channels;
+  const int piece = blockIdx.y, client = blockIdx.z, c = g.forward.in.channels,
+            k = g.forward.out.channels;
   const int i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= g.kernel * g.kernel * k * c) return;
+  if (i >= g.forward.kernel * g.forward.kernel * k * c) return;
   const int tap = i / (k * c), out = i / c % k, in = i % c;
-  const int begin = static_cast<int>(static_cast<int64_t>(g.rows) * piece / g.pieces);
-  const int end = static_cast<int>(static_cast<int64_t>(g.rows) * (piece + 1) / g.pieces);
+  const int begin = static_cast<int>(static_cast<int64_t>(g.forward.rows) * piece / g.pieces);
+  const int end = static_cast<int>(static_cast<int64_t>(g.forward.rows) * (piece + 1) / g.pieces);
   float sum = 0.0f;
   for (int row = begin; row < end; ++row) {
-    const int64_t at = static_cast<int64_t>(client) * g.rows + row;
-    const float* x = static_cast<const float*>(g.x) + at * g.in.row_size();
-    const float* dy = static_cast<const float*>(g.dy) + at * g.out.row_size();
-    for (int pixel = 0; pixel < g.out.pixels(); ++pixel) {
-      const int line =
-          read_from(pixel / g.out.width, tap / g.kernel, g.stride, g.padding, 1, g.in.height);
-      const int column =
-          read_from(pixel % g.out.width, tap % g.kernel, g.stride, g.padding, 1, g.in.width);
+    const int64_t at = static_cast<int64_t>(client) * g.forward.rows + row;
+    const float* x = static_cast<const float*>(g.forward.x) + at * g.forward.in.row_size();
+    const float* dy = static_cast<const float*>(g.dy) + at * g.forward.out.row_size();
+    for (int pixel = 0; pixel < g.forward.out.pixels(); ++pixel) {
+      const int line = read_from(pixel / g.forward.out.width, tap / g.forward.kernel,
+                                 g.forward.stride, g.forward.padding, 1, g.forward.in.height);
+      const int column = read_from(pixel % g.forward.out.width, tap % g.forward.kernel,
+                                   g.forward.stride, g.forward.padding, 1, g.forward.in.width);
       if (line < 0 || column < 0) continue;
-      sum = fmaf(x[(line * g.in.width + column) * c + in], dy[pixel * k + out], sum);
+      sum = fmaf(x[(line * g.forward.in.width + column) * c + in], dy[pixel * k + out], sum);
     }
   }
-  g.gradient[(static_cast<int64_t>(piece) * g.clients + client) * g.gradient_client + i] = sum;
+  g.gradient[(static_cast<int64_t>(piece) * g.forward.clients + client) * g.gradient_client + i] =
+      sum;
 }
 
 }  // namespace
@@ -75,8 +77,9 @@ cudaError_t convolve_float_rows(const RowConvolution& c, cudaStream_t stream) {
 }
 
 cudaError_t differentiate_float_kernel(const RowGradient& g, cudaStream_t stream) {
-  const dim3 weights = blocks_for(g.kernel * g.kernel * g.in.channels * g.out.channels, 1);
-  gradient_kernel<<<dim3(weights.x, g.pieces, g.clients), kThreads, 0, stream>>>(g);
+  const dim3 weights = blocks_for(
+      g.forward.kernel * g.forward.kernel * g.forward.in.channels * g.forward.out.channels, 1);
+  gradient_kernel<<<dim3(weights.x, g.pieces, g.forward.clients), kThreads, 0, stream>>>(g);
   return cudaGetLastError();
 }
 

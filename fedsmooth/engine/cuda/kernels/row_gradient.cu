@@ -1,6 +1,7 @@
 // The gradient of a kernel by products of a warp: a thread block takes the items of a piece one
 // after another, the next one's copies under way. A warp holds the sums of all taps for 16 channels
 // of x and 16 or 32 of dy; warps that hold the same ones share the pixels out.
+#include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 #include "fedsmooth/engine/cuda/kernels/row_float.h"
 #include "fedsmooth/engine/cuda/kernels/row_tiles.cuh"
 
@@ -9,23 +10,10 @@ namespace {
 
 constexpr int kMostPieces = 128, kRowsOfPiece = 8, kFewRows = 256;
 
-RowConvolution forward_of(const RowGradient& g) {
-  RowConvolution c;
-  c.clients = g.clients;
-  c.rows = g.rows;
-  c.in = g.in;
-  c.out = g.out;
-  c.kernel = g.kernel;
-  c.stride = g.stride;
-  c.padding = g.padding;
-  c.x = g.x;
-  return c;
-}
-
 // Where a pixel of the item is read: x at its first tap, and dy.
 struct PixelSource {
   int cell;
-  short image, pixel;  // of the item, of the strip; -1: none
+  int place;  // of its first channel, from the item's first row and strip; large: none
 };
 
 __host__ __device__ inline int whole_pixels(const RowCut& cut) {
@@ -33,42 +21,42 @@ __host__ __device__ inline int whole_pixels(const RowCut& cut) {
 }
 // Bytes of eight channels of dy; cells of one pixel lie in different banks.
 __host__ __device__ inline int plane_of(const RowGradient& g, const RowCut& cut) {
-  return (whole_pixels(cut) * 16 + 127) / 128 * 128 + 128 / (g.out.channels / 8);
+  return (whole_pixels(cut) * 16 + 127) / 128 * 128 + 128 / (g.forward.out.channels / 8);
 }
 __host__ __device__ inline int stage_bytes(const RowGradient& g, const RowCut& cut) {
-  return g.in.channels / 8 * cut.plane + g.out.channels / 8 * plane_of(g, cut);
+  return g.forward.in.channels / 8 * cut.plane + g.forward.out.channels / 8 * plane_of(g, cut);
 }
 inline int shared_bytes(const RowGradient& g, const RowCut& cut) {
-  return 2 * stage_bytes(g, cut) + cut.cells() * static_cast<int>(sizeof(CellSource)) +
+  return 2 * stage_bytes(g, cut) + (cut.strips * cut.cells() + 1) / 2 * 8 +
          whole_pixels(cut) * static_cast<int>(sizeof(PixelSource));
 }
 
 inline __device__ void find_pixels(const RowConvolution& c, const RowCut& cut,
                                    PixelSource* pixels) {
   for (int p = threadIdx.x; p < whole_pixels(cut); p += kRowThreads) {
-    const int in_strip = cut.strip * c.out.width;
     const bool real = p < cut.pixels;
-    pixels[p] = {real ? first_cell(c, cut, p) : 0, static_cast<short>(real ? p / in_strip : -1),
-                 static_cast<short>(p % in_strip)};
+    const int image = cut.by_strip.quotient(cut.by_width.quotient(p));
+    const int pixel = p + image * (c.out.height - cut.strip) * c.out.width;
+    pixels[p] = {real ? first_cell(c, cut, p) : 0, real ? pixel * c.out.channels : kNoPlace};
   }
 }
 
 template <int kGroups>
 __device__ void load_dy(const RowGradient& g, const RowCut& cut, const PixelSource* pixels,
-                        int client, int item, uint8_t* tile) {
-  const int row = item / cut.strips * cut.images;
-  const int first = item % cut.strips * cut.strip * g.out.width, plane = plane_of(g, cut);
-  const bf16* dy = static_cast<const bf16*>(g.dy);
-  const int count = whole_pixels(cut) * kGroups;
-  for (int i = threadIdx.x; i < count; i += kRowThreads) {
-    const int p = i / kGroups, group = i % kGroups;
-    const PixelSource source = pixels[p];
-    const int pixel = first + source.pixel;
-    const bool real = source.image >= 0 && row + source.image < g.rows && pixel < g.out.pixels();
-    const int64_t at =
-        (static_cast<int64_t>(client) * g.rows + row + source.image) * g.out.pixels() + pixel;
-    copy_async(tile + group * plane + p * 16, real ? dy + at * (8 * kGroups) + 8 * group : dy,
-               real);
+                        const ItemPlace& place, uint8_t* tile) {
+  constexpr int kStep = kRowThreads / kGroups;
+  const RowConvolution& c = g.forward;
+  const int group = threadIdx.x % kGroups, first = threadIdx.x / kGroups;
+  const int strip = place.strip * cut.strip * c.out.width * c.out.channels;
+  const int values = values_of_item(cut, c.rows, place.row, c.out) - strip;
+  const bf16* dy =
+      static_cast<const bf16*>(g.dy) + place.first_row(c.rows) * c.out.row_size() + strip;
+  uint32_t to = shared_address(tile) + group * plane_of(g, cut) + first * 16;
+#pragma unroll 4
+  for (int p = first; p < whole_pixels(cut); p += kStep, to += kStep * 16) {
+    const int from = pixels[p].place;
+    const bool real = from < values;
+    copy_async(to, dy + (real ? from + 8 * group : 0), real);
   }
 }
 
@@ -122,7 +110,8 @@ template <int kKernel, int kTiles>
 __device__ void write_gradient(const RowGradient& g, const KernelSums<kKernel, kTiles>& sums,
                                int client, int piece, int out, int in) {
   const int lane = threadIdx.x % 32;
-  float* to = g.gradient + (static_cast<int64_t>(piece) * g.clients + client) * g.gradient_client;
+  float* to =
+      g.gradient + (static_cast<int64_t>(piece) * g.forward.clients + client) * g.gradient_client;
 #pragma unroll
   for (int tap = 0; tap < kKernel * kKernel; ++tap) {
 #pragma unroll
@@ -132,7 +121,8 @@ __device__ void write_gradient(const RowGradient& g, const KernelSums<kKernel, k
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int k = out + 16 * m + 8 * half + lane / 4, c = in + 8 * n + lane % 4 * 2;
-          *reinterpret_cast<float2*>(to + (tap * g.out.channels + k) * g.in.channels + c) =
+          *reinterpret_cast<float2*>(
+              to + (tap * g.forward.out.channels + k) * g.forward.in.channels + c) =
               make_float2(sums.v[tap][m][n][2 * half], sums.v[tap][m][n][2 * half + 1]);
         }
       }
@@ -142,13 +132,14 @@ __device__ void write_gradient(const RowGradient& g, const KernelSums<kKernel, k
 
 template <int kKernel, int kChunks, int kOutGroups>
 __global__ void __launch_bounds__(kRowThreads, 1)
-    gradient_kernel(RowGradient g, RowConvolution c, RowCut cut) {
+    gradient_kernel(const __grid_constant__ RowGradient g, const __grid_constant__ RowCut cut) {
   extern __shared__ __align__(128) uint8_t memory[];
+  const RowConvolution& c = g.forward;
   constexpr int kTiles = kOutGroups == 2 ? 1 : 2;
   constexpr int kKinds = kChunks * (kOutGroups / (2 * kTiles)), kSplits = kRowWarps / kKinds;
-  const int bytes = stage_bytes(g, cut), x_bytes = g.in.channels / 8 * cut.plane;
-  auto* cells = reinterpret_cast<CellSource*>(memory + 2 * bytes);
-  auto* pixels = reinterpret_cast<PixelSource*>(cells + cut.cells());
+  const int bytes = stage_bytes(g, cut), x_bytes = g.forward.in.channels / 8 * cut.plane;
+  int* cells = reinterpret_cast<int*>(memory + 2 * bytes);
+  auto* pixels = reinterpret_cast<PixelSource*>(cells + (cut.strips * cut.cells() + 1) / 2 * 2);
   const int piece = blockIdx.x, client = blockIdx.y;
   const int first = static_cast<int>(static_cast<int64_t>(cut.items) * piece / g.pieces);
   const int end = static_cast<int>(static_cast<int64_t>(cut.items) * (piece + 1) / g.pieces);
@@ -159,11 +150,14 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   find_cells(c, cut, cells);
   find_pixels(c, cut, pixels);
   __syncthreads();
+  wait_for_earlier_kernels();
+  ItemPlace ahead(cut, client * cut.items + first);
   const auto load = [&](int item) {
     uint8_t* stage = memory + item % 2 * bytes;
-    load_tile<2 * kChunks>(c, cut, cells, client, item, stage);
-    load_dy<kOutGroups>(g, cut, pixels, client, item, stage + x_bytes);
+    load_tile<2 * kChunks>(c, cut, cells, ahead, stage);
+    load_dy<kOutGroups>(g, cut, pixels, ahead, stage + x_bytes);
     commit_copies();
+    ahead.advance(cut, c.rows);
   };
   KernelSums<kKernel, kTiles> sums = {};
   if (first < end) load(first);
@@ -190,8 +184,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 template <int kKernel, int kChunks, int kOutGroups>
 cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
   constexpr int kTiles = kOutGroups == 2 ? 1 : 2, kPixels = 512;
-  const RowConvolution c = forward_of(g);
-  const RowCut cut = choose_cut(c, kPixels, shared_memory_limit(),
+  const RowCut cut = choose_cut(g.forward, kPixels, shared_memory_limit(),
                                 [&](const RowCut& cut) { return shared_bytes(g, cut); });
   constexpr int kKinds = kChunks * (kOutGroups / (2 * kTiles));
   const int for_sums = KernelSums<kKernel, kTiles>::kCount * 32 * 4 * kKinds;
@@ -200,39 +193,24 @@ cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (status != cudaSuccess) return status;
-  kernel<<<dim3(g.pieces, g.clients), kRowThreads, bytes, stream>>>(g, c, cut);
-  return cudaGetLastError();
-}
-
-template <int kKernel, int kChunks>
-cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
-  switch (g.out.channels) {
-    case 16:
-      return launch<kKernel, kChunks, 2>(g, stream);
-    case 32:
-      return launch<kKernel, kChunks, 4>(g, stream);
-    default:
-      return launch<kKernel, kChunks, 8>(g, stream);
-  }
+  return launch_dependent(kernel, dim3(g.pieces, g.forward.clients), kRowThreads, bytes, stream, g,
+                          cut);
 }
 
 template <int kKernel>
 cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
-  switch (g.in.channels) {
-    case 16:
-      return launch<kKernel, 1>(g, stream);
-    case 32:
-      return launch<kKernel, 2>(g, stream);
-    default:
-      return launch<kKernel, 4>(g, stream);
-  }
+  return with_channels(g.forward.in.channels, [&](auto in) {
+    return with_channels(g.forward.out.channels, [&](auto out) {
+      return launch<kKernel, decltype(in)::value / 16, decltype(out)::value / 8>(g, stream);
+    });
+  });
 }
 
 }  // namespace
 
 cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cudaStream_t stream) {
   if (precision == Precision::kFloat32) return differentiate_float_kernel(g, stream);
-  return g.kernel == 1 ? launch<1>(g, stream) : launch<3>(g, stream);
+  return g.forward.kernel == 1 ? launch<1>(g, stream) : launch<3>(g, stream);
 }
 
 int gradient_pieces(int rows) {

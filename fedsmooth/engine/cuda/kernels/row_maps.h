@@ -27,4 +27,11 @@ struct RowMap {
   FEDSMOOTH_EVERYWHERE int64_t row_size() const { return int64_t{pixels()} * channels; }
 };
 
+/// What a norm multiplies and adds in a pass, per client and channel.
+struct NormValues {
+  float mean = 0, inverse = 0;          // 1 / sqrt(variance + epsilon)
+  float scale = 0, shift = 0;           // y = scale x + shift
+  float mean_dy = 0, mean_product = 0;  // of dy and of dy (x - mean) inverse, for the gradient
+};
+
 }  // namespace fedsmooth

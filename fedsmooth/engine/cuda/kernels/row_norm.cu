@@ -1,11 +1,14 @@
 #include "fedsmooth/engine/cuda/kernels/row_norm.h"
 
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 
 namespace fedsmooth {
 namespace {
 
 constexpr int kPartCells = 16 * kThreads;           // cells of eight channels that a block adds up
+constexpr int kCells = 4;                           // of a thread that writes
+constexpr int kSumThreads = 1024;                   // of a block that adds up a client's parts
 constexpr double kEpsilon = 1e-5, kMomentum = 0.1;  // as in model/network.h and the reference
 
 // Two sums for each channel, of what add(cell, sums) adds for a cell of eight channels. A thread's
@@ -45,37 +48,36 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(MapSums s) {
   });
 }
 
-// Adds up the parts of a client, a channel and a kind of sum: threads take every so manieth part,
-// the first adds up the threads. Returns the sum to all threads of `channel`; a block a client.
+// The sums of a client and channel over all parts: each thread takes every so manieth part, then
+// halves of the threads are added to each other. A block a client; known to the first threads.
 struct ChannelSums {
   double total, other;
 };
 
 __device__ ChannelSums add_parts(const float* sums, int parts, int channels) {
-  __shared__ double shared[2][kThreads];
-  const int channel = threadIdx.x % channels, lane = threadIdx.x / channels;
-  const int lanes = kThreads / channels;
+  __shared__ ChannelSums shared[kSumThreads];
+  const int channel = threadIdx.x % channels, lanes = kSumThreads / channels;
   const float* from = sums + static_cast<int64_t>(blockIdx.x) * parts * 2 * channels + channel;
-  double total = 0, other = 0;
+  ChannelSums own = {};
 #pragma unroll 8
-  for (int part = lane; part < parts; part += lanes) {
-    total += from[static_cast<int64_t>(part) * 2 * channels];
-    other += from[static_cast<int64_t>(part) * 2 * channels + channels];
+  for (int part = threadIdx.x / channels; part < parts; part += lanes) {
+    own.total += from[static_cast<int64_t>(part) * 2 * channels];
+    own.other += from[static_cast<int64_t>(part) * 2 * channels + channels];
   }
-  shared[0][threadIdx.x] = total;
-  shared[1][threadIdx.x] = other;
-  __syncthreads();
-  total = other = 0;
-  for (int i = channel; i < kThreads; i += channels) {
-    total += shared[0][i];
-    other += shared[1][i];
+  shared[threadIdx.x] = own;
+  for (int half = kSumThreads / 2; half >= channels; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x >= half) continue;
+    shared[threadIdx.x].total += shared[threadIdx.x + half].total;
+    shared[threadIdx.x].other += shared[threadIdx.x + half].other;
   }
-  return {total, other};
+  return shared[threadIdx.x];
 }
 
 // A block a client.
-__global__ void __launch_bounds__(kThreads) statistics_kernel(NormStatistics s) {
+__global__ void __launch_bounds__(kSumThreads) statistics_kernel(NormStatistics s) {
   const int client = blockIdx.x, channel = threadIdx.x;
+  wait_for_earlier_kernels();
   const ChannelSums sums = add_parts(s.sums, s.parts, s.map.channels);
   if (channel >= s.map.channels) return;
   const double count = static_cast<double>(s.rows) * s.map.pixels();
@@ -96,29 +98,65 @@ __global__ void __launch_bounds__(kThreads) statistics_kernel(NormStatistics s) 
   move(vector[s.weights.variance + channel], squares / fmax(count - 1, 1.0));
 }
 
-// A thread a cell of eight channels.
+// Cells of eight channels that a thread takes: several of the same channels, so that it reads the
+// norm's values once and has several reads under way.
+struct ThreadCells {
+  int client, channel;  // the first of eight
+  int64_t first, end;
+
+  __device__ ThreadCells(int rows, const RowMap& map) {
+    const int eights = map.channels / 8;
+    const int64_t cells = static_cast<int64_t>(rows) * map.pixels() * eights;
+    const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads * kCells + threadIdx.x;
+    client = blockIdx.y;
+    channel = static_cast<int>(i % eights) * 8;
+    first = client * cells + i;
+    end = (client + 1) * cells;
+  }
+  __device__ bool has(int k) const { return at(k) < end; }
+  __device__ int64_t at(int k) const { return first + k * kThreads; }
+
+  template <typename T>
+  __device__ void load(const void* map, Eight<T> (&cells)[kCells]) const {
+#pragma unroll
+    for (int k = 0; k < kCells; ++k) {
+      if (has(k)) cells[k] = load_eight<T>(map, at(k));
+    }
+  }
+};
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads) apply_kernel(NormApply a) {
-  const int client = blockIdx.y, eights = a.map.channels / 8;
-  const int64_t cells = static_cast<int64_t>(a.rows) * a.map.pixels() * eights;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= cells) return;
-  const NormValues* values = a.values + client * a.values_client + i % eights * 8;
-  const Eight<T> x = load_eight<T>(a.x, client * cells + i);
-  Eight<T> add = {}, y;
-  if (a.add != nullptr) add = load_eight<T>(a.add, client * cells + i);
+  wait_for_earlier_kernels();
+  const ThreadCells own(a.rows, a.map);
+  const NormValues* values = a.values + own.client * a.values_client + own.channel;
+  Eight<T> x[kCells], add[kCells] = {};
+  own.load(a.x, x);
+  if (a.add != nullptr) own.load(a.add, add);
+  float scale[8], shift[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    float value = values[j].scale * to_float(x.value[j]) + values[j].shift;
-    if (a.add != nullptr) value += to_float(add.value[j]);
-    if (a.relu && value < 0.0f) value = 0.0f;
-    store(y.value + j, value);
+    scale[j] = values[j].scale;
+    shift[j] = values[j].shift;
   }
-  store_eight(a.y, client * cells + i, y);
+#pragma unroll
+  for (int k = 0; k < kCells; ++k) {
+    if (!own.has(k)) break;
+    Eight<T> y;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      float value = scale[j] * to_float(x[k].value[j]) + shift[j];
+      if (a.add != nullptr) value += to_float(add[k].value[j]);
+      if (a.relu && value < 0.0f) value = 0.0f;
+      store(y.value + j, value);
+    }
+    store_eight(a.y, own.at(k), y);
+  }
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) gradient_sums_kernel(NormGradient g) {
+  wait_for_earlier_kernels();
   const NormValues* values = g.values + blockIdx.y * g.values_client;
   const int eights = g.map.channels / 8, first = threadIdx.x % eights * 8;
   float mean[8], inverse[8];
@@ -141,8 +179,9 @@ __global__ void __launch_bounds__(kThreads) gradient_sums_kernel(NormGradient g)
 }
 
 // A block a client.
-__global__ void __launch_bounds__(kThreads) gradient_values_kernel(NormGradient g, int parts) {
+__global__ void __launch_bounds__(kSumThreads) gradient_values_kernel(NormGradient g, int parts) {
   const int client = blockIdx.x, channel = threadIdx.x;
+  wait_for_earlier_kernels();
   const ChannelSums sums = add_parts(g.sums, parts, g.map.channels);
   if (channel >= g.map.channels) return;
   const double count = static_cast<double>(g.rows) * g.map.pixels();
@@ -158,25 +197,36 @@ __global__ void __launch_bounds__(kThreads) gradient_values_kernel(NormGradient 
 // dx = scale (dy - mean(dy) - n mean(dy n)) with n = (x - mean) inverse.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) gradient_kernel(NormGradient g) {
-  const int client = blockIdx.y, eights = g.map.channels / 8;
-  const int64_t cells = static_cast<int64_t>(g.rows) * g.map.pixels() * eights;
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= cells) return;
-  const NormValues* values = g.values + client * g.values_client + i % eights * 8;
-  const Eight<T> x = load_eight<T>(g.x, client * cells + i);
-  const Eight<T> dy = load_eight<T>(g.dy, client * cells + i);
-  Eight<T> dx;
+  wait_for_earlier_kernels();
+  const ThreadCells own(g.rows, g.map);
+  Eight<T> x[kCells], dy[kCells];
+  own.load(g.x, x);
+  own.load(g.dy, dy);
+  NormValues v[8];
 #pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const NormValues& v = values[j];
-    const float n = (to_float(x.value[j]) - v.mean) * v.inverse;
-    store(dx.value + j, v.scale * (to_float(dy.value[j]) - v.mean_dy - n * v.mean_product));
+  for (int j = 0; j < 8; ++j) v[j] = g.values[own.client * g.values_client + own.channel + j];
+#pragma unroll
+  for (int k = 0; k < kCells; ++k) {
+    if (!own.has(k)) break;
+    Eight<T> dx;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float n = (to_float(x[k].value[j]) - v[j].mean) * v[j].inverse;
+      const float centred = to_float(dy[k].value[j]) - v[j].mean_dy;
+      store(dx.value + j, v[j].scale * (centred - n * v[j].mean_product));
+    }
+    store_eight(g.dx, own.at(k), dx);
   }
-  store_eight(g.dx, client * cells + i, dx);
+}
+
+// What call(value) returns, with a value of the working precision's type.
+template <class Call>
+cudaError_t in_precision(Precision precision, const Call& call) {
+  return precision == Precision::kBfloat16 ? call(bf16()) : call(0.0f);
 }
 
 dim3 cells_of(int rows, const RowMap& map, int clients) {
-  return blocks_for(rows * map.row_size() / 8, clients);
+  return blocks_for((rows * map.row_size() / 8 + kCells - 1) / kCells, clients);
 }
 
 }  // namespace
@@ -193,24 +243,32 @@ cudaError_t sum_map(Precision precision, const MapSums& s, cudaStream_t stream) 
 }
 
 cudaError_t take_statistics(const NormStatistics& s, cudaStream_t stream) {
-  statistics_kernel<<<s.clients, kThreads, 0, stream>>>(s);
-  return cudaGetLastError();
+  return launch_dependent(statistics_kernel, s.clients, kSumThreads, 0, stream, s);
 }
 
 cudaError_t apply_norm(Precision precision, const NormApply& a, cudaStream_t stream) {
-  return launch_in(precision, [&](auto value) {
-    apply_kernel<decltype(value)><<<cells_of(a.rows, a.map, a.clients), kThreads, 0, stream>>>(a);
+  const dim3 cells = cells_of(a.rows, a.map, a.clients);
+  return in_precision(precision, [&](auto value) {
+    return launch_dependent(apply_kernel<decltype(value)>, cells, kThreads, 0, stream, a);
   });
 }
 
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream) {
-  const int parts = map_parts(g.rows, g.map);
-  return launch_in(precision, [&](auto value) {
+  const int parts = g.parts > 0 ? g.parts : map_parts(g.rows, g.map);
+  return in_precision(precision, [&](auto value) {
     using T = decltype(value);
-    gradient_sums_kernel<T><<<dim3(parts, g.clients), kThreads, 0, stream>>>(g);
-    gradient_values_kernel<<<g.clients, kThreads, 0, stream>>>(g, parts);
-    if (g.x == nullptr) return;
-    gradient_kernel<T><<<cells_of(g.rows, g.map, g.clients), kThreads, 0, stream>>>(g);
+    cudaError_t status = cudaSuccess;
+    if (g.parts == 0) {
+      status =
+          launch_dependent(gradient_sums_kernel<T>, dim3(parts, g.clients), kThreads, 0, stream, g);
+    }
+    if (status == cudaSuccess) {
+      status =
+          launch_dependent(gradient_values_kernel, g.clients, kSumThreads, 0, stream, g, parts);
+    }
+    if (status != cudaSuccess || g.x == nullptr) return status;
+    const dim3 cells = cells_of(g.rows, g.map, g.clients);
+    return launch_dependent(gradient_kernel<T>, cells, kThreads, 0, stream, g);
   });
 }
 

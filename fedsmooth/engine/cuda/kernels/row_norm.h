@@ -6,13 +6,6 @@
 
 namespace fedsmooth {
 
-/// What a norm multiplies and adds in this pass, per client and channel.
-struct NormValues {
-  float mean = 0, inverse = 0;          // 1 / sqrt(variance + epsilon)
-  float scale = 0, shift = 0;           // y = scale x + shift
-  float mean_dy = 0, mean_product = 0;  // of dy and of dy (x - mean) inverse, for the gradient
-};
-
 /// Into how many parts a map's sums are cut.
 int map_parts(int rows, const RowMap& map);
 
@@ -56,12 +49,14 @@ struct NormApply {
 cudaError_t apply_norm(Precision precision, const NormApply& apply, cudaStream_t stream);
 
 /// From dy, the gradient of y, and x to dx and the gradients of scale and bias, which go into
-/// `gradients` at the weights' offsets. Without `x` there is no norm: only the bias's gradient.
+/// `gradients` at the weights' offsets. Without `x` there is no norm: only the bias's gradient. The
+/// sums are taken here, or (with `parts`) were by the convolution that made dy.
 struct NormGradient {
   int clients = 0, rows = 0;
   RowMap map;
   const void *x = nullptr, *dy = nullptr;
-  float* sums = nullptr;  // scratch
+  float* sums = nullptr;  // [client, part, 2, channel]: of dy and of dy (x - mean) inverse
+  int parts = 0;          // 0: not yet taken
   NormWeights weights;
   float* gradients = nullptr;  // [client, size]
   NormValues* values = nullptr;

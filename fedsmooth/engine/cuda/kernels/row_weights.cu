@@ -6,18 +6,21 @@ namespace fedsmooth {
 namespace {
 
 constexpr double kEpsilon = 1e-5;  // as in model/network.h
+constexpr int kMostTaps = 9;
 
 // By how much a norm multiplies, in double.
 __device__ double factor_of(const KernelPlace& place, const float* vector, int k) {
   return vector[place.scale + k] / sqrt(vector[place.variance + k] + kEpsilon);
 }
 
-// A block a node of a client.
+// A block a tap of a node of a client: [K, C] goes out as it is and, from shared memory, as [C, K].
 template <typename T>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(WorkingWeights w) {
   __shared__ float factors[64];
+  __shared__ T tile[64][66];
   const KernelPlace place = w.places[blockIdx.x];
-  const int client = blockIdx.y, c = place.in_channels, k = place.out_channels;
+  const int client = blockIdx.y, tap = blockIdx.z, c = place.in_channels, k = place.out_channels;
+  if (tap >= place.taps) return;
   const float* vector = w.vectors + client * w.size;
   const bool folds = w.fold && place.has_norm;
   if (threadIdx.x < k) {
@@ -29,19 +32,24 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(WorkingWeights w) {
       factors[out] = static_cast<float>(factor);
       shift = vector[place.bias + out] - vector[place.mean + out] * factor;
     }
-    w.shift[static_cast<int64_t>(client) * w.channels + place.channel + out] =
-        static_cast<float>(shift);
+    if (tap == 0) {
+      w.shift[static_cast<int64_t>(client) * w.channels + place.channel + out] =
+          static_cast<float>(shift);
+    }
   }
   __syncthreads();
-  T* kernels = static_cast<T*>(w.kernels) + client * w.working + place.weight;
-  T* turned = static_cast<T*>(w.turned) + client * w.working + place.weight;
-  for (int i = threadIdx.x; i < place.taps * k * c; i += kThreads) {
-    const int tap = i / (k * c), out = i / c % k, in = i % c;
-    const float value =
-        place.fixed ? (in == out ? 1.0f : 0.0f) : vector[place.weight + i] * factors[out];
-    store(kernels + i, value);
-    store(turned + ((place.taps - 1 - tap) * c + in) * k + out, value);
+  const int64_t kernel = client * w.working + place.weight;
+  T* kernels = static_cast<T*>(w.kernels) + kernel + tap * k * c;
+  T* turned = static_cast<T*>(w.turned) + kernel + (place.taps - 1 - tap) * k * c;
+  const float* from = vector + place.weight + tap * k * c;
+  for (int i = threadIdx.x; i < k * c; i += kThreads) {
+    const int out = i / c, in = i % c;
+    const float value = place.fixed ? (in == out ? 1.0f : 0.0f) : from[i] * factors[out];
+    store(&tile[out][in], value);
+    kernels[i] = tile[out][in];
   }
+  __syncthreads();
+  for (int i = threadIdx.x; i < k * c; i += kThreads) turned[i] = tile[i % k][i / k];
 }
 
 __global__ void __launch_bounds__(kThreads) step_kernel(RowStep s) {
@@ -72,7 +80,8 @@ __global__ void __launch_bounds__(kThreads) step_kernel(RowStep s) {
 
 cudaError_t prepare_weights(Precision precision, const WorkingWeights& w, cudaStream_t stream) {
   return launch_in(precision, [&](auto value) {
-    prepare_kernel<decltype(value)><<<dim3(w.nodes, w.clients), kThreads, 0, stream>>>(w);
+    prepare_kernel<decltype(value)>
+        <<<dim3(w.nodes, w.clients, kMostTaps), kThreads, 0, stream>>>(w);
   });
 }
 

@@ -1,0 +1,109 @@
+// What a wave's clients gave: their weights, as a sum or one by one, and their telemetry.
+#include <algorithm>
+#include <cmath>
+
+#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/wave.h"
+
+namespace fedsmooth {
+
+void Wave::add_results(const std::vector<WavePart>& parts) {
+  const auto terms = terms_.download(launches_.stream());
+  const auto before = before_.download(launches_.stream()),
+             after = after_.download(launches_.stream());
+  const auto perturbation = perturbation_.download(launches_.stream());
+  int64_t place = 0;
+  for (const WavePart& part : parts) {
+    const std::vector<int> usable = find_usable(part, place);
+    const double epsilon = part.round.task.attack.epsilon;
+    std::vector<Telemetry> of_each(part.count);
+    for (size_t i = 0; i < part.count; ++i) {
+      if (!usable[i]) continue;
+      const int64_t client = place + static_cast<int64_t>(i);
+      of_each[i].add_steps(terms[client], task_.local.steps * task_.local.passes);
+      for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
+        const int64_t at = client * shape_.batch + b;
+        of_each[i].add_attack(perturbation[at] / epsilon, before[at], after[at]);
+      }
+      part.result.telemetry.add(of_each[i]);
+    }
+    if (part.round.gather == Gather::kSum) {
+      add_sum(part, place, usable);
+    } else {
+      add_each(part, place, usable, of_each);
+    }
+    place += static_cast<int64_t>(part.count);
+  }
+}
+
+// Which of a part's clients, who begin at `place`, have usable weights.
+std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
+  WeightCheck check;
+  check.clients = static_cast<int>(part.count);
+  check.size = device_.size;
+  check.weights = weights_.data() + place * check.size;
+  check.largest = FixedPointSum::kLargest;
+  check.usable = usable_.data() + place;
+  check_cuda(check_weights(check, launches_.stream()), "check_weights");
+  const std::vector<int> all = usable_.download(launches_.stream());
+  return {all.begin() + place, all.begin() + place + check.clients};
+}
+
+void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable) {
+  WeightSum sum;
+  sum.clients = static_cast<int>(part.count);
+  sum.size = device_.size;
+  sum.count = sum_.size();
+  sum.weights = weights_.data() + place * sum.size;
+  sum.positions = device_.positions.data();
+  sum.scale = shares_.data() + place;
+  sum.usable = usable_.data() + place;
+  sum.sums = sums_.data();
+  sum.out = sum_.data();
+  check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
+  sum_.download(host_sum_.data(), launches_.stream());
+  int64_t share = 0, dropped = 0;
+  for (size_t i = 0; i < part.count; ++i) {
+    if (usable[i]) {
+      share += std::llrint(part.round.cohort.share(part.first + i) * FixedPointSum::kUnit);
+    } else {
+      ++dropped;
+    }
+  }
+  part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
+}
+
+void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>& usable,
+                    const std::vector<Telemetry>& of_each) {
+  for (size_t i = 0; i < part.count; ++i) {
+    if (!usable[i]) {
+      part.result.sum.drop();
+      continue;
+    }
+    const int64_t at = place + static_cast<int64_t>(i);
+    ClientWeights& one = part.result.each.emplace_back();
+    one.client = part.round.cohort.clients[part.first + i];
+    one.share = part.round.cohort.share(part.first + i);
+    one.loss = of_each[i].mean_loss();
+    one.weights = take(weights_, at, part.round.global);
+    if (part.round.task.continuous) one.velocity = take(velocity_, at, part.round.global);
+  }
+}
+
+// The vector of the client at `place`, in the shapes of `like`.
+Weights Wave::take(const DeviceArray<float>& vectors, int64_t place, const Weights& like) {
+  check_cuda(take_values(vectors.data() + place * device_.size, device_.positions.data(),
+                         global_.size(), global_.data(), launches_.stream()),
+             "take_values");
+  global_.download(values_.data(), launches_.stream());
+  const float* value = values_.data();
+  Weights taken;
+  for (const Array& shape : like) {
+    Array& w = taken.emplace_back(shape.sizes());
+    std::copy_n(value, w.count(), w.floats());
+    value += w.count();
+  }
+  return taken;
+}
+
+}  // namespace fedsmooth

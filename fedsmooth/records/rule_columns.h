@@ -1,0 +1,23 @@
+// The last four columns of certificates.tsv: the rule by which an image got its votes, and what a
+// row of given radii rests on.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/field_reader.h"
+
+namespace fedsmooth {
+
+void read_rule_columns(FieldReader& fields, CertificateRow& row);
+/// With tabs between them.
+std::string format_rule_columns(const CertificateRow& row);
+
+/// What no row can say of its rule; empty if there is nothing.
+std::string_view contradiction_in_rule(const CertificateRow& row);
+
+/// As unsupported(), for a row of given radii.
+std::string_view unsupported_radii(const CertificateRow& row);
+
+}  // namespace fedsmooth
