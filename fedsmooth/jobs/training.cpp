@@ -86,6 +86,20 @@ void announce(const std::vector<TrainArguments>& runs, size_t count, const Conte
   context.note(fmt::format("{} runs side by side: {}", count, fmt::join(names, ", ")));
 }
 
+void train_to_the_end(const TrainArguments& run, const Context& context) {
+  announce_job(ranks_of(context), describe_job({run}));
+  const std::unique_ptr<TrainingContext> setting = load_together({run}, context);
+  DistributedExecutor executor(ranks_of(context), *setting->chosen.executor);
+  OpenRun opened(*setting, run, 0);
+  const auto progress = begin_progress(context, "train", opened.rounds_done(), opened.rounds());
+  const Training training = opened.training([&](const RoundRow& row) {
+    progress->step(fmt::format("loss {:.3f}", row.loss));
+    if (run.on_round) run.on_round(row);
+  });
+  fedsmooth::train(training, executor);
+  opened.finish(executor.traffic());
+}
+
 }  // namespace
 
 TrainedRun train(const TrainArguments& given, const Context& context) {
@@ -96,8 +110,7 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
                            given.federation};
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {
-    const std::exception_ptr thrown = train_runs({run}, context).front();
-    if (thrown) std::rethrow_exception(thrown);
+    train_to_the_end(run, context);
   } else {
     start_run(run.folder, experiment, run.resume);  // refuses another experiment
   }
