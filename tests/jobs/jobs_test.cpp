@@ -120,7 +120,7 @@ TEST_F(JobsTest, ATableIsWrittenByOneJobAtATime) {
     }
     return false;
   };
-  certify("run", false, {{"certify.n", "5000"}, {"certify.every", "1000"}});
+  certify("run", false, {{"certify.n", "20000"}, {"certify.every", "1000"}});
   EXPECT_TRUE(refused);
 }
 
