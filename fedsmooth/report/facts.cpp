@@ -42,15 +42,17 @@ std::string describe_draws(const CertificateRow& row) {
 }
 
 // How many votes images got, unless it was a fixed number.
-void add_rule(const CertificateRow& row, Facts& facts) {
+void add_rule(const std::vector<CertificateRow>& rows, Facts& facts) {
+  const CertificateRow& row = rows.front();
+  const int64_t cap = std::ranges::max(rows, {}, &CertificateRow::cap).cap;
   if (row.rule == VoteRule::kPlan) {
-    facts.emplace_back(
-        "votes", fmt::format("planned by a pilot of {}, at most {} (--plan)", row.n0, row.cap));
+    facts.emplace_back("votes",
+                       fmt::format("planned by a pilot of {}, at most {} (--plan)", row.n0, cap));
   }
   if (row.rule == VoteRule::kRadii) {
     facts.emplace_back("votes", fmt::format("until radii {} were decided, at most {} (--radii); "
                                             "what lies between radii is not known",
-                                            fmt::join(row.radii, ", "), row.cap));
+                                            fmt::join(row.radii, ", "), cap));
   }
 }
 
@@ -85,7 +87,7 @@ void add_certificate_facts(const RunRecord& run, Facts& facts) {
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
   facts.insert(facts.end(), more.begin(), more.end());
-  add_rule(rows.front(), facts);
+  add_rule(rows, facts);
 }
 
 // Images without votes, if some were left out.

@@ -44,9 +44,16 @@ TEST(PlanTest, TheFewestVotesThatLoseLittleAreTaken) {
   }
   EXPECT_EQ(planned(1000, 0.001), 100'000);  // every vote makes the radius larger
   EXPECT_GT(planned(840, 0.005), planned(840, 0.05));
-  const CertifyOptions o = {.radius = RadiusKind::kMulticlass, .plan = 0.02};
-  VotePlanner planner(o, kSigma);
-  EXPECT_GE(planner.votes_for({0, 1000, 840, 160}), planner.votes_for({0, 1000, 840, 20}));
+}
+
+// A runner-up with few votes leaves a larger radius, which loses more by few votes.
+TEST(PlanTest, TheRunnerUpCountsForItsRadiusAlone) {
+  const auto planned = [](int64_t runner_up, RadiusKind radius) {
+    const CertifyOptions o = {.radius = radius, .plan = 0.02};
+    return VotePlanner(o, kSigma).votes_for({0, 1000, 840, runner_up});
+  };
+  EXPECT_GT(planned(20, RadiusKind::kMulticlass), planned(160, RadiusKind::kMulticlass));
+  EXPECT_EQ(planned(20, RadiusKind::kOneSided), planned(160, RadiusKind::kOneSided));
 }
 
 TEST(PlanTest, AnImageWithoutAMajorityGetsFewVotes) {
@@ -186,7 +193,7 @@ TEST(PlanTest, ACurveLosesLessThanHalfAPoint) {
     // 0.08 of distances hold 3.2 points.
     EXPECT_LE(3.2 * lost / kImages, 0.5) << radius;
     EXPECT_LE(far, kImages / 8) << radius;
-    EXPECT_LT(simulation.drawn(), 0.75 * o.n * kImages) << radius;
+    EXPECT_LT(simulation.drawn(), 0.85 * o.n * kImages) << radius;  // far out it takes many
   }
 }
 
