@@ -28,6 +28,7 @@ set(public_headers
   federated/client
   federated/executor
   federated/objective
+  federated/objectives/noise_ascent
   federated/objectives/score
   federated/order_free_sum
   federated/partition
