@@ -21,7 +21,8 @@ def alexnet(device):
     return nn.Sequential(
         nn.Conv2d(3, 64, 11, 4, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 192, 5, 1, 2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(192, 384, 3, 1, 1), nn.ReLU(), nn.Conv2d(384, 256, 3, 1, 1), nn.ReLU(),
-        nn.Conv2d(256, 256, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, CLASSES)).eval().to(device)
+        nn.Conv2d(256, 256, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(256, CLASSES),
+    ).eval().to(device)
 
 
 def bare(model, image, n, batch):
@@ -69,7 +70,7 @@ def main():
     batch = int(base.rsplit("x", 1)[1])
     n = o.n // batch * batch
     evaluated = n + 2 * batch  # with n0's votes, padded, and the probe
-    print(f"asked for batches of {o.batch}, certified {base}; {torch.get_num_threads()} threads, n = {n}; {engine.base}")
+    print(f"asked for batches of {o.batch}: {base}, engine {engine.base}; {torch.get_num_threads()} threads, n = {n}")
     work = {
         "bare network": (lambda: bare(model, image, n, batch), n),
         "Cohen's loop": (lambda: cohens_loop(model, image, n, batch), n),
@@ -88,7 +89,9 @@ def main():
         e / c for e, c in zip(rates["fs.from_torch: our engine"], rates["Cohen's loop"], strict=True)
     )
     print(f"our engine is {faster:.1f} times Cohen's loop")
-    share = statistics.median(s / b for s, b in zip(rates["fs.Smooth over the module"], rates["bare network"], strict=True))
+    share = statistics.median(
+        s / b for s, b in zip(rates["fs.Smooth over the module"], rates["bare network"], strict=True)
+    )
     print(f"Smooth is {share:.1%} of the bare network in votes, {share * padding:.1%} in copies evaluated")
 
 

@@ -285,17 +285,17 @@ class Server:
                 self._say(failed[-1])
                 continue
             try:
-                self._check_answer(node, task, answer)
-                (total.add_masked if self.masked else total.add)(task.clients, answer.words)
+                words = self._checked_words(node, task, answer)
+                (total.add_masked if self.masked else total.add)(task.clients, words)
             except Error as error:
                 self.refused[node] = f"round {round.t + 1}: {error}"
                 failed.append(f"the answer of node {node} is refused: {error}")
                 self._say(failed[-1])
             else:
-                self.bytes_up += answer.words.nbytes
+                self.bytes_up += words.nbytes
         return failed
 
-    def _check_answer(self, node: int, task: Task, answer: Answer | Error) -> None:
+    def _checked_words(self, node: int, task: Task, answer: Answer | Error) -> np.ndarray:
         if isinstance(answer, Error):
             raise answer
         if (answer.t, answer.attempt) != (task.t, task.attempt):
@@ -305,6 +305,7 @@ class Server:
         words = answer.words
         if not isinstance(words, np.ndarray) or words.dtype != np.int64 or words.ndim != 1:
             raise Error(f"a {getattr(words, 'dtype', type(words).__name__)} array {getattr(words, 'shape', '')}")
+        return words
 
     def _check_hello(self, number: int) -> None:
         hello, first = self.nodes[number], self.nodes[min(self.nodes)]
