@@ -16,6 +16,7 @@ endif()
 list(FILTER TORCH_LIBRARIES EXCLUDE REGEX "^/")  # paths, of libraries that the targets bring anyway
 if(TORCH_CXX_FLAGS MATCHES "ABI=0")  # PyTorch before 2.6: all files must pass strings in its way
   add_compile_options(${TORCH_CXX_FLAGS})
+  set(fmt fmt::fmt-header-only)
 endif()
 
 # Adds files that see LibTorch to a target.

@@ -46,7 +46,7 @@ double Draws::gamma(double shape) {
   }
 }
 
-// Fisher and Yates. Where few are chosen, the list is never written out: only the swapped places
+// Fisher and Yates. Where few are chosen, the list is never written out: only the swapped indices
 // are remembered.
 std::vector<int64_t> Draws::choose(int64_t count, int64_t n) {
   check(0 <= count && count <= n, "Draws::choose: {} of {}", count, n);
@@ -60,15 +60,15 @@ std::vector<int64_t> Draws::choose(int64_t count, int64_t n) {
   }
   std::unordered_map<int64_t, int64_t> moved;
   moved.reserve(2 * count);
-  const auto at = [&](int64_t place) {
-    const auto found = moved.find(place);
-    return found == moved.end() ? place : found->second;
+  const auto at = [&](int64_t index) {
+    const auto found = moved.find(index);
+    return found == moved.end() ? index : found->second;
   };
   chosen.reserve(count);
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t place = i + below(n - i);
-    chosen.push_back(at(place));
-    moved[place] = at(i);
+    const int64_t index = i + below(n - i);
+    chosen.push_back(at(index));
+    moved[index] = at(i);
   }
   return chosen;
 }

@@ -29,7 +29,7 @@ SweepAxis read_axis(const std::string& key, const toml::node& node, const Experi
 }
 
 struct PlacedAxis {
-  toml::source_position place;
+  toml::source_position position;
   SweepAxis axis;
 };
 
@@ -42,11 +42,11 @@ void read_axes(const toml::table& table, const std::string& prefix, const std::s
       read_axes(*node.as_table(), path + ".", file, base, axes);
       continue;
     }
-    const toml::source_position place = key.source().begin;
+    const toml::source_position position = key.source().begin;
     try {
-      axes.push_back({place, read_axis(path, node, base)});
+      axes.push_back({position, read_axis(path, node, base)});
     } catch (const Error& error) {
-      throw Error("{}:{}: sweep: {}", file, place.line, error.what());
+      throw Error("{}:{}: sweep: {}", file, position.line, error.what());
     }
   }
 }
@@ -54,7 +54,8 @@ void read_axes(const toml::table& table, const std::string& prefix, const std::s
 // toml++ sorts keys by name; the file's order is the user's.
 SweepGrid in_order(std::vector<PlacedAxis> axes) {
   std::sort(axes.begin(), axes.end(), [](const PlacedAxis& a, const PlacedAxis& b) {
-    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
+    return std::pair(a.position.line, a.position.column) <
+           std::pair(b.position.line, b.position.column);
   });
   SweepGrid ordered;
   for (PlacedAxis& axis : axes) ordered.push_back(std::move(axis.axis));

@@ -216,9 +216,9 @@ std::array<int64_t, kClasses> shuffled_classes(Key key, int64_t group) {
   fill_words({key, static_cast<uint32_t>(group), 1}, 0, words, kClasses);
   std::array<int64_t, kClasses> classes = {};
   for (int64_t i = 0; i < kClasses; ++i) {
-    const auto place = static_cast<int64_t>(words[i] % (i + 1));
-    classes[i] = classes[place];
-    classes[place] = i;
+    const auto other = static_cast<int64_t>(words[i] % (i + 1));
+    classes[i] = classes[other];
+    classes[other] = i;
   }
   return classes;
 }

@@ -17,7 +17,7 @@ Error damaged_zip(const std::string& name, const char* what) {
   return Error("{}: not a whole .npz (zip) file: {}; write it again", name, what);
 }
 
-/// Numbers of a file, the smallest byte first; a place beyond the end is an Error.
+/// Numbers of a file, the smallest byte first; an offset beyond the end is an Error.
 class Fields {
  public:
   Fields(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}

@@ -21,16 +21,16 @@ int64_t values_in_sum(const Round& round) {
 std::vector<RoundResult> run_those_with_clients(Executor& executor,
                                                 const std::vector<Round>& rounds) {
   std::vector<RoundResult> results(rounds.size());
-  std::vector<size_t> places;
+  std::vector<size_t> indices;
   std::vector<Round> asked;
   for (size_t r = 0; r < rounds.size(); ++r) {
     if (rounds[r].cohort.clients.empty()) continue;
-    places.push_back(r);
+    indices.push_back(r);
     asked.push_back(rounds[r]);
   }
   if (asked.empty()) return results;
   std::vector<RoundResult> found = executor.run(asked);
-  for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(found[i]);
+  for (size_t i = 0; i < indices.size(); ++i) results[indices[i]] = std::move(found[i]);
   return results;
 }
 
@@ -101,10 +101,10 @@ Cohort keep(const Cohort& cohort, const std::vector<int64_t>& clients) {
   Cohort kept;
   kept.clients = clients;
   kept.total = cohort.total;
-  auto place = cohort.clients.begin();
+  auto found = cohort.clients.begin();
   for (const int64_t client : clients) {
-    place = std::lower_bound(place, cohort.clients.end(), client);
-    kept.images.push_back(cohort.images[place - cohort.clients.begin()]);
+    found = std::lower_bound(found, cohort.clients.end(), client);
+    kept.images.push_back(cohort.images[found - cohort.clients.begin()]);
   }
   return kept;
 }

@@ -58,14 +58,14 @@ void check_own(const Dataset& images) {
 std::vector<double> RoundSum::shares_of(const std::vector<int64_t>& clients) const {
   std::vector<double> shares;
   for (const int64_t client : clients) {
-    const auto place = std::lower_bound(round_.clients.begin(), round_.clients.end(), client);
-    if (place == round_.clients.end() || *place != client) {
+    const auto found = std::lower_bound(round_.clients.begin(), round_.clients.end(), client);
+    if (found == round_.clients.end() || *found != client) {
       throw Error("client {} is not in round {}", client, round_.t + 1);
     }
     if (std::find(clients_.begin(), clients_.end(), client) != clients_.end()) {
       throw Error("client {} was answered for already", client);
     }
-    shares.push_back(round_.shares[place - round_.clients.begin()]);
+    shares.push_back(round_.shares[found - round_.clients.begin()]);
   }
   return shares;
 }

@@ -16,13 +16,13 @@ constexpr const char* kSums = "SHA256SUMS";  // as sha256sum writes it and check
 
 bool is_address(const std::string& from) { return from.find("://") != std::string::npos; }
 
-std::vector<std::string> places(const PublicSet& set, const std::string& from) {
+std::vector<std::string> addresses(const PublicSet& set, const std::string& from) {
   return from.empty() ? set.addresses : std::vector<std::string>{from};
 }
 
-std::string join_place(std::string place, const std::string& name) {
-  while (place.ends_with('/')) place.pop_back();
-  return place + "/" + name;
+std::string join_address(std::string folder, const std::string& name) {
+  while (folder.ends_with('/')) folder.pop_back();
+  return folder + "/" + name;
 }
 
 /// A hidden folder that is this call's alone, by the lock on the set; what an earlier one left
@@ -59,13 +59,13 @@ class WorkFolder {
   fs::path path_;
 };
 
-/// The archive's bytes, from the first place that has it whole.
+/// The archive's bytes, from the first address that has it whole.
 std::vector<UnpackedFile> fetch_archive(const PublicSet& set, const PublicArchive& archive,
                                         const FetchArguments& arguments, const fs::path& work,
                                         const Context& context) {
-  const std::vector<std::string> from = places(set, arguments.from);
+  const std::vector<std::string> from = addresses(set, arguments.from);
   for (size_t i = 0;; ++i) {
-    const std::string where = join_place(from[i], archive.name);
+    const std::string where = join_address(from[i], archive.name);
     try {
       if (!is_address(where)) return unpack(set, archive, read_file(where), where);
       context.note("downloading " + where);

@@ -110,13 +110,13 @@ std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const 
   return nlohmann::json::parse(text)[ranks.rank() * groups / ranks.size()];
 }
 
-SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& places,
+SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vector<size_t>& indices,
                        const fs::path& out, int64_t at_once, const Context& context) {
   std::vector<NamedExperiment> own;
-  for (const size_t i : places) own.push_back(all[i]);
+  for (const size_t i : indices) own.push_back(all[i]);
   SweepOutcome outcome =
       run_experiments(own, out, at_once > 0 ? at_once : groups_at_once(context), context);
-  for (size_t& i : outcome.done) i = places[i];
+  for (size_t& i : outcome.done) i = indices[i];
   return outcome;
 }
 
@@ -136,7 +136,7 @@ SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
 SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out,
                            const SweepArguments& a, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const std::vector<size_t> places = choose_share(all, out, a.groups, ranks);
+  const std::vector<size_t> indices = choose_share(all, out, a.groups, ranks);
   Ranks group = ranks.group(static_cast<int>(a.groups));
   Context own = context;
   own.ranks = &group;
@@ -147,7 +147,7 @@ SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::pa
   SweepOutcome share;
   try {
     lead_group(own, [&] {
-      share = run_share(all, places, out, a.at_once, own);
+      share = run_share(all, indices, out, a.at_once, own);
       return 0;
     });
   } catch (...) {

@@ -103,21 +103,21 @@ class SweepRuns {
   // Trains one, and later ones that can go side by side with it.
   void train_from(size_t i) {
     std::vector<TrainArguments> runs;
-    Indices places;
+    Indices indices;
     for (size_t j = i; j < all_.size(); ++j) {
       const Experiment& experiment = all_[j].experiment;
       // In this order: what is not of this group may be of another thread.
       const bool joins = j == i || (go_side_by_side(all_[i].experiment, experiment) &&
                                     !is_trained(j) && !thrown_[j]);
-      const bool again = std::any_of(places.begin(), places.end(), [&](size_t k) {
+      const bool again = std::any_of(indices.begin(), indices.end(), [&](size_t k) {
         return same_training(all_[k].experiment, experiment);
       });
       if (!joins || again || find_trained(j)) continue;
       runs.push_back({experiment, folder(j), /*resume=*/true});
-      places.push_back(j);
+      indices.push_back(j);
     }
     const std::vector<std::exception_ptr> thrown = train_runs(runs, context_);
-    for (size_t j = 0; j < thrown.size(); ++j) thrown_[places[j]] = thrown[j];
+    for (size_t j = 0; j < thrown.size(); ++j) thrown_[indices[j]] = thrown[j];
   }
 
   const std::vector<NamedExperiment>& all_;
@@ -141,10 +141,10 @@ std::vector<Indices> group_experiments(const std::vector<NamedExperiment>& all) 
   return groups;
 }
 
-SweepOutcome attempt_each(SweepRuns& runs, const Indices& places) {
+SweepOutcome attempt_each(SweepRuns& runs, const Indices& indices) {
   SweepOutcome outcome;
   try {
-    for (const size_t i : places) {
+    for (const size_t i : indices) {
       if (runs.attempt(i)) {
         outcome.done.push_back(i);
       } else {
@@ -200,9 +200,9 @@ SweepOutcome run_experiments(const std::vector<NamedExperiment>& all, const fs::
     const auto threads = std::min(at_once, static_cast<int64_t>(groups.size()));
     return attempt_groups(runs, groups, static_cast<int>(threads));
   }
-  Indices places(all.size());
-  std::iota(places.begin(), places.end(), size_t{0});
-  return attempt_each(runs, places);
+  Indices indices(all.size());
+  std::iota(indices.begin(), indices.end(), size_t{0});
+  return attempt_each(runs, indices);
 }
 
 }  // namespace fedsmooth::jobs

@@ -12,7 +12,7 @@ namespace fedsmooth::jobs {
 
 /// What became of the experiments.
 struct SweepOutcome {
-  std::vector<size_t> done;  // their places, in order
+  std::vector<size_t> done;  // their indices, in order
   size_t failed = 0;
   std::string interrupted;  // where, if so
 

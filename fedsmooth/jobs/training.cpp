@@ -86,6 +86,20 @@ void announce(const std::vector<TrainArguments>& runs, size_t count, const Conte
   context.note(fmt::format("{} runs side by side: {}", count, fmt::join(names, ", ")));
 }
 
+void train_to_the_end(const TrainArguments& run, const Context& context) {
+  announce_job(ranks_of(context), describe_job({run}));
+  const std::unique_ptr<TrainingContext> setting = load_together({run}, context);
+  DistributedExecutor executor(ranks_of(context), *setting->chosen.executor);
+  OpenRun opened(*setting, run, 0);
+  const auto progress = begin_progress(context, "train", opened.rounds_done(), opened.rounds());
+  const Training training = opened.training([&](const RoundRow& row) {
+    progress->step(fmt::format("loss {:.3f}", row.loss));
+    if (run.on_round) run.on_round(row);
+  });
+  fedsmooth::train(training, executor);
+  opened.finish(executor.traffic());
+}
+
 }  // namespace
 
 TrainedRun train(const TrainArguments& given, const Context& context) {
@@ -96,8 +110,7 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
                            given.federation};
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {
-    const std::exception_ptr thrown = train_runs({run}, context).front();
-    if (thrown) std::rethrow_exception(thrown);
+    train_to_the_end(run, context);
   } else {
     start_run(run.folder, experiment, run.resume);  // refuses another experiment
   }
@@ -120,13 +133,13 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);
-  std::vector<size_t> places;  // in `runs`, of those that could be opened
+  std::vector<size_t> indices;  // in `runs`, of those that could be opened
   std::vector<std::unique_ptr<OpenRun>> opened;
   int64_t done = 0, total = 0;
   for (size_t i = 0; i < count; ++i) {
     thrown[i] = catch_thrown([&] {
       opened.push_back(std::make_unique<OpenRun>(setting, runs[i], static_cast<int64_t>(i)));
-      places.push_back(i);
+      indices.push_back(i);
       done += opened.back()->rounds_done();
       total += opened.back()->rounds();
     });
@@ -134,8 +147,8 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   const auto progress = begin_progress(context, "train", done, total);
   std::vector<Training> trainings;
   for (size_t j = 0; j < opened.size(); ++j) {
-    const std::string name = count > 1 ? runs[places[j]].folder.filename().string() + ": " : "";
-    const auto& on_round = runs[places[j]].on_round;
+    const std::string name = count > 1 ? runs[indices[j]].folder.filename().string() + ": " : "";
+    const auto& on_round = runs[indices[j]].on_round;
     trainings.push_back(opened[j]->training([&progress, &on_round, name](const RoundRow& row) {
       progress->step(fmt::format("{}loss {:.3f}", name, row.loss));
       if (on_round) on_round(row);
@@ -143,7 +156,7 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
   }
   const auto ended = train_side_by_side(trainings, executor);
   for (size_t j = 0; j < opened.size(); ++j) {
-    thrown[places[j]] =
+    thrown[indices[j]] =
         ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
   }
   return thrown;

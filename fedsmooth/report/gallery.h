@@ -10,7 +10,7 @@ namespace fedsmooth {
 
 struct GalleryGroup {
   std::string title;
-  std::vector<size_t> rows;  // places in the table of certificates
+  std::vector<size_t> rows;  // indices in the table of certificates
   int64_t total = 0;         // how many rows are of this kind
 };
 

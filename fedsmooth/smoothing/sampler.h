@@ -150,7 +150,7 @@ class CopyList {
   std::vector<Piece> pieces(int64_t begin, int64_t batch) const;
 
   const std::vector<VoteRequest>& requests_;
-  std::vector<int64_t> first_;  // place of each request's first copy, and the end
+  std::vector<int64_t> first_;  // index of each request's first copy, and the end
 };
 
 /// The Error of check_is_function() that another batch may cure.

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -12,8 +13,6 @@ from conftest import PUBLISHED_ROWS
 import fedsmooth as fs
 
 ROOT = pathlib.Path(__file__).parents[2]
-EXPERIMENT = """[data]\nname = "shapes"\naugment = false\n[model]\nname = "small"\n[partition]\nclients = 4
-[train]\nrounds = 1\nclients_per_round = 2\nevaluate_every = 0\n[train.local]\nsteps = 2\n[certify]\nn = 1000\n"""
 
 
 class ArtClassifier:
@@ -32,20 +31,21 @@ def pixels(images):
 
 
 @pytest.fixture
-def names(tmp_path, monkeypatch):
+def names(experiment_file, few_images, tmp_path, monkeypatch):
     """What the pages take to be there."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "smoothadv.toml").write_text(EXPERIMENT)
+    shutil.copy(experiment_file, "smoothadv.toml")
     model = fs.train("smoothadv.toml", out="first").model("cpu")
     model.save("model.safetensors")
     (tmp_path / "published.tsv").write_text(PUBLISHED_ROWS)
-    images, labels = fs.load_data("shapes")
-    images = images[:40] / np.float32(255)
+    images, labels = fs.load_data("arrays", few_images)
+    images = images / np.float32(255)
+    corners = images[:, :, :10, :4]  # of which 100,000 noisy copies are soon drawn
     return {
         "model": pixels,
-        "x": images[3],
-        "test_set": (images, labels[:40]),
-        "images": images[:3],
+        "x": corners[3],
+        "test_set": (corners, labels),
+        "images": images[:2],
         "art_classifier": ArtClassifier(model),
         "our_model": model,
     }

@@ -107,5 +107,10 @@ TEST_F(ImageFolderTest, RefusesAHalfThatIsEmptyOrMissing) {
   expect_refused(Split::kTest, "test", "No such file or directory");
 }
 
+TEST_F(ImageFolderTest, TrainingImagesNeedNoTestImages) {
+  remove_folder(root_ / "test");
+  EXPECT_EQ(read_image_folder(root_, Split::kTrain).labels, (std::vector<int64_t>{0, 1, 1}));
+}
+
 }  // namespace
 }  // namespace fedsmooth

@@ -111,7 +111,7 @@ TEST(PlanTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
   constexpr int kImages = 100'000;
   constexpr double kAlpha = 0.01;
   const double p = std::erfc(-0.1 / kSigma / std::sqrt(2)) / 2;
-  const CertifyOptions o = {.n = 20'000, .alpha = kAlpha, .plan = 0.0115};
+  const CertifyOptions o = {.n = 20'000, .alpha = kAlpha, .plan = 0.0132};
   VotePlanner planner(o, kSigma);
   std::map<std::pair<int64_t, int64_t>, double> radii;  // by n and count: there are few of them
   std::mt19937_64 generator(1);

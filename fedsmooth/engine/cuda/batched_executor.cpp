@@ -40,8 +40,9 @@ struct BatchedExecutor::State {
   int64_t wave_size(const LocalTask& task, int64_t cohort) const {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    const int64_t each = Wave::bytes_per_client(task, *plan, precision);
-    int64_t most = static_cast<int64_t>(free / 2) / each;
+    const int64_t one = Wave::bytes(task, *plan, *data, precision, 1);
+    const int64_t each = Wave::bytes(task, *plan, *data, precision, 2) - one;
+    int64_t most = (static_cast<int64_t>(free / 2) - one) / each + 1;
     if (most_clients > 0) most = std::min(most, most_clients);
     most = std::clamp<int64_t>(most, 1, cohort);
     const int64_t waves = (cohort + most - 1) / most;

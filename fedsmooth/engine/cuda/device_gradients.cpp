@@ -24,17 +24,8 @@ struct LoadedModel {
     if (network->working_weights && precision == Precision::kBfloat16) {
       working = DeviceArray<uint8_t>(2 * size);
     }
-    WeightSpread spread;
-    spread.clients = 1;
-    spread.size = size;
-    spread.count = uploaded.size();
-    spread.values = uploaded.data();
-    spread.positions = network->positions.data();
-    spread.vector = vector.data();
-    spread.weights = weights.data();
-    spread.velocity = velocity.data();
-    spread.working = working.data();
-    check_cuda(spread_weights(spread, nullptr), "spread_weights");
+    spread_weights(*network, uploaded, vector, {1, weights.data(), velocity.data(), working.data()},
+                   nullptr);
     source = network->source.download(nullptr);
     scale = network->scale.download(nullptr);
   }

@@ -3,6 +3,36 @@
 #include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
+namespace {
+
+constexpr int64_t kGranule = 512;  // of the runtime's allocations
+
+thread_local AllocationCount* counted = nullptr;
+
+}  // namespace
+
+AllocationCount::AllocationCount() {
+  check(counted == nullptr, "AllocationCount: there is one already");
+  counted = this;
+}
+
+AllocationCount::~AllocationCount() { counted = nullptr; }
+
+void* allocate_on_gpu(int64_t bytes) {
+  void* memory = nullptr;
+  if (counted != nullptr) {
+    counted->add((bytes + kGranule - 1) / kGranule * kGranule);
+  } else {
+    check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
+  }
+  return memory;
+}
+
+void* allocate_on_host(int64_t bytes) {
+  void* memory = nullptr;
+  if (counted == nullptr) check_cuda(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+  return memory;
+}
 
 void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;

@@ -21,15 +21,33 @@ void check_cuda(cudaError_t status, const char* what);
 /// Name of the GPU in use.
 std::string gpu_name();
 
+/// While one lives, arrays of its thread take no memory: their bytes are added up instead. What an
+/// object would take is so known before it is made.
+class AllocationCount {
+ public:
+  AllocationCount();
+  ~AllocationCount();
+  AllocationCount(const AllocationCount&) = delete;
+  AllocationCount& operator=(const AllocationCount&) = delete;
+
+  int64_t bytes() const { return bytes_; }
+  void add(int64_t bytes) { bytes_ += bytes; }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+/// Memory of the GPU, and of the host; null while an AllocationCount lives.
+void* allocate_on_gpu(int64_t bytes);
+void* allocate_on_host(int64_t bytes);
+
 /// An array on the GPU. Not initialised.
 template <typename T>
 class DeviceArray {
  public:
   DeviceArray() = default;
-  explicit DeviceArray(int64_t size) : size_(size) {
-    check_cuda(cudaMalloc(reinterpret_cast<void**>(&data_), sizeof(T) * (size > 0 ? size : 1)),
-               "cudaMalloc");
-  }
+  explicit DeviceArray(int64_t size)
+      : data_(static_cast<T*>(allocate_on_gpu(sizeof(T) * (size > 0 ? size : 1)))), size_(size) {}
   explicit DeviceArray(const std::vector<T>& values)
       : DeviceArray(static_cast<int64_t>(values.size())) {
     upload(values.data(), size_, nullptr);
@@ -46,7 +64,8 @@ class DeviceArray {
   T* data() const { return data_; }
   int64_t size() const { return size_; }
 
-  void upload(const T* from, int64_t count, cudaStream_t stream) const {
+  void upload(const T* from, int64_t count, cudaStream_t stream) {
+    if (data_ == nullptr) return;
     check_cuda(cudaMemcpyAsync(data_, from, sizeof(T) * count, cudaMemcpyHostToDevice, stream),
                "copy to the GPU");
   }
@@ -61,7 +80,8 @@ class DeviceArray {
     download(values.data(), stream);
     return values;
   }
-  void clear(cudaStream_t stream) const {
+  void clear(cudaStream_t stream) {
+    if (data_ == nullptr) return;
     check_cuda(cudaMemsetAsync(data_, 0, sizeof(T) * size_, stream), "cudaMemset");
   }
 
@@ -75,10 +95,8 @@ template <typename T>
 class HostArray {
  public:
   HostArray() = default;
-  explicit HostArray(int64_t size) : size_(size) {
-    check_cuda(cudaMallocHost(reinterpret_cast<void**>(&data_), sizeof(T) * size),
-               "cudaMallocHost");
-  }
+  explicit HostArray(int64_t size)
+      : data_(static_cast<T*>(allocate_on_host(sizeof(T) * size))), size_(size) {}
   ~HostArray() { cudaFreeHost(data_); }
   HostArray(const HostArray&) = delete;
   HostArray& operator=(HostArray&& other) noexcept {

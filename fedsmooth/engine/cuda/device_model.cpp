@@ -12,17 +12,8 @@ DeviceModel::DeviceModel(const Model& model, Precision precision)
   const DeviceArray<float> uploaded(values), vector(size), velocity(size);
   weights_ = DeviceArray<float>(size);
   if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(size * 2);
-  WeightSpread spread;
-  spread.clients = 1;
-  spread.size = size;
-  spread.count = uploaded.size();
-  spread.values = uploaded.data();
-  spread.positions = device_.positions.data();
-  spread.vector = vector.data();
-  spread.weights = weights_.data();
-  spread.velocity = velocity.data();
-  spread.working = working_.data();
-  check_cuda(spread_weights(spread, nullptr), "spread_weights");
+  spread_weights(device_, uploaded, vector, {1, weights_.data(), velocity.data(), working_.data()},
+                 nullptr);
   check_cuda(cudaStreamSynchronize(nullptr), "spread_weights");
 }
 

@@ -3,9 +3,27 @@
 #include <fmt/format.h>
 
 #include "fedsmooth/engine/cuda/device_plan.h"
+#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
 #include "fedsmooth/engine/cuda/residual_device.h"
 
 namespace fedsmooth {
+
+void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
+                    const DeviceArray<float>& vector, const ClientVectors& to,
+                    cudaStream_t stream) {
+  WeightSpread spread;
+  spread.clients = to.clients;
+  spread.size = network.size;
+  spread.count = values.size();
+  spread.values = values.data();
+  spread.positions = network.positions.data();
+  spread.vector = vector.data();
+  spread.weights = to.weights;
+  spread.velocity = to.velocity;
+  spread.working = to.working;
+  spread.global = to.global;
+  check_cuda(spread_weights(spread, stream), "spread_weights");
+}
 
 std::string training_refusal(const Network& network) {
   if (BatchedPlan::supports(network)) return {};

@@ -58,10 +58,21 @@ struct DeviceNetwork {
   bool trains_otherwise = false;   // whether it answers otherwise than it trains
 
   int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
-  virtual int64_t bytes_per_client(int rows, Precision precision) const = 0;
   virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
                                                   int rows) const = 0;
 };
+
+/// Vectors of `clients` clients that get the same weights; null: not wanted.
+struct ClientVectors {
+  int clients = 1;
+  float *weights = nullptr, *velocity = nullptr;  // velocity: zeros
+  void* working = nullptr;
+  float* global = nullptr;
+};
+
+/// Fills them with the values of a network's weights. `vector`, of its size, is scratch.
+void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
+                    const DeviceArray<float>& vector, const ClientVectors& to, cudaStream_t stream);
 
 /// Why the GPU engine cannot train a network, with the layer's name; empty if it can.
 std::string training_refusal(const Network& network);

@@ -93,11 +93,6 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
   real = DeviceArray<uint8_t>(plan.real);
 }
 
-int64_t DevicePlan::bytes_per_client(int rows, Precision precision) const {
-  const int64_t working = precision == Precision::kBfloat16 ? 2 * size : 0;
-  return rows * LayerPasses::bytes_per_row(plan, precision) + working;
-}
-
 std::unique_ptr<WavePasses> DevicePlan::make_passes(Precision precision, int clients,
                                                     int rows) const {
   return std::make_unique<LayerPasses>(*this, precision, clients, rows, /*gradients=*/true);

@@ -27,7 +27,6 @@ class PairTable {
 struct DevicePlan : DeviceNetwork {
   explicit DevicePlan(const Network& network);
 
-  int64_t bytes_per_client(int rows, Precision precision) const override;
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
                                           int rows) const override;
 

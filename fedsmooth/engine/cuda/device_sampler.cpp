@@ -124,7 +124,7 @@ class BankedPass : public DevicePass {
   // As noises on an image for which the layer's result is zero.
   void enqueue_images(const float* x) override {
     const DeviceArray<float> of_noise = first_.of_images(x, kGpuBatch, launches_);
-    const DeviceArray<float> nothing(int64_t{64} * first_.row_size());
+    DeviceArray<float> nothing(int64_t{64} * first_.row_size());
     nothing.clear(launches_.stream());
     const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
     check_cuda(cudaStreamSynchronize(nullptr), "bank");

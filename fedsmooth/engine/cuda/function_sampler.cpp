@@ -15,7 +15,7 @@ class FunctionSampler : public SerialSampler {
     check_cuda(cudaSetDevice(on_gpu_.gpu), "the model's GPU");
     Sizes sizes = r.x.sizes();
     sizes.insert(sizes.begin(), batch());
-    const DeviceArray<float> x(r.x.count()), noisy(batch() * r.x.count());
+    DeviceArray<float> x(r.x.count()), noisy(batch() * r.x.count());
     x.upload(r.x.floats(), r.x.count(), stream_);
     noisy.clear(stream_);  // a short batch is filled up
     const NoisyCopies wanted{r.stream.key.value,
@@ -25,9 +25,9 @@ class FunctionSampler : public SerialSampler {
                              static_cast<uint32_t>(r.first),
                              0,
                              0};
-    const DeviceArray<NoisyCopies> copies(1);
+    DeviceArray<NoisyCopies> copies(1);
     copies.upload(&wanted, 1, stream_);
-    const DeviceArray<VoteCounter> counts(classes());
+    DeviceArray<VoteCounter> counts(classes());
     counts.clear(stream_);
     NoisyRows rows;
     rows.copies = copies.data();

@@ -30,12 +30,6 @@ LayerPasses::LayerPasses(const DevicePlan& device, Precision precision, int clie
   check_cuda(cudaStreamSynchronize(nullptr), "cudaMemset");
 }
 
-int64_t LayerPasses::bytes_per_row(const BatchedPlan& plan, Precision precision) {
-  int64_t values = 2 * plan.stages.front().in.row_size();
-  for (const BatchedStage& stage : plan.stages) values += 2 * stage.out.row_size();
-  return values * size_of(precision) + 4 * plan.stages.back().out.channels;
-}
-
 // Whether a stage is a pool that is done by the product before it.
 bool LayerPasses::fused_into_previous(size_t i) const {
   const std::vector<BatchedStage>& stages = device_.plan.stages;
@@ -85,7 +79,7 @@ double LayerPasses::map_bytes_of(const BatchedStage& stage) const {
   return values * clients_ * rows_ * static_cast<double>(size_of(precision_));
 }
 
-void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launches& launches) const {
+void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launches& launches) {
   const BatchedStage& stage = device_.plan.stages[i];
   if (stage.is_pool) {
     launches.add("pooling", pool_maps(precision_, pooling_of(i), launches.stream()));
@@ -110,20 +104,18 @@ void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launche
                map_bytes_of(stage) + weights_of(stage) * static_cast<double>(size_of(precision_)));
 }
 
-void LayerPasses::forward(const StackedWeights& weights, Launches& launches) const {
+void LayerPasses::forward(const StackedWeights& weights, Launches& launches) {
   forward_from(0, weights, launches);
 }
 
-void LayerPasses::forward_from(size_t first, const StackedWeights& weights,
-                               Launches& launches) const {
+void LayerPasses::forward_from(size_t first, const StackedWeights& weights, Launches& launches) {
   for (size_t i = first; i < maps_.size(); ++i) {
     if (!fused_into_previous(i)) forward_stage(weights, i, launches);
   }
 }
 
 // The gradient of a stage's input, or of the map before that if a pool lies between.
-void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
-                                      Launches& launches) const {
+void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i, Launches& launches) {
   const std::vector<BatchedStage>& stages = device_.plan.stages;
   const BatchedStage& stage = stages[i];
   const bool pooled = i > 0 && fused_into_previous(i - 1);
@@ -153,14 +145,14 @@ void LayerPasses::differentiate_stage(const StackedWeights& weights, size_t i,
                map_bytes_of(stage) + weights_of(stage) * static_cast<double>(size_of(precision_)));
 }
 
-void LayerPasses::differentiate_input(const StackedWeights& weights, Launches& launches) const {
+void LayerPasses::differentiate_input(const StackedWeights& weights, Launches& launches) {
   for (size_t i = maps_.size(); i-- > 0;) {
     if (!fused_into_previous(i)) differentiate_stage(weights, i, launches);
   }
 }
 
 void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettings* settings,
-                               size_t i, Launches& launches) const {
+                               size_t i, Launches& launches) {
   const BatchedPlan& plan = device_.plan;
   const BatchedStage& stage = plan.stages[i];
   WeightUpdate u;
@@ -202,7 +194,7 @@ void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettin
 }
 
 void LayerPasses::update(const StackedWeights& weights, const ClientSettings* settings,
-                         Launches& launches) const {
+                         Launches& launches) {
   for (size_t i = maps_.size(); i-- > 0;) {
     if (fused_into_previous(i)) continue;
     // Before the weights change.

@@ -16,8 +16,6 @@ class LayerPasses : public WavePasses {
   /// Rows are a multiple of 64. Without `gradients` there is only forward().
   LayerPasses(const DevicePlan& device, Precision precision, int clients, int rows, bool gradients);
 
-  static int64_t bytes_per_row(const BatchedPlan& plan, Precision precision);
-
   void* input() const override { return input_.data(); }
   float* logits() const override { return logits_.data(); }
   void* output_gradient() const override { return gradients_.back().data(); }
@@ -36,15 +34,14 @@ class LayerPasses : public WavePasses {
   }
 
   /// From input() to logits().
-  void forward(const StackedWeights& weights, Launches& launches) const;
+  void forward(const StackedWeights& weights, Launches& launches);
   /// From the map that stage `first` reads.
-  void forward_from(size_t first, const StackedWeights& weights, Launches& launches) const;
+  void forward_from(size_t first, const StackedWeights& weights, Launches& launches);
   void* stage_output(size_t stage) const { return maps_[stage].data(); }
   /// From output_gradient() to input_gradient().
-  void differentiate_input(const StackedWeights& weights, Launches& launches) const;
+  void differentiate_input(const StackedWeights& weights, Launches& launches);
   /// From output_gradient() to a step of SGD.
-  void update(const StackedWeights& weights, const ClientSettings* settings,
-              Launches& launches) const;
+  void update(const StackedWeights& weights, const ClientSettings* settings, Launches& launches);
 
  private:
   bool fused_into_previous(size_t pool) const;
@@ -57,10 +54,10 @@ class LayerPasses : public WavePasses {
   double operations_of(const BatchedStage& stage) const;
   double weights_of(const BatchedStage& stage) const;
   double map_bytes_of(const BatchedStage& stage) const;
-  void forward_stage(const StackedWeights& weights, size_t stage, Launches& launches) const;
-  void differentiate_stage(const StackedWeights& weights, size_t stage, Launches& launches) const;
+  void forward_stage(const StackedWeights& weights, size_t stage, Launches& launches);
+  void differentiate_stage(const StackedWeights& weights, size_t stage, Launches& launches);
   void update_stage(const StackedWeights& weights, const ClientSettings* settings, size_t stage,
-                    Launches& launches) const;
+                    Launches& launches);
 
   const DevicePlan& device_;
   Precision precision_;

@@ -30,17 +30,6 @@ ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(networ
   places = DeviceArray<KernelPlace>(all);
 }
 
-int64_t ResidualDevice::bytes_per_client(int rows, Precision precision) const {
-  const int64_t bytes = precision == Precision::kBfloat16 ? 2 : 4;
-  int64_t values = 0, largest = 0;
-  for (const RowMap& map : graph.maps) {
-    values += 3 * map.row_size();  // itself, before its norm, its gradient
-    largest = std::max(largest, map.row_size());
-  }
-  return rows * (values + largest) * bytes + (gradient_pieces(rows) + 1) * graph.size * 4 +
-         2 * graph.working * bytes;
-}
-
 std::unique_ptr<WavePasses> ResidualDevice::make_passes(Precision precision, int clients,
                                                         int rows) const {
   return std::make_unique<ResidualPasses>(*this, precision, clients, rows);

@@ -10,7 +10,6 @@ namespace fedsmooth {
 struct ResidualDevice : DeviceNetwork {
   explicit ResidualDevice(const Network& network);
 
-  int64_t bytes_per_client(int rows, Precision precision) const override;
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
                                           int rows) const override;
 

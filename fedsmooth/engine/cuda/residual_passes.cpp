@@ -132,7 +132,7 @@ void ResidualPasses::run(const StackedWeights& weights, PassMode mode, Launches&
 }
 
 void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
-                              Launches& launches) const {
+                              Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   const bool norm = mode == PassMode::kTraining && node.has_norm;
   RowConvolution c = convolution_of(node);
@@ -153,7 +153,7 @@ void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode 
 }
 
 void ResidualPasses::take_norm(const StackedWeights& weights, size_t i, int parts,
-                               Launches& launches) const {
+                               Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   const NormStatistics statistics{clients_,
                                   rows_,
@@ -177,7 +177,7 @@ void ResidualPasses::take_norm(const StackedWeights& weights, size_t i, int part
                (node.shortcut < 0 ? 2 : 3) * bytes_of(node.out));
 }
 
-void ResidualPasses::end_back(const StackedWeights& weights, Launches& launches) const {
+void ResidualPasses::end_back(const StackedWeights& weights, Launches& launches) {
   const GraphNode& last = graph_.nodes.back();
   const RowHeadGradient g{head_of(weights), dlogits_.data(), last.relu, gradient_of(last.output)};
   launches.add("rest", differentiate_means(precision_, g, launches.stream()));
@@ -214,7 +214,7 @@ const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i, L
   return node.has_norm ? dx_.data() : dy;
 }
 
-void ResidualPasses::kernel_back(size_t i, const void* dy, Launches& launches) const {
+void ResidualPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   RowGradient g;
   g.forward = convolution_of(node);

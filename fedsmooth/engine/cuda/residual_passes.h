@@ -29,11 +29,11 @@ class ResidualPasses : public WavePasses {
 
  private:
   void prepare(const StackedWeights& weights, PassMode mode, Launches& launches);
-  void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches) const;
-  void take_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches) const;
-  void end_back(const StackedWeights& weights, Launches& launches) const;
+  void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
+  void take_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
+  void end_back(const StackedWeights& weights, Launches& launches);
   const void* norm_back(const StackedWeights& weights, size_t i, Launches& launches);
-  void kernel_back(size_t i, const void* dy, Launches& launches) const;
+  void kernel_back(size_t i, const void* dy, Launches& launches);
   void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
   RowConvolution convolution_of(const GraphNode& node) const;
   RowConvolution back_of(const GraphNode& node) const;

@@ -40,7 +40,7 @@ WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clien
 bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
 
 Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
-           Precision precision, int clients)
+           Precision precision, int clients, Use use)
     : task_(task),
       device_(device),
       data_(data),
@@ -78,7 +78,7 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
     draws_ = DeviceArray<float>(n * batch);
     targets_ = DeviceArray<float>(chosen_.size() * shape_.classes);
   }
-  if (mix_.data() != nullptr || draws_.data() != nullptr) mixing_ = DeviceArray<MixSettings>(n);
+  if (mix_.size() > 0 || draws_.size() > 0) mixing_ = DeviceArray<MixSettings>(n);
   if (moves_noises) {
     moved_ = DeviceArray<float>(images * noises);
     wrong_ = DeviceArray<uint8_t>(n * rows);
@@ -98,6 +98,7 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
   sum_ = DeviceArray<long long>(global_.size());
   values_ = HostArray<float>(global_.size());
   host_sum_ = HostArray<long long>(global_.size());
+  if (use == Use::kCounted) return;
   graph_ = capture(/*first=*/false);
   if (records_apart()) first_graph_ = capture(/*first=*/true);
 }
@@ -108,17 +109,11 @@ Wave::~Wave() {
   }
 }
 
-int64_t Wave::bytes_per_client(const LocalTask& task, const DeviceNetwork& device,
-                               Precision precision) {
-  const WaveShape shape = shape_of(task, device, 1, noises_of(task));
-  const WaveShape scored = shape_of(task, device, 1, gpu_copies_of(task));
-  int64_t passes = device.bytes_per_client(scored.rows, precision);
-  if (shape.rows != scored.rows) passes += device.bytes_per_client(shape.rows, precision);
-  const int64_t per_weight = 8 + (task.local.mu > 0 ? 4 : 0);
-  const int64_t noises = shape.noises * (noise_ascent(task).steps > 0 ? 2 : 1);
-  const int64_t images = int64_t{shape.batch} * shape.image_size * (2 + noises);
-  return device.size * per_weight + passes + images * 4 + shape.batch * score_room(scored) * 4 +
-         task.local.steps * task.local.batch * 4 * (1 + shape.classes) + (1 << 20);
+int64_t Wave::bytes(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
+                    Precision precision, int clients) {
+  const AllocationCount count;
+  const Wave wave(task, device, data, precision, clients, Use::kCounted);
+  return count.bytes();
 }
 
 cudaGraphExec_t Wave::capture(bool first) {

@@ -24,8 +24,10 @@ struct WavePart {
 /// One wave's clients: all that they hold on the device, and the graph of their local step.
 class Wave {
  public:
+  enum class Use { kTraining, kCounted };  // counted: nothing but its memory, see bytes()
+
   Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
-       Precision precision, int clients);
+       Precision precision, int clients, Use use = Use::kTraining);
   ~Wave();
   Wave(const Wave&) = delete;
   Wave& operator=(const Wave&) = delete;
@@ -39,8 +41,9 @@ class Wave {
   /// One local step of these clients, by what it is spent on.
   std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
 
-  static int64_t bytes_per_client(const LocalTask& task, const DeviceNetwork& device,
-                                  Precision precision);
+  /// The memory on the GPU that a wave takes.
+  static int64_t bytes(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
+                       Precision precision, int clients);
 
  private:
   bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }
@@ -67,13 +70,13 @@ class Wave {
   void enqueue_score(float* seen);
   void load_clients(const std::vector<WavePart>& parts);
   void upload(const Weights& weights);
-  void load_weights(const Weights& global, int64_t place, int64_t clients);
-  void load_velocity(const Weights& velocity, int64_t place);
-  Weights take(const DeviceArray<float>& vectors, int64_t place, const Weights& like);
+  void load_weights(const Weights& global, int64_t slot, int64_t clients);
+  void load_velocity(const Weights& velocity, int64_t slot);
+  Weights take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like);
   void add_results(const std::vector<WavePart>& parts);
-  std::vector<int> find_usable(const WavePart& part, int64_t place) const;
-  void add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable);
-  void add_each(const WavePart& part, int64_t place, const std::vector<int>& usable,
+  std::vector<int> find_usable(const WavePart& part, int64_t slot) const;
+  void add_sum(const WavePart& part, int64_t slot, const std::vector<int>& usable);
+  void add_each(const WavePart& part, int64_t slot, const std::vector<int>& usable,
                 const std::vector<Telemetry>& of_each);
 
   StackedWeights stacked() const {

@@ -44,31 +44,31 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   std::vector<float> targets(targets_.size(), 0.0f);
   std::vector<uint8_t> flips(shape_.clients, 0);
   std::vector<double> shares(shape_.clients, 0.0);
-  int64_t place = 0;
+  int64_t slot = 0;
   for (const auto& [round, first, count, result] : parts) {
     const LocalTask& task = round.task;
     const auto [lambda, eta, sigma] = score_weights(task);
     const Key mix = key_of(round, Purpose::kObjective);
     const Key augment = key_of(round, Purpose::kAugment);
-    for (size_t i = first; i < first + count; ++i, ++place) {
+    for (size_t i = first; i < first + count; ++i, ++slot) {
       const int64_t k = round.cohort.clients[i];
-      settings[place] = settings_of(round, k);
-      weights[place] = {static_cast<float>(lambda), static_cast<float>(eta),
-                        static_cast<float>(sigma)};
-      mixing[place] = {mix.value, static_cast<float>(mix_first_step(task))};
-      keys[place] = augment.value;
+      settings[slot] = settings_of(round, k);
+      weights[slot] = {static_cast<float>(lambda), static_cast<float>(eta),
+                       static_cast<float>(sigma)};
+      mixing[slot] = {mix.value, static_cast<float>(mix_first_step(task))};
+      keys[slot] = augment.value;
       if (task.local.calibrate) {
         const std::vector<float> shares = label_offsets(task, k, round.cohort.images[i]);
-        std::copy(shares.begin(), shares.end(), offsets.begin() + place * shape_.padded_classes);
+        std::copy(shares.begin(), shares.end(), offsets.begin() + slot * shape_.padded_classes);
       }
       const auto order = choose_images(task, round.cohort.images[i], k, round.t);
-      std::copy(order.begin(), order.end(), chosen.begin() + place * taken);
+      std::copy(order.begin(), order.end(), chosen.begin() + slot * taken);
       for (int64_t j = 0; !targets.empty() && j < taken; ++j) {
         std::copy_n(task.teacher.floats() + order[j] * shape_.classes, shape_.classes,
-                    targets.begin() + (place * taken + j) * shape_.classes);
+                    targets.begin() + (slot * taken + j) * shape_.classes);
       }
-      flips[place] = flips_labels(task, k);
-      shares[place] = round.cohort.share(i) * FixedPointSum::kUnit;
+      flips[slot] = flips_labels(task, k);
+      shares[slot] = round.cohort.share(i) * FixedPointSum::kUnit;
     }
   }
   settings_.upload(settings.data(), settings_.size(), launches_.stream());
@@ -84,14 +84,14 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   terms_.clear(launches_.stream());
   const std::vector<int> usable(shape_.clients, 1);
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
-  place = 0;
+  slot = 0;
   for (const WavePart& part : parts) {
     // Indices that are left over get the last weights: they train too, if for nothing.
     const bool last = &part == &parts.back();
     const auto count = static_cast<int64_t>(part.count);
-    load_weights(part.round.global, place, last ? shape_.clients - place : count);
-    if (part.round.velocity != nullptr) load_velocity(*part.round.velocity, place);
-    place += count;
+    load_weights(part.round.global, slot, last ? shape_.clients - slot : count);
+    if (part.round.velocity != nullptr) load_velocity(*part.round.velocity, slot);
+    slot += count;
   }
 }
 
@@ -102,30 +102,23 @@ void Wave::upload(const Weights& weights) {
   global_.upload(values_.data(), global_.size(), launches_.stream());
 }
 
-// The same weights for clients [place, place + clients).
-void Wave::load_weights(const Weights& global, int64_t place, int64_t clients) {
-  const int64_t begin = place * device_.size;
+// The same weights for clients [slot, slot + clients).
+void Wave::load_weights(const Weights& global, int64_t slot, int64_t clients) {
+  const int64_t begin = slot * device_.size;
   upload(global);
-  WeightSpread spread;
-  spread.clients = static_cast<int>(clients);
-  spread.size = device_.size;
-  spread.count = global_.size();
-  spread.values = global_.data();
-  spread.positions = device_.positions.data();
-  spread.vector = vector_.data();
-  spread.weights = weights_.data() + begin;
-  spread.velocity = velocity_.data() + begin;
-  spread.working = working_.data() == nullptr ? nullptr : working_.data() + begin * 2;
-  spread.global = global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin;
-  check_cuda(spread_weights(spread, launches_.stream()), "spread_weights");
+  const ClientVectors to = {
+      static_cast<int>(clients), weights_.data() + begin, velocity_.data() + begin,
+      working_.data() == nullptr ? nullptr : working_.data() + begin * 2,
+      global_of_each_.data() == nullptr ? nullptr : global_of_each_.data() + begin};
+  spread_weights(device_, global_, vector_, to, launches_.stream());
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
 }
 
 // Of the one client of a continuous task.
-void Wave::load_velocity(const Weights& velocity, int64_t place) {
+void Wave::load_velocity(const Weights& velocity, int64_t slot) {
   upload(velocity);
   check_cuda(place_values(global_.data(), device_.positions.data(), global_.size(),
-                          velocity_.data() + place * device_.size, launches_.stream()),
+                          velocity_.data() + slot * device_.size, launches_.stream()),
              "place_values");
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_velocity");
 }

@@ -12,14 +12,14 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   const auto before = before_.download(launches_.stream()),
              after = after_.download(launches_.stream());
   const auto perturbation = perturbation_.download(launches_.stream());
-  int64_t place = 0;
+  int64_t slot = 0;
   for (const WavePart& part : parts) {
-    const std::vector<int> usable = find_usable(part, place);
+    const std::vector<int> usable = find_usable(part, slot);
     const double epsilon = part.round.task.attack.epsilon;
     std::vector<Telemetry> of_each(part.count);
     for (size_t i = 0; i < part.count; ++i) {
       if (!usable[i]) continue;
-      const int64_t client = place + static_cast<int64_t>(i);
+      const int64_t client = slot + static_cast<int64_t>(i);
       of_each[i].add_steps(terms[client], task_.local.steps * task_.local.passes);
       for (int64_t b = 0; attacked() && b < shape_.batch; ++b) {
         const int64_t at = client * shape_.batch + b;
@@ -28,36 +28,36 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
       part.result.telemetry.add(of_each[i]);
     }
     if (part.round.gather == Gather::kSum) {
-      add_sum(part, place, usable);
+      add_sum(part, slot, usable);
     } else {
-      add_each(part, place, usable, of_each);
+      add_each(part, slot, usable, of_each);
     }
-    place += static_cast<int64_t>(part.count);
+    slot += static_cast<int64_t>(part.count);
   }
 }
 
-// Which of a part's clients, who begin at `place`, have usable weights.
-std::vector<int> Wave::find_usable(const WavePart& part, int64_t place) const {
+// Which of a part's clients, who begin at `slot`, have usable weights.
+std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) const {
   WeightCheck check;
   check.clients = static_cast<int>(part.count);
   check.size = device_.size;
-  check.weights = weights_.data() + place * check.size;
+  check.weights = weights_.data() + slot * check.size;
   check.largest = FixedPointSum::kLargest;
-  check.usable = usable_.data() + place;
+  check.usable = usable_.data() + slot;
   check_cuda(check_weights(check, launches_.stream()), "check_weights");
   const std::vector<int> all = usable_.download(launches_.stream());
-  return {all.begin() + place, all.begin() + place + check.clients};
+  return {all.begin() + slot, all.begin() + slot + check.clients};
 }
 
-void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& usable) {
+void Wave::add_sum(const WavePart& part, int64_t slot, const std::vector<int>& usable) {
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
   sum.size = device_.size;
   sum.count = sum_.size();
-  sum.weights = weights_.data() + place * sum.size;
+  sum.weights = weights_.data() + slot * sum.size;
   sum.positions = device_.positions.data();
-  sum.scale = shares_.data() + place;
-  sum.usable = usable_.data() + place;
+  sum.scale = shares_.data() + slot;
+  sum.usable = usable_.data() + slot;
   sum.sums = sums_.data();
   sum.out = sum_.data();
   check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
@@ -73,14 +73,14 @@ void Wave::add_sum(const WavePart& part, int64_t place, const std::vector<int>& 
   part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
 }
 
-void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>& usable,
+void Wave::add_each(const WavePart& part, int64_t slot, const std::vector<int>& usable,
                     const std::vector<Telemetry>& of_each) {
   for (size_t i = 0; i < part.count; ++i) {
     if (!usable[i]) {
       part.result.sum.drop();
       continue;
     }
-    const int64_t at = place + static_cast<int64_t>(i);
+    const int64_t at = slot + static_cast<int64_t>(i);
     ClientWeights& one = part.result.each.emplace_back();
     one.client = part.round.cohort.clients[part.first + i];
     one.share = part.round.cohort.share(part.first + i);
@@ -90,9 +90,9 @@ void Wave::add_each(const WavePart& part, int64_t place, const std::vector<int>&
   }
 }
 
-// The vector of the client at `place`, in the shapes of `like`.
-Weights Wave::take(const DeviceArray<float>& vectors, int64_t place, const Weights& like) {
-  check_cuda(take_values(vectors.data() + place * device_.size, device_.positions.data(),
+// The vector of the client at `slot`, in the shapes of `like`.
+Weights Wave::take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like) {
+  check_cuda(take_values(vectors.data() + slot * device_.size, device_.positions.data(),
                          global_.size(), global_.data(), launches_.stream()),
              "take_values");
   global_.download(values_.data(), launches_.stream());

@@ -28,10 +28,10 @@ class TorchSampler : public Sampler {
     if (!noisy_.defined()) {
       noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
     }
-    const DeviceArray<NoisyCopies> copies(
+    DeviceArray<NoisyCopies> copies(
         std::vector<NoisyCopies>{{r.stream.key.value, r.stream.item, r.stream.client,
                                   static_cast<float>(r.sigma), static_cast<uint32_t>(r.first)}});
-    const DeviceArray<VoteCounter> counts(classes());
+    DeviceArray<VoteCounter> counts(classes());
     counts.clear(kStream);
     NoisyRows rows;
     rows.copies = copies.data();

@@ -14,7 +14,7 @@ struct NoisyCopies {
   float sigma = 0;
   uint32_t sample = 0;
   int32_t image = 0;  // number in x
-  int64_t first = 0;  // place of the first one in the list
+  int64_t first = 0;  // index of the first one in the list
 };
 
 /// The cells of exact noise (smoothing/exact_noise.h) on the device.

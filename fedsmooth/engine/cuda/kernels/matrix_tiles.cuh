@@ -14,12 +14,10 @@ inline __device__ uint32_t shared_address(const void* p) {
 }
 
 // Sixteen bytes to shared memory, or zeros.
-inline __device__ void copy_async(uint32_t to, const void* from, bool real) {
-  const int bytes = real ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(bytes));
-}
 inline __device__ void copy_async(void* to, const void* from, bool real) {
-  copy_async(shared_address(to), from, real);
+  const int bytes = real ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes));
 }
 inline __device__ void commit_copies() { asm volatile("cp.async.commit_group;\n"); }
 template <int kLeft>

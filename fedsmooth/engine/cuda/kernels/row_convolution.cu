@@ -16,11 +16,11 @@
 namespace fedsmooth {
 namespace {
 
-template <int kChunks>                     // of 16 channels
-constexpr int kPitch = 32 * kChunks + 16;  // bytes of a kernel's row: in different banks
-
+__host__ __device__ inline int kernel_pitch(const RowConvolution& c) {
+  return 2 * c.in.channels + 16;  // rows in different banks
+}
 __host__ __device__ inline int kernel_bytes(const RowConvolution& c) {
-  return c.kernel * c.kernel * c.out.channels * (2 * c.in.channels + 16);
+  return c.kernel * c.kernel * c.out.channels * kernel_pitch(c);
 }
 
 struct Shared {
@@ -49,7 +49,7 @@ __device__ void load_kernel(const RowConvolution& c, int client, uint8_t* to) {
   for (int i = threadIdx.x; i < count; i += kRowThreads) {
     const int row = i / kEights, k = row % kChannels;
     const int permuted = k % kOfThread / 2 * 8 + k / kOfThread * 2 + k % 2;
-    copy_async(to + (row - k + permuted) * kPitch<kChunks> + i % kEights * 16, from + i * 8, true);
+    copy_async(to + (row - k + permuted) * kernel_pitch(c) + i % kEights * 16, from + i * 8, true);
   }
 }
 
@@ -67,7 +67,7 @@ __device__ void multiply(float (&sums)[2 * Across<kWide>::kTiles][4], const uint
 template <int kKernel, int kChunks, bool kWide>
 __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<false>& at, uint32_t tile,
                               uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
-  constexpr int kTiles = Across<kWide>::kTiles;
+  constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
   for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
@@ -77,8 +77,7 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<false>& at, 
       uint32_t b[kTiles][4];
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
-        load_matrices<false>(b[n],
-                             kernel + tap * tap_bytes + n * 16 * kPitch<kChunks> + chunk * 32);
+        load_matrices<false>(b[n], kernel + tap * tap_bytes + n * 16 * kPitch + chunk * 32);
       }
 #pragma unroll
       for (int m = 0; m < kDown; ++m) {
@@ -93,45 +92,37 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<false>& at, 
 template <int kKernel, int kChunks, bool kWide>
 __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<true>& at, uint32_t tile,
                               uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
-  constexpr int kTiles = Across<kWide>::kTiles, kLines = kDown + kKernel - 1;
-  uint32_t lines[kLines];
-#pragma unroll
-  for (int line = 0; line < kLines; ++line) {
-    lines[line] = tile + at.cell[0] + line * cut.columns * 16;
-  }
+  constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
   for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
     for (int column = 0; column < kKernel; ++column) {
       uint32_t b[kKernel][kTiles][4];
 #pragma unroll
-      for (int line = 0; line < kKernel; ++line) {
-        const uint32_t tap = kernel + (line * kKernel + column) * tap_bytes;
-#pragma unroll
-        for (int n = 0; n < kTiles; ++n) {
-          load_matrices<false>(b[line][n], tap + n * 16 * kPitch<kChunks> + chunk * 32);
-        }
+      for (int n = 0; n < kKernel * kTiles; ++n) {
+        const int tap = n / kTiles * kKernel + column;
+        load_matrices<false>(b[n / kTiles][n % kTiles],
+                             kernel + tap * tap_bytes + n % kTiles * 16 * kPitch + chunk * 32);
       }
 #pragma unroll
-      for (int line = 0; line < kLines; ++line) {
+      for (int line = 0; line < kDown + kKernel - 1; ++line) {
         uint32_t a[4];
-        load_matrices<false>(a, lines[line] + column * 16);
+        load_matrices<false>(
+            a, tile + at.cell[0] + chunk * 2 * cut.plane + (line * cut.columns + column) * 16);
 #pragma unroll
         for (int m = 0; m < kDown; ++m) {
           if (line >= m && line < m + kKernel) multiply<kWide>(sums.v[m], a, b[line - m]);
         }
       }
     }
-#pragma unroll
-    for (int line = 0; line < kLines; ++line) lines[line] += 2 * cut.plane;
   }
 }
 
 // Over the warps that share channels, in order. With sum y x and the norm's mean m and inverse s
 // the sum of y (x - m) s is known.
 template <bool kWide>
-__device__ void write_sums(const RowConvolution& c, const ItemPlace& place, int warps_across,
-                           const float* sums) {
+__device__ void write_sums(const RowConvolution& c, const RowCut& cut, int client, int item,
+                           int warps_across, const float* sums) {
   constexpr int kChannels = Across<kWide>::kChannels;
   const int k = threadIdx.x;
   if (k >= c.out.channels) return;
@@ -141,10 +132,10 @@ __device__ void write_sums(const RowConvolution& c, const ItemPlace& place, int 
     products += sums[warp * 64 + 32 + k % kChannels];
   }
   if (c.normed != nullptr) {
-    const NormValues& norm = c.values[place.client * c.values_client + k];
+    const NormValues& norm = c.values[client * c.values_client + k];
     products = (products - norm.mean * total) * norm.inverse;
   }
-  float* out = c.sums + static_cast<int64_t>(place.number) * 2 * c.out.channels;
+  float* out = c.sums + (static_cast<int64_t>(client) * cut.items + item) * 2 * c.out.channels;
   out[k] = total;
   out[c.out.channels + k] = products;
 }
@@ -167,49 +158,48 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
   const int channel = column * kChannels + lane % 4 * Across<kWide>::kOfThread;
   find_cells(c, cut, shared.cells);
   const ThreadPixels<kStacked> at(c, cut, warp / warps_across, channel);
-  const int tap_bytes = (kWide ? c.out.channels : 16) * kPitch<kChunks>;
   const uint32_t kernel = shared_address(shared.kernel) +
-                          (column * kChannels + lane / 16 * 8 + lane % 8) * kPitch<kChunks> +
+                          (column * kChannels + lane / 16 * 8 + lane % 8) * kernel_pitch(c) +
                           lane / 8 % 2 * 16;
-  const int block = blockIdx.x, blocks = gridDim.x, all = c.clients * cut.items;
-  const int share = all / blocks, more = all - share * blocks;  // the first blocks take one more
-  const int first = block * share + min(block, more), end = first + share + (block < more ? 1 : 0);
-  ItemPlace place(cut, first), ahead = place;
-  const auto load = [&] {
-    load_tile<2 * kChunks>(c, cut, shared.cells, ahead,
-                           shared.tiles + ahead.number % 2 * tile_bytes);
-    commit_copies();
-    prefetch_inputs(c, cut, ahead);
-    ahead.advance(cut, c.rows);
-  };
   __syncthreads();
   wait_for_earlier_kernels();
-  if (first < end) load();
-  for (int client = -1; place.number < end; place.advance(cut, c.rows)) {
-    if (place.client != client) {
-      client = place.client;
+
+  const int64_t all = static_cast<int64_t>(c.clients) * cut.items;
+  const int first = static_cast<int>(all * blockIdx.x / gridDim.x);
+  const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
+  const auto load = [&](int i) {
+    load_tile<2 * kChunks>(c, cut, shared.cells, i / cut.items, i % cut.items,
+                           shared.tiles + i % 2 * tile_bytes);
+    commit_copies();
+    prefetch_inputs(c, cut, i / cut.items, i % cut.items);
+  };
+  if (first < end) load(first);
+  for (int i = first; i < end; ++i) {
+    const int client = i / cut.items, item = i % cut.items;
+    if (i == first || item == 0) {
       load_kernel<kChunks, kWide>(c, client, shared.kernel);
       commit_copies();
       wait_for_copies<0>();
     }
-    if (ahead.number < end) {
-      load();
+    if (i + 1 < end) {
+      load(i + 1);
       wait_for_copies<1>();
     } else {
       wait_for_copies<0>();
     }
     __syncthreads();
     if (at.any) {
-      const uint32_t tile = shared_address(shared.tiles) + place.number % 2 * tile_bytes;
       WarpSums<kWide> sums(c, client, channel);
-      multiply_tile<kKernel, kChunks, kWide>(cut, at, tile, kernel, tap_bytes, sums);
-      finish_item<kWide>(c, cut, at, place, sums, shared.sums + warp * 64);
+      multiply_tile<kKernel, kChunks, kWide>(cut, at,
+                                             shared_address(shared.tiles) + i % 2 * tile_bytes,
+                                             kernel, c.out.channels * kernel_pitch(c), sums);
+      finish_item<kWide>(c, cut, at, client, item, sums, shared.sums + warp * 64);
     } else if (c.sums != nullptr) {
       shared.sums[warp * 64 + lane] = shared.sums[warp * 64 + 32 + lane] = 0.0f;
     }
     __syncthreads();
     // Read before the next item's sums: those come after the next barrier.
-    if (c.sums != nullptr) write_sums<kWide>(c, place, warps_across, shared.sums);
+    if (c.sums != nullptr) write_sums<kWide>(c, cut, client, item, warps_across, shared.sums);
   }
 }
 

@@ -27,10 +27,10 @@ inline __device__ uint32_t pack(float low, float high) {
 }
 
 // Keeps NaN.
-inline __device__ float at_least(float v, float least) {
-  float larger;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(v), "f"(least));
-  return larger;
+inline __device__ float relu(float v) {
+  float positive;
+  asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(positive) : "f"(v));
+  return positive;
 }
 
 // A pixel of an item.
@@ -41,9 +41,8 @@ struct ItemPixel {
   template <bool kStacked>
   static __device__ ItemPixel find(const RowCut& cut, int width, int warp, int m, int j) {
     if constexpr (!kStacked) {
-      const int p = (warp * kDown + m) * 16 + j, line = cut.by_width.quotient(p);
-      const int image = cut.by_strip.quotient(line);
-      return {image, line - image * cut.strip, p - line * width};
+      const int p = (warp * kDown + m) * 16 + j;
+      return {p / (cut.strip * width), p / width % cut.strip, p % width};
     } else if (width == 8) {
       const int stacks = cut.strip / kDown;
       return {warp / stacks * 2 + j / 8, warp % stacks * kDown + m, j % 8};
@@ -124,40 +123,39 @@ struct PixelInputs {
 };
 
 // Asks for what finish_item() will read, so that it comes from the cache.
-inline __device__ void prefetch_inputs(const RowConvolution& c, const RowCut& cut,
-                                       const ItemPlace& place) {
-  if (c.add == nullptr && c.mask == nullptr && c.normed == nullptr) return;
+inline __device__ void prefetch_inputs(const RowConvolution& c, const RowCut& cut, int client,
+                                       int item) {
   constexpr int kLine = 64;  // values
-  const int first = place.strip * cut.strip * c.out.width * c.out.channels;
-  const int count =
-      min(cut.pixels * c.out.channels, values_of_item(cut, c.rows, place.row, c.out) - first);
-  const int64_t base = place.first_row(c.rows) * c.out.row_size() + first;
-  for (int v = threadIdx.x * kLine; v < count; v += kRowThreads * kLine) {
-    const auto ask = [&](const void* map) {
-      if (map == nullptr) return;
+  const int row = item / cut.strips * cut.images;
+  const int first = item % cut.strips * cut.strip * c.out.width * c.out.channels;
+  const int end = min(first + cut.pixels * c.out.channels, values_of_item(cut, c.rows, row, c.out));
+  const int64_t base = (static_cast<int64_t>(client) * c.rows + row) * c.out.row_size();
+  const auto ask = [&](const void* map) {
+    if (map == nullptr) return;
+    for (int v = first + threadIdx.x * kLine; v < end; v += kRowThreads * kLine) {
       asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const bf16*>(map) + base + v));
-    };
-    ask(c.add);
-    ask(c.mask);
-    ask(c.normed);
-  }
+    }
+  };
+  ask(c.add);
+  ask(c.mask);
+  ask(c.normed);
 }
 
-// A pixel's channels as they are written; `least` is 0 with a ReLU.
-template <bool kWide, bool kInputs>
+// A pixel's channels as they are written.
+template <bool kWide>
 __device__ Pack<kWide> finish_pixel(const RowConvolution& c, const PixelInputs<kWide>& in,
-                                    float least, float (&v)[Across<kWide>::kOfThread]) {
+                                    float (&v)[Across<kWide>::kOfThread]) {
   Pack<kWide> out;
 #pragma unroll
   for (int i = 0; i < Across<kWide>::kOfThread / 2; ++i) {
-    float low = v[2 * i], high = v[2 * i + 1];
-    if (kInputs) {
-      const float2 add = unpack(in.add.pair[i]);
-      low += add.x;
-      high += add.y;
+    const float2 add = unpack(in.add.pair[i]);
+    float low = v[2 * i] + add.x, high = v[2 * i + 1] + add.y;
+    if (c.relu) {
+      low = relu(low);
+      high = relu(high);
     }
-    out.pair[i] = pack(at_least(low, least), at_least(high, least));
-    if (kInputs && c.mask != nullptr) {
+    out.pair[i] = pack(low, high);
+    if (c.mask != nullptr) {
       const auto mask = *reinterpret_cast<const __nv_bfloat162*>(&in.mask.pair[i]);
       out.pair[i] &= __hgt2_mask(mask, __float2bfloat162_rn(0.0f));
     }
@@ -166,14 +164,14 @@ __device__ Pack<kWide> finish_pixel(const RowConvolution& c, const PixelInputs<k
 }
 
 // A pixel's part of the sums of y, and of its squares or of y times `normed`.
-template <bool kWide, bool kInputs>
+template <bool kWide>
 __device__ void add_to_sums(const RowConvolution& c, const Pack<kWide>& y,
                             const Pack<kWide>& normed, float (&total)[Across<kWide>::kOfThread],
                             float (&products)[Across<kWide>::kOfThread]) {
 #pragma unroll
   for (int i = 0; i < Across<kWide>::kOfThread / 2; ++i) {
     const float2 value = unpack(y.pair[i]);
-    const float2 factor = unpack(kInputs && c.normed != nullptr ? normed.pair[i] : y.pair[i]);
+    const float2 factor = unpack(c.normed == nullptr ? y.pair[i] : normed.pair[i]);
     total[2 * i] += value.x;
     total[2 * i + 1] += value.y;
     products[2 * i] += value.x * factor.x;
@@ -195,64 +193,47 @@ __device__ void add_over_pixels(float (&v)[kCount]) {
 
 // Writes an item's pixels; its sums over the warp's pixels go to `warp_sums` [2, 32]. Pixels are
 // taken a few at a time: what they read is under way together.
-template <bool kInputs, bool kSums, bool kWide, bool kStacked>
-__device__ void finish_pixels(const RowConvolution& c, const RowCut& cut,
-                              const ThreadPixels<kStacked>& at, const ItemPlace& place,
-                              const WarpSums<kWide>& sums, float* warp_sums) {
+template <bool kWide, bool kStacked>
+__device__ void finish_item(const RowConvolution& c, const RowCut& cut,
+                            const ThreadPixels<kStacked>& at, int client, int item,
+                            const WarpSums<kWide>& sums, float* warp_sums) {
   constexpr int kOfThread = Across<kWide>::kOfThread, kTogether = kWide ? 2 : 4;
-  const int first = place.strip * cut.strip * c.out.width * c.out.channels;
-  const int values = values_of_item(cut, c.rows, place.row, c.out) - first;
-  const int64_t base = place.first_row(c.rows) * c.out.row_size() + first;
-  const float least = c.relu ? 0.0f : -INFINITY;
+  const int row = item / cut.strips * cut.images, quad = threadIdx.x % 4;
+  const int first = item % cut.strips * cut.strip * c.out.width * c.out.channels;
+  const int values = values_of_item(cut, c.rows, row, c.out);
+  const int64_t base = (static_cast<int64_t>(client) * c.rows + row) * c.out.row_size() + first;
   float total[kOfThread] = {}, products[kOfThread] = {};
 #pragma unroll
   for (int begin = 0; begin < 2 * kDown; begin += kTogether) {
     PixelInputs<kWide> in[kTogether];
-    if (kInputs) {
 #pragma unroll
-      for (int i = 0; i < kTogether; ++i) {
-        if (at.place_of(begin + i) < values) in[i].load(c, base + at.place_of(begin + i));
-      }
+    for (int i = 0; i < kTogether; ++i) {
+      const int place = at.place_of(begin + i);
+      if (first + place < values) in[i].load(c, base + place);
     }
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const int pixel = begin + i, here = at.place_of(pixel);
-      if (here >= values) continue;
+      const int pixel = begin + i, place = at.place_of(pixel);
+      if (first + place >= values) continue;
       float v[kOfThread];
 #pragma unroll
       for (int j = 0; j < kOfThread; ++j) {
         v[j] = sums.v[pixel / 2][j / 2][pixel % 2 * 2 + j % 2];
       }
-      const Pack<kWide> out = finish_pixel<kWide, kInputs>(c, in[i], least, v);
-      *reinterpret_cast<Pack<kWide>*>(static_cast<bf16*>(c.y) + base + here) = out;
-      if (kSums) add_to_sums<kWide, kInputs>(c, out, in[i].normed, total, products);
+      const Pack<kWide> out = finish_pixel<kWide>(c, in[i], v);
+      *reinterpret_cast<Pack<kWide>*>(static_cast<bf16*>(c.y) + base + place) = out;
+      if (c.sums != nullptr) add_to_sums<kWide>(c, out, in[i].normed, total, products);
     }
   }
-  if (!kSums) return;
+  if (c.sums == nullptr) return;
   add_over_pixels(total);
   add_over_pixels(products);
   if (threadIdx.x % 32 < 4) {
-    warp_sums += threadIdx.x % 4 * kOfThread;
 #pragma unroll
     for (int j = 0; j < kOfThread; ++j) {
-      warp_sums[j] = total[j];
-      warp_sums[32 + j] = products[j];
+      warp_sums[quad * kOfThread + j] = total[j];
+      warp_sums[32 + quad * kOfThread + j] = products[j];
     }
-  }
-}
-
-// By what the convolution asks for.
-template <bool kWide, bool kStacked>
-__device__ void finish_item(const RowConvolution& c, const RowCut& cut,
-                            const ThreadPixels<kStacked>& at, const ItemPlace& place,
-                            const WarpSums<kWide>& sums, float* warp_sums) {
-  const bool inputs = c.add != nullptr || c.mask != nullptr || c.normed != nullptr;
-  if (c.sums != nullptr) {
-    inputs ? finish_pixels<true, true>(c, cut, at, place, sums, warp_sums)
-           : finish_pixels<false, true>(c, cut, at, place, sums, warp_sums);
-  } else {
-    inputs ? finish_pixels<true, false>(c, cut, at, place, sums, warp_sums)
-           : finish_pixels<false, false>(c, cut, at, place, sums, warp_sums);
   }
 }
 

@@ -34,29 +34,27 @@ inline int shared_bytes(const RowGradient& g, const RowCut& cut) {
 inline __device__ void find_pixels(const RowConvolution& c, const RowCut& cut,
                                    PixelSource* pixels) {
   for (int p = threadIdx.x; p < whole_pixels(cut); p += kRowThreads) {
+    const int in_strip = cut.strip * c.out.width;
     const bool real = p < cut.pixels;
-    const int image = cut.by_strip.quotient(cut.by_width.quotient(p));
-    const int pixel = p + image * (c.out.height - cut.strip) * c.out.width;
+    const int pixel = p / in_strip * c.out.pixels() + p % in_strip;
     pixels[p] = {real ? first_cell(c, cut, p) : 0, real ? pixel * c.out.channels : kNoPlace};
   }
 }
 
 template <int kGroups>
 __device__ void load_dy(const RowGradient& g, const RowCut& cut, const PixelSource* pixels,
-                        const ItemPlace& place, uint8_t* tile) {
-  constexpr int kStep = kRowThreads / kGroups;
-  const RowConvolution& c = g.forward;
-  const int group = threadIdx.x % kGroups, first = threadIdx.x / kGroups;
-  const int strip = place.strip * cut.strip * c.out.width * c.out.channels;
-  const int values = values_of_item(cut, c.rows, place.row, c.out) - strip;
-  const bf16* dy =
-      static_cast<const bf16*>(g.dy) + place.first_row(c.rows) * c.out.row_size() + strip;
-  uint32_t to = shared_address(tile) + group * plane_of(g, cut) + first * 16;
+                        int client, int item, uint8_t* tile) {
+  const int row = item / cut.strips * cut.images, plane = plane_of(g, cut);
+  const int first = item % cut.strips * cut.strip * g.forward.out.width * g.forward.out.channels;
+  const int values = values_of_item(cut, g.forward.rows, row, g.forward.out);
+  const bf16* dy = static_cast<const bf16*>(g.dy) +
+                   (static_cast<int64_t>(client) * g.forward.rows + row) * g.forward.out.row_size();
+  const int count = whole_pixels(cut) * kGroups;
 #pragma unroll 4
-  for (int p = first; p < whole_pixels(cut); p += kStep, to += kStep * 16) {
-    const int from = pixels[p].place;
+  for (int i = threadIdx.x; i < count; i += kRowThreads) {
+    const int p = i / kGroups, group = i % kGroups, from = first + pixels[p].place;
     const bool real = from < values;
-    copy_async(to, dy + (real ? from + 8 * group : 0), real);
+    copy_async(tile + group * plane + p * 16, dy + (real ? from + 8 * group : 0), real);
   }
 }
 
@@ -151,13 +149,11 @@ __global__ void __launch_bounds__(kRowThreads, 1)
   find_pixels(c, cut, pixels);
   __syncthreads();
   wait_for_earlier_kernels();
-  ItemPlace ahead(cut, client * cut.items + first);
   const auto load = [&](int item) {
     uint8_t* stage = memory + item % 2 * bytes;
-    load_tile<2 * kChunks>(c, cut, cells, ahead, stage);
-    load_dy<kOutGroups>(g, cut, pixels, ahead, stage + x_bytes);
+    load_tile<2 * kChunks>(c, cut, cells, client, item, stage);
+    load_dy<kOutGroups>(g, cut, pixels, client, item, stage + x_bytes);
     commit_copies();
-    ahead.advance(cut, c.rows);
   };
   KernelSums<kKernel, kTiles> sums = {};
   if (first < end) load(first);

@@ -16,52 +16,14 @@ namespace fedsmooth {
 constexpr int kRowWarps = 8, kRowThreads = 32 * kRowWarps;
 constexpr int kNoPlace = 1 << 30;  // beyond every value of an item
 
-/// Divides small numbers by one that is known at the launch: n d < 2^32.
-struct Divisor {
-  unsigned by = 1, factor = 0;
-
-  Divisor() = default;
-  explicit Divisor(int d)
-      : by(d), factor(static_cast<unsigned>((uint64_t{1} << 32) / by + (by > 1 ? 1 : 0))) {}
-
-  __device__ int quotient(int n) const {
-    return by == 1 ? n : static_cast<int>(__umulhi(static_cast<unsigned>(n), factor));
-  }
-  __device__ int remainder(int n) const { return n - quotient(n) * static_cast<int>(by); }
-};
-
 struct RowCut {
-  int images = 1, strip = 1;                // rows of an item, and lines of each
-  int strips = 1, items = 1;                // of a row; of a client
-  int lines = 1, columns = 1;               // of a row's part in the tile, with its surroundings
-  int pixels = 0;                           // of the item, of all its rows
-  int plane = 0;                            // bytes of eight channels of the tile
-  Divisor by_columns, by_lines, by_images;  // of the tile
-  Divisor by_width, by_strip;               // of the output
+  int images = 1, strip = 1;   // rows of an item, and lines of each
+  int strips = 1, items = 1;   // of a row; of a client
+  int lines = 1, columns = 1;  // of a row's part in the tile, with its surroundings
+  int pixels = 0;              // of the item, of all its rows
+  int plane = 0;               // bytes of eight channels of the tile
 
   __host__ __device__ int cells() const { return images * lines * columns; }
-};
-
-/// A place in the list of all clients' items, and the way to the next one.
-struct ItemPlace {
-  int number, client, row, strip;  // of all; the item's first row, and its strip
-
-  __device__ ItemPlace(const RowCut& cut, int i)
-      : number(i),
-        client(i / cut.items),
-        row(i % cut.items / cut.strips * cut.images),
-        strip(i % cut.strips) {}
-
-  __device__ void advance(const RowCut& cut, int rows) {
-    ++number;
-    if (++strip < cut.strips) return;
-    strip = 0;
-    row += cut.images;
-    if (row < rows) return;
-    row = 0;
-    ++client;
-  }
-  __device__ int64_t first_row(int rows) const { return static_cast<int64_t>(client) * rows + row; }
 };
 
 /// A row's part that has `strip` lines of the output; or several rows.
@@ -74,11 +36,6 @@ inline RowCut cut_rows(const RowConvolution& c, int images, int strip) {
   cut.lines = (strip - 1) * c.stride + c.kernel;
   cut.columns = (c.out.width - 1) * c.stride + c.kernel;
   cut.pixels = images * strip * c.out.width;
-  cut.by_columns = Divisor(cut.columns);
-  cut.by_lines = Divisor(cut.lines);
-  cut.by_images = Divisor(cut.images);
-  cut.by_width = Divisor(c.out.width);
-  cut.by_strip = Divisor(cut.strip);
   // Planes lie so that the cells of one pixel are in different banks.
   cut.plane = (cut.cells() * 16 + 127) / 128 * 128 + 128 / (c.in.channels / 8);
   return cut;
@@ -104,15 +61,13 @@ RowCut choose_cut(const RowConvolution& c, int pixels, int room, const Bytes& by
 /// Where each cell of a tile comes from, for every strip: [strip, cell], the first value of a
 /// pixel, counted from the item's first row; -1: zeros.
 inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, int* cells) {
-  const int apart = c.spread - 1;  // 0 or 1
   for (int i = threadIdx.x; i < cut.strips * cut.cells(); i += kRowThreads) {
-    const int all_lines = cut.by_columns.quotient(i), images = cut.by_lines.quotient(all_lines);
-    const int strip = cut.by_images.quotient(images), image = images - strip * cut.images;
-    const int y = strip * cut.strip * c.stride + all_lines - images * cut.lines - c.padding;
-    const int x = i - all_lines * cut.columns - c.padding;
-    const int line = y >> apart, column = x >> apart;
-    const bool real =
-        ((x | y) & apart) == 0 && y >= 0 && line < c.in.height && x >= 0 && column < c.in.width;
+    const int strip = i / cut.cells(), image = i % cut.cells() / (cut.lines * cut.columns);
+    const int y = strip * cut.strip * c.stride + i / cut.columns % cut.lines - c.padding;
+    const int x = i % cut.columns - c.padding;
+    const int line = y / c.spread, column = x / c.spread;
+    const bool real = y >= 0 && y % c.spread == 0 && line < c.in.height && x >= 0 &&
+                      x % c.spread == 0 && column < c.in.width;
     const int pixel = image * c.in.pixels() + line * c.in.width + column;
     cells[i] = real ? pixel * c.in.channels : -1;
   }
@@ -123,28 +78,28 @@ inline __device__ int values_of_item(const RowCut& cut, int rows, int row, const
   return min(cut.images, rows - row) * static_cast<int>(map.row_size());
 }
 
-/// Starts the copies of an item's tile. A thread copies the same eight channels of many cells.
+/// Starts the copies of an item's tile.
 template <int kGroups>
-__device__ void load_tile(const RowConvolution& c, const RowCut& cut, const int* cells,
-                          const ItemPlace& place, uint8_t* tile) {
-  constexpr int kStep = kRowThreads / kGroups;
-  const int group = threadIdx.x % kGroups, first = threadIdx.x / kGroups, count = cut.cells();
-  const bf16* x = static_cast<const bf16*>(c.x) + place.first_row(c.rows) * c.in.row_size();
-  const auto values = static_cast<unsigned>(values_of_item(cut, c.rows, place.row, c.in));
-  cells += place.strip * count;
-  uint32_t to = shared_address(tile) + group * cut.plane + first * 16;
+__device__ void load_tile(const RowConvolution& c, const RowCut& cut, const int* cells, int client,
+                          int item, uint8_t* tile) {
+  const int row = item / cut.strips * cut.images;
+  const bf16* x = static_cast<const bf16*>(c.x) +
+                  (static_cast<int64_t>(client) * c.rows + row) * c.in.row_size();
+  const auto values = static_cast<unsigned>(values_of_item(cut, c.rows, row, c.in));
+  const int count = cut.cells() * kGroups;
+  cells += item % cut.strips * cut.cells();
 #pragma unroll 4
-  for (int cell = first; cell < count; cell += kStep, to += kStep * 16) {
-    const int from = cells[cell];
+  for (int i = threadIdx.x; i < count; i += kRowThreads) {
+    const int cell = i / kGroups, group = i % kGroups, from = cells[cell];
     const bool real = static_cast<unsigned>(from) < values;
-    copy_async(to, x + (real ? from + 8 * group : 0), real);
+    copy_async(tile + group * cut.plane + cell * 16, x + (real ? from + 8 * group : 0), real);
   }
 }
 
 /// The cell at which the kernel begins for pixel p of the item, in bytes.
 inline __device__ int first_cell(const RowConvolution& c, const RowCut& cut, int p) {
-  const int all_lines = cut.by_width.quotient(p), image = cut.by_strip.quotient(all_lines);
-  const int y = all_lines - image * cut.strip, x = p - all_lines * c.out.width;
+  const int image = p / (cut.strip * c.out.width), y = p / c.out.width % cut.strip;
+  const int x = p % c.out.width;
   return ((image * cut.lines + y * c.stride) * cut.columns + x * c.stride) * 16;
 }
 
