@@ -30,10 +30,12 @@ Weights trained(Method method, const Weights& from, int64_t rounds, double rate)
   LocalTask task{small_network(), images(), /*augment=*/false, method};
   task.local = {.steps = 15, .batch = 16, .learning_rate = rate};
   task.smoothing = {kSigma, 2};
-  task.attack = {.steps = 2, .epsilon = kSigma};
+  task.attack = {.steps = 2, .epsilon = kSigma / 4};
   task.teacher = sure_votes();
   task.image_weights = Array::full({kImages}, 1.0f);
-  if (method == Method::kConsistency) task.objective.lambda = 2;  // 20 takes longer
+  // What was published for large networks keeps a small one from learning.
+  if (method == Method::kConsistency || method == Method::kMacer) task.objective.lambda = 2;
+  if (method == Method::kSmoothMix) task.objective = {.lambda = 1, .steps = 2, .step_size = 0.1};
   const Partition clients({.kind = PartitionKind::kIid, .clients = 4, .samples_per_client = 1000},
                           images().labels, 10, 0);
   ThreadedExecutor executor(2);
@@ -55,10 +57,11 @@ double certified(const Weights& weights) {
   const Model model{small_network(), weights, kSigma, test.class_names};
   const auto sampler = make_sampler(choose_classifier("cpu", model), 2);
   const CertifyOptions options{.n0 = 50, .n = 300, .only_correct = true};
+  std::vector<LabelledImage> asked;
+  for (uint32_t i = 0; i < kTested; ++i) asked.push_back({test.image(i), i, test.label(i)});
   double right = 0;
-  for (uint32_t i = 0; i < kTested; ++i) {
-    const Certificate c = certify(*sampler, test.image(i), kSigma, options, 0, i);
-    right += c.predict == test.label(i) && c.radius >= kRadius;
+  for (const Certificate& c : certify_all(*sampler, asked, kSigma, options, 0)) {
+    right += c.predict >= 0 && c.radius >= kRadius;  // wrong ones are not certified
   }
   return right / kTested;
 }
@@ -66,8 +69,8 @@ double certified(const Weights& weights) {
 class SlowObjectivesTest : public testing::TestWithParam<std::pair<std::string, Method>> {};
 
 TEST_P(SlowObjectivesTest, CertifiesMoreThanStandard) {
-  static const double plain = certified(trained(Method::kStandard, begun(), 15, 0.005));
-  const double robust = certified(trained(GetParam().second, begun(), 15, 0.005));
+  static const double plain = certified(trained(Method::kStandard, begun(), 15, 0.01));
+  const double robust = certified(trained(GetParam().second, begun(), 15, 0.01));
   RecordProperty("plain", std::to_string(plain));
   RecordProperty("robust", std::to_string(robust));
   EXPECT_GT(robust, plain + 0.05) << "standard certifies " << plain;
