@@ -66,6 +66,7 @@ set(public_headers
   report/summary
   smoothing/certify
   smoothing/noise
+  smoothing/noise_law
   smoothing/sampler)
 foreach(header ${public_headers})
   cmake_path(GET header PARENT_PATH room)
