@@ -93,7 +93,7 @@ TEST_F(SlowCertifyRanksTest, ContinuesAfterAKilledRankOnAnyNumber) {
   EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
 }
 
-TEST_F(CertifyRanksTest, AHungRankIsNamed) {
+TEST_F(SlowCertifyRanksTest, AHungRankIsNamed) {
   const pid_t job = start_ranks(3, certify("hung.tsv", "--n 20000 --rank-timeout 3"));
   wait_for_rows(path("hung.tsv"), 1);
   kill_rank(2, SIGSTOP);

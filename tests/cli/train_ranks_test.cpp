@@ -56,7 +56,7 @@ class TrainRanksTest : public RanksTest {
   }
 };
 
-// Kills take long.
+// Kills and waits take long.
 class SlowTrainRanksTest : public TrainRanksTest {};
 
 TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
@@ -133,7 +133,7 @@ TEST_F(SlowTrainRanksTest, AKilledRankEndsAllAndAnyNumberContinues) {
   expect_same_run("killed", "whole");
 }
 
-TEST_F(TrainRanksTest, AnInterruptSavesTheLastRound) {
+TEST_F(SlowTrainRanksTest, AnInterruptSavesTheLastRound) {
   const std::string rare = "--train.rounds=100000 --train.checkpoint_every=100000";
   grace_ = 1;  // mpirun's default, in seconds
   const pid_t job = start_ranks(2, train("stopped", rare));
@@ -143,7 +143,7 @@ TEST_F(TrainRanksTest, AnInterruptSavesTheLastRound) {
   EXPECT_TRUE(fs::exists(path("stopped/checkpoint/state.safetensors")));
 }
 
-TEST_F(TrainRanksTest, AHungRankEndsAll) {
+TEST_F(SlowTrainRanksTest, AHungRankEndsAll) {
   const pid_t job = start_ranks(2, train("hung", "--train.rounds=100000 --rank-timeout 3"));
   wait_for_rows(path("hung/rounds.tsv"), 2);
   kill_rank(1, SIGSTOP);
