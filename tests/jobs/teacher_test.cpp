@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 class TeacherTest : public JobTest {
  protected:
   TeacherTest() : experiment_(small_experiment()) {
-    experiment_.data.held_out = 9800;  // 200 are left
+    experiment_.data.held_out = 9920;  // 80 are left
     experiment_.train.method = Method::kCatRs;
     experiment_.objective.teacher_votes = 20;
   }
@@ -32,8 +32,8 @@ TEST_F(TeacherTest, IsTrainedFirstAndKept) {
   const std::string whole = train("whole");
   const Safetensors kept = parse_safetensors(read_file(votes_of("whole")), "votes");
   const Array& votes = kept.tensors.at("votes");
-  ASSERT_EQ(votes.sizes(), (Sizes{200, 10}));
-  for (int64_t i = 0; i < 200; ++i) {
+  ASSERT_EQ(votes.sizes(), (Sizes{80, 10}));
+  for (int64_t i = 0; i < 80; ++i) {
     double sum = 0;
     for (int64_t c = 0; c < 10; ++c) sum += votes[i].floats()[c];
     EXPECT_NEAR(sum, 1, 1e-6) << i;
@@ -63,7 +63,7 @@ TEST_F(TeacherTest, MayBeAModelThatIsThere) {
 TEST_F(TeacherTest, VotesOfAnotherTeacherAreRefused) {
   train("run");
   fs::remove(path("run") / "DONE");
-  write_file(votes_of("run"), format_safetensors({{{"votes", Array({200, 10})}}, {}}));
+  write_file(votes_of("run"), format_safetensors({{{"votes", Array({80, 10})}}, {}}));
   expect_error([&] { train("run"); }, "teacher.safetensors: is of another teacher");
 }
 
