@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CentralizedSweepCommandTest : public ProgramTest {
+class SlowCentralizedSweepCommandTest : public ProgramTest {
  protected:
   void SetUp() override {
     if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
@@ -73,9 +73,7 @@ class CentralizedSweepCommandTest : public ProgramTest {
   std::vector<RunOfSweep> runs_;
 };
 
-class SlowCentralizedSweepCommandTest : public CentralizedSweepCommandTest {};
-
-TEST_F(CentralizedSweepCommandTest, TrainsSideBySideWhatTrainTrainsAlone) {
+TEST_F(SlowCentralizedSweepCommandTest, TrainsSideBySideWhatTrainTrainsAlone) {
   const Outcome done = run(sweep());
   ASSERT_EQ(done.status, 0) << done.err;
   for (const size_t i : {0, 2}) {
@@ -110,7 +108,7 @@ TEST_F(SlowCentralizedSweepCommandTest, KilledAndInterruptedItContinuesFromEachR
   expect_runs_as_alone();
 }
 
-TEST_F(CentralizedSweepCommandTest, ARunThatFailsDoesNotStopThoseBesideIt) {
+TEST_F(SlowCentralizedSweepCommandTest, ARunThatFailsDoesNotStopThoseBesideIt) {
   write_file(path("e.toml"), read_file(path("one.toml")) +
                                  "[sweep]\n'train.rounds' = [4]\n'train.local.learning_rate' = "
                                  "[0.05, 1e30, 0.01]\nseed = [1, 2]\n");
@@ -133,7 +131,7 @@ TEST_F(CentralizedSweepCommandTest, ARunThatFailsDoesNotStopThoseBesideIt) {
 }
 
 // Only numbers may differ: another estimator, method or network is another local step.
-TEST_F(CentralizedSweepCommandTest, OnlyWhatSharesItsStepGoesSideBySide) {
+TEST_F(SlowCentralizedSweepCommandTest, OnlyWhatSharesItsStepGoesSideBySide) {
   write_file(path("e.toml"), read_file(path("one.toml")) +
                                  "[sweep]\n'attack.estimator' = ['stochastic', 'one-point']\n"
                                  "'attack.epsilon' = [0.0, 0.5, 1.0]\n");
@@ -155,7 +153,7 @@ TEST_F(CentralizedSweepCommandTest, OnlyWhatSharesItsStepGoesSideBySide) {
 }
 
 // Side by side with one that is new, too.
-TEST_F(CentralizedSweepCommandTest, TrainsOnceWhatAnEarlierSweepTrained) {
+TEST_F(SlowCentralizedSweepCommandTest, TrainsOnceWhatAnEarlierSweepTrained) {
   const std::string one = read_file(path("one.toml"));
   write_file(path("e.toml"), one + "[sweep]\n'train.rounds' = [3]\n");
   ASSERT_EQ(run(sweep("--quiet")).status, 0);

@@ -25,6 +25,8 @@ class CertifyGuardTest : public CertifyProgramTest {
   }
 };
 
+class SlowCertifyGuardTest : public CertifyGuardTest {};
+
 TEST_F(CertifyGuardTest, AVoidTableIsOfNoUse) {
   ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
   std::ofstream(path("t.tsv"), std::ios::app) << format_void("its answers changed");
@@ -76,7 +78,7 @@ TEST_F(CertifyGuardTest, MergeWritesNothingThatItWouldRefuse) {
   }
 }
 
-TEST_F(CertifyGuardTest, ATableHasOneWriter) {
+TEST_F(SlowCertifyGuardTest, ATableHasOneWriter) {
   const std::string command = certify("--n 50000 --limit 4 --resume --out " + path("t.tsv"));
   const pid_t first = start(command);
   wait_for_rows(path("t.tsv"), 1);

@@ -28,6 +28,8 @@ class CertifyRadiiTest : public CertifyProgramTest {
   std::string out(const std::string& table) const { return "--out " + path(table) + " "; }
 };
 
+class SlowCertifyRadiiTest : public CertifyRadiiTest {};
+
 TEST_F(CertifyRadiiTest, DecidesTheRadiiWithFewVotes) {
   ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
   ASSERT_EQ(run(certify("--n 100 " + out("fixed.tsv"))).status, 0);
@@ -48,7 +50,7 @@ TEST_F(CertifyRadiiTest, DecidesTheRadiiWithFewVotes) {
   EXPECT_EQ(summary["images"], 20);
 }
 
-TEST_F(CertifyRadiiTest, AnyThreadsShardsAndKillsLatchTheSame) {
+TEST_F(SlowCertifyRadiiTest, AnyThreadsShardsAndKillsLatchTheSame) {
   ASSERT_EQ(run(radii("--every 40 --threads 2 " + out("whole.tsv"))).status, 0);
   ASSERT_EQ(run(radii("--every 40 --threads 1 " + out("one.tsv"))).status, 0);
   EXPECT_EQ(rows("one.tsv"), rows("whole.tsv"));

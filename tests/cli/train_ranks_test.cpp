@@ -94,7 +94,7 @@ TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
   }
 }
 
-TEST_F(TrainRanksTest, AnyNumberMinimisesTheSameObjective) {
+TEST_F(SlowTrainRanksTest, AnyNumberMinimisesTheSameObjective) {
   for (const std::string method : {"consistency", "smoothmix", "sun", "cat-rs"}) {
     const std::string more = "--train.method=" + method +
                              " --train.local.calibrate=true --train.rounds=2" +
@@ -192,7 +192,7 @@ TEST_F(TrainRanksTest, ABuildWithoutMpiSaysSo) {
 }
 #endif
 
-TEST_F(TrainRanksTest, GroupsShareASweep) {
+TEST_F(SlowTrainRanksTest, GroupsShareASweep) {
   write_file(path("s.toml"), read_file(path("e.toml")) +
                                  "[certify]\nn0 = 10\nn = 100\nevery = 2\n"
                                  "[sweep]\n'train.method' = ['gaussian', 'standard']\n"

@@ -53,6 +53,8 @@ class VerifyTest : public JobTest {
   fs::path table_;
 };
 
+class SlowVerifyTest : public VerifyTest {};
+
 TEST_F(VerifyTest, AnHonestTablePasses) {
   const jobs::Verification found = verify(5);
   EXPECT_EQ(found.rows, 20);
@@ -82,7 +84,7 @@ TEST_F(VerifyTest, PlantedCountsAreFound) {
 }
 
 // Votes that were stopped early are held against the radius that they are said to certify.
-TEST_F(VerifyTest, PlantedRadiiAreFound) {
+TEST_F(SlowVerifyTest, PlantedRadiiAreFound) {
   const Overrides options = {{"data.name", "shapes"},
                              {"certify.n", "5000"},
                              {"certify.every", "100"},
