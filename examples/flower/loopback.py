@@ -141,7 +141,7 @@ class Processes:
             assert time.monotonic() < end, f"{pattern!r} is not in {name}.log:\n{self.log(name)}"
             time.sleep(0.05)
 
-    def wait_for_port(self, name: str, port: int, seconds: float = 60) -> None:
+    def wait_for_port(self, name: str, port: int, seconds: float = 180) -> None:
         end = time.monotonic() + seconds
         while not is_open(port):
             assert time.monotonic() < end, f"{name} does not listen:\n{self.log(name)}"
@@ -177,7 +177,11 @@ class Loopback(Processes):
             safety.append("--enable-supernode-auth")
         where = ["--host", "127.0.0.1", "--port", str(self.port)]
         self.start("superlink", "flower-superlink", *safety, *where, "--disable-runtime-dependency-installation")
-        self.wait_for_port("superlink", self.port)
+        try:
+            self.wait_for_port("superlink", self.port)
+        except AssertionError:
+            self.__exit__()  # a `with` whose beginning fails does not call it
+            raise
         return self
 
     def add_node(
