@@ -10,8 +10,9 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int64_t kLanes = 16;       // partial sums; part of the result's bits
-constexpr int64_t kBlock = 4096;     // values that stay in the cache while all pairs are compared
+constexpr int64_t kLanes = 16;  // partial sums; part of the result's bits
+constexpr int64_t kCachedValues =
+    4096;                            // values that stay in the cache while all pairs are compared
 constexpr double kSmoothing = 1e-6;  // least distance in a Weiszfeld step
 
 // Squared distances between all clients, [clients, clients].
@@ -20,8 +21,8 @@ std::vector<double> distances(const std::vector<ClientWeights>& each) {
   std::vector<double> all(clients * clients, 0.0);
   for (size_t w = 0; w < each.front().weights.size(); ++w) {
     const int64_t size = each.front().weights[w].count();
-    for (int64_t first = 0; first < size; first += kBlock) {
-      const int64_t count = std::min(kBlock, size - first);
+    for (int64_t first = 0; first < size; first += kCachedValues) {
+      const int64_t count = std::min(kCachedValues, size - first);
       for (size_t a = 0; a < clients; ++a) {
         for (size_t b = 0; b < a; ++b) {
           all[a * clients + b] += squared_distance(each[a].weights[w].floats() + first,
