@@ -196,7 +196,7 @@ TEST_F(CertifyRadiiTest, RefusesTheUsersMistakes) {
   EXPECT_FALSE(std::filesystem::exists(path("a.tsv")));
 }
 
-TEST_F(CertifyRadiiTest, PlansVotesPerImage) {
+TEST_F(SlowCertifyRadiiTest, PlansVotesPerImage) {
   ASSERT_EQ(run(certify("--plan 0.05 --n 8000 " + out("plan.tsv"))).status, 0);
   ASSERT_EQ(run(certify("--n 8000 --n0 1000 " + out("fixed.tsv"))).status, 0);
   const auto plan = read_certificates(path("plan.tsv")),

@@ -76,7 +76,7 @@ TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   EXPECT_LT(provenance["bytes_from_each_rank"], 4 * 2 * 1.1 * model);
 }
 
-TEST_F(TrainRanksTest, AnyNumberKeepsTheSameCohort) {
+TEST_F(SlowTrainRanksTest, AnyNumberKeepsTheSameCohort) {
   for (const std::string more : {"--aggregate.kind=median",
                                  "--aggregate.kind=trimmed-mean --aggregate.trim=0.25 "
                                  "--server.optimizer=adam --server.learning_rate=0.01 "
