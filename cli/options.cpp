@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/rank_jobs.h"

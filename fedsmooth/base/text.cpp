@@ -1,6 +1,7 @@
 #include "fedsmooth/base/text.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace fedsmooth {
 namespace {
@@ -90,6 +91,29 @@ std::string escape_html(std::string_view text) {
     }
   }
   return escaped;
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t fewest = std::max<size_t>(2, word.size() / 3) + 1;  // a word further away does not help
+  for (const std::string& candidate : candidates) {
+    std::vector<size_t> row(candidate.size() + 1);
+    std::iota(row.begin(), row.end(), size_t{0});
+    for (size_t i = 1; i <= word.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= candidate.size(); ++j) {
+        const size_t replaced = diagonal + (word[i - 1] != candidate[j - 1]);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      }
+    }
+    if (row.back() < fewest) {
+      fewest = row.back();
+      best = candidate;
+    }
+  }
+  return best;
 }
 
 }  // namespace fedsmooth

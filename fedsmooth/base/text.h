@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fedsmooth {
 
@@ -16,5 +17,8 @@ std::string shorten(std::string_view text, size_t width);
 
 /// one_line() for use between tags and in quoted attributes.
 std::string escape_html(std::string_view text);
+
+/// The candidate with the fewest edits to `word`; empty if none is near.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace fedsmooth

@@ -73,9 +73,6 @@ std::string show_key(const Experiment& experiment, const std::string& key);
 /// All keys, in the order of the file.
 std::vector<std::string> experiment_keys();
 
-/// The candidate with the fewest edits to `word`; empty if none is near.
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-
 /// The first key whose last part is `word`: train.rounds for rounds. Empty if there is none.
 std::string key_ending_in(const std::string& word);
 

@@ -7,6 +7,9 @@
 
 namespace fedsmooth {
 
+/// Every key, bound to its value in `experiment`, which must outlive the list.
+std::vector<Field> experiment_fields(Experiment& experiment);
+
 /// An Error says `name` and the line.
 toml::table parse_toml(std::string_view text, const std::string& name);
 

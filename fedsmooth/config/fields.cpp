@@ -1,4 +1,5 @@
 #include "fedsmooth/config/fields.h"
+#include "fedsmooth/base/text.h"
 
 #include <cmath>
 #include <limits>

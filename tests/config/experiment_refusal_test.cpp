@@ -2,6 +2,7 @@
 // line.
 #include <gtest/gtest.h>
 
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/config/experiment.h"
 #include "tests/model/refusal.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/jobs/training.h"
 #include "fedsmooth/model/safetensors.h"
 #include "tests/jobs/job_folder.h"
 
@@ -12,18 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ImageTablesTest : public JobTest {
+class ImageTablesTest : public TrainingJobTest {
  protected:
-  ImageTablesTest() : experiment_(small_experiment()) {
+  ImageTablesTest() {
     experiment_.data.held_out = 9970;  // 30 are left
     experiment_.partition.kind = PartitionKind::kIid;
     experiment_.train.method = Method::kSun;
     experiment_.train.rounds = 24;  // 6.25 epochs each: the last 14 are late, with 9 tables
     experiment_.train.checkpoint_every = 2;
-  }
-
-  std::string train(const std::string& name) {
-    return jobs::train({experiment_, path(name), /*resume=*/true}, context_).model_sha256;
   }
 
   // Ends the process's run after a round, as if it were killed: the last checkpoint may be older.
@@ -36,8 +31,6 @@ class ImageTablesTest : public JobTest {
   }
 
   fs::path tables_of(const std::string& name) const { return path(name) / "images.safetensors"; }
-
-  Experiment experiment_;
 };
 
 TEST_F(ImageTablesTest, AreKeptAndResumedToTheSameBits) {

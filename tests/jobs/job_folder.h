@@ -11,6 +11,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/jobs/training.h"
 #include "tests/folder.h"
 
 namespace fedsmooth {
@@ -51,6 +52,16 @@ class JobTest : public ::testing::Test {
   std::filesystem::path folder_;
   jobs::Context context_;
   std::vector<std::string> warnings_;
+};
+
+/// An experiment that tests change and train.
+class TrainingJobTest : public JobTest {
+ protected:
+  std::string train(const std::string& name) {
+    return jobs::train({experiment_, path(name), /*resume=*/true}, context_).model_sha256;
+  }
+
+  Experiment experiment_ = small_experiment();
 };
 
 /// The user's mistake, in one line that contains `what`.

@@ -11,21 +11,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TeacherTest : public JobTest {
+class TeacherTest : public TrainingJobTest {
  protected:
-  TeacherTest() : experiment_(small_experiment()) {
+  TeacherTest() {
     experiment_.data.held_out = 9920;  // 80 are left
     experiment_.train.method = Method::kCatRs;
     experiment_.objective.teacher_votes = 20;
   }
 
-  std::string train(const std::string& name) {
-    return jobs::train({experiment_, path(name), /*resume=*/true}, context_).model_sha256;
-  }
-
   fs::path votes_of(const std::string& name) const { return path(name) / "teacher.safetensors"; }
-
-  Experiment experiment_;
 };
 
 TEST_F(TeacherTest, IsTrainedFirstAndKept) {
