@@ -1,5 +1,4 @@
 #include "fedsmooth/records/certificates.h"
-#include "fedsmooth/smoothing/sequential.h"
 
 #include <gtest/gtest.h>
 
@@ -10,23 +9,10 @@
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "tests/records/certificate_rows.h"
 
 namespace fedsmooth {
 namespace {
-
-CertificateRow example_row() {
-  CertificateRow row;
-  row.index = 20;
-  row.label = 3;
-  row.seconds = 3725.000042;
-  row.n0 = 100;
-  row.alpha = 0.001;
-  row.sigma = 0.5;
-  row.seed = 18446744073709551615u;
-  row.base = "cpu fp32 batch 256";
-  row.certificate = {{3, 100'000, 100'000, 0}, 3, 0.999930924833009, 1.9057282816950001};
-  return row;
-}
 
 // A line of example_row() with one of its fields replaced.
 std::string line_with(size_t column, const std::string& value) {
@@ -34,15 +20,6 @@ std::string line_with(size_t column, const std::string& value) {
   size_t begin = 0;
   for (size_t i = 0; i < column; ++i) begin = line.find('\t', begin) + 1;
   return line.replace(begin, line.find_first_of("\t\n", begin) - begin, value);
-}
-
-std::string refusal(const std::string& text) {
-  try {
-    parse_certificates(text, "c.tsv");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 void expect_same_bits(double actual, double expected) {
@@ -140,94 +117,16 @@ TEST(CertificatesTest, TablesOfTheFirstVersionAreRead) {
   EXPECT_TRUE(parse_certificates(header, "c.tsv").empty());
 }
 
-// Before there were rules, all votes were of a fixed number, with noise that was cut off.
-TEST(CertificatesTest, TablesWithoutARuleAreRead) {
-  std::string header = certificate_header(), line = format_row(example_row());
-  header = header.substr(0, header.find("\trule")) + "\n";
-  line.replace(line.find("\tfloat-2\t0"), std::string::npos, "\tfloat\t0\n");
-  const CertificateRow row = parse_certificates(header + line, "c.tsv").at(0);
-  EXPECT_EQ(row.rule, VoteRule::kFixed);
-  EXPECT_EQ(row.noise, NoiseKind::kCutFloat);
-  EXPECT_EQ(row.cap, row.certificate.counts.n);
-}
-
-// 0.25 was certified by 119 of 120 votes, 0.5 was given up.
-CertificateRow row_of_radii() {
-  CertificateRow row = example_row();
-  row.sigma = 0.25;
-  row.rule = VoteRule::kRadii;
-  row.cap = 100'000;
-  row.beta = 0.01;
-  row.radii = {0, 0.25, 0.5};
-  row.certificate =
-      certificate_from_latches({3, 500, 480, 15}, {{100, 100}, {119, 120}}, row.radii, row.sigma);
-  return row;
-}
-
-TEST(CertificatesTest, RowsOfGivenRadiiReadBack) {
-  const CertificateRow row = row_of_radii();
-  const std::string line = format_row(row);
-  EXPECT_NE(line.find("\tradii\t100000\t0.01\t0@100/100,0.25@119/120,0.5\n"), std::string::npos)
-      << line;
-  const auto parsed = parse_certificates(certificate_header() + line, "c.tsv").at(0);
-  EXPECT_EQ(format_row(parsed), line);
-  EXPECT_EQ(parsed.certificate.radius, 0.25);
-  EXPECT_EQ(parsed.radii, row.radii);
-  EXPECT_EQ(parsed.certificate.latches.size(), 2U);
-  EXPECT_EQ(unsupported(parsed, RadiusKind::kOneSided), "");
-}
-
-// 480 of 500 votes support 0.3 if their number was fixed; stopped early they do not.
-TEST(CertificatesTest, RowsOfGivenRadiiClaimNoMoreThanTheirLatches) {
-  const auto why = [](const auto& change) {
-    CertificateRow row = row_of_radii();
-    change(row);
-    return std::string(unsupported(row, RadiusKind::kOneSided));
-  };
-  const std::string no_support = "the counts at which its radii were certified do not support them";
-  EXPECT_EQ(why([](CertificateRow& r) { r.certificate.latches[1] = {110, 120}; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.certificate.latches[1] = {481, 481}; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) {
-              r.certificate.latches.push_back({480, 500});
-            }),
-            no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.alpha = 1e-9; }), no_support);
-  EXPECT_EQ(why([](CertificateRow& r) { r.sigma = 0.15; }), no_support);
-  EXPECT_NE(why([](CertificateRow& r) { r.certificate.p_lower += 0.01; }), "");
-}
-
-TEST(CertificatesTest, RowsOfGivenRadiiThatContradictThemselvesAreRefused) {
-  const std::string line = format_row(row_of_radii());
-  const auto refused = [&](const std::string& from, const std::string& to) {
-    std::string bad = line;
-    bad.replace(bad.find(from), from.size(), to);
-    return refusal(certificate_header() + bad);
-  };
-  const auto says = [](const std::string& text, const char* what) {
-    return text.find(what) != std::string::npos;
-  };
-  EXPECT_TRUE(says(refused("0@100/100,0.25", "0.1@100/100,0.25"), "begin with 0 and rise"));
-  EXPECT_TRUE(says(refused(",0.5\n", ",0.2\n"), "begin with 0 and rise"));
-  EXPECT_TRUE(says(refused(",0.5\n", ",nan\n"), "begin with 0 and rise"));
-  EXPECT_TRUE(says(refused("@119/120", "@119"), "RADIUS@COUNT/VOTES"));
-  EXPECT_TRUE(says(refused("0@100/100,", "0,"), "RADIUS@COUNT/VOTES"));  // not the first ones
-  EXPECT_TRUE(says(refused("0@100/100,0.25@119/120,0.5", ""), "RADIUS@COUNT/VOTES"));
-  EXPECT_TRUE(says(refused("0.25@119/120", "0.25"), "largest certified"));
-  EXPECT_TRUE(says(refused("\tradii\t", "\tfixed\t"), "must be - unless"));
-  EXPECT_TRUE(says(refused("\tradii\t", "\tsome\t"), "rule must be"));
-  EXPECT_TRUE(says(refused("\t100000\t0.01\t", "\t400\t0.01\t"), "above cap"));
-  EXPECT_TRUE(says(refused("\t100000\t0.01\t", "\t100000\t0\t"), "beta"));
-}
-
 TEST(CertificatesTest, AVoidTableIsRefused) {
   const std::string table = certificate_header() + format_row(example_row());
   const std::string line = format_void("the model changed");
   EXPECT_TRUE(is_void(line));
-  EXPECT_EQ(refusal(table + line),
+  EXPECT_EQ(table_refusal(table + line),
             "c.tsv: is void: the model changed; certify again into another table");
   // Also one whose last line was cut off.
-  EXPECT_NE(refusal(table + line.substr(0, line.size() - 3)).find("is void"), std::string::npos);
-  EXPECT_NE(refusal(certificate_header() + line + format_row(example_row())).find("is void"),
+  EXPECT_NE(table_refusal(table + line.substr(0, line.size() - 3)).find("is void"),
+            std::string::npos);
+  EXPECT_NE(table_refusal(certificate_header() + line + format_row(example_row())).find("is void"),
             std::string::npos);
 }
 
@@ -275,29 +174,29 @@ TEST(CertificatesTest, HeaderThatWasCutOffIsAnEmptyFile) {
   EXPECT_TRUE(parse_certificates("", "c.tsv").empty());
   EXPECT_TRUE(parse_certificates("idx\tlab", "c.tsv").empty());
   EXPECT_TRUE(parse_certificates(certificate_header(), "c.tsv").empty());
-  EXPECT_NE(refusal("idx\tlab\n"), "accepted");
+  EXPECT_NE(table_refusal("idx\tlab\n"), "(nothing was refused)");
 }
 
 TEST(CertificatesTest, RefusesAnotherTable) {
-  EXPECT_EQ(refusal("idx\tlabel\tpredict\tradius\tcorrect\n1\t1\t1\t0.5\t1\n"),
+  EXPECT_EQ(table_refusal("idx\tlabel\tpredict\tradius\tcorrect\n1\t1\t1\t0.5\t1\n"),
             "c.tsv:1: not the header of a certificates.tsv; fedsmooth certify writes one");
 }
 
 TEST(CertificatesTest, RefusalNamesFileLineAndColumn) {
   const std::string text = certificate_header() + line_with(0, "1") + line_with(8, "1e5");
-  EXPECT_EQ(refusal(text), "c.tsv:3: n is \"1e5\", which is not a whole number");
+  EXPECT_EQ(table_refusal(text), "c.tsv:3: n is \"1e5\", which is not a whole number");
 }
 
 TEST(CertificatesTest, RefusesTheSameImageTwice) {
-  EXPECT_EQ(refusal(certificate_header() + line_with(0, "7") + line_with(0, "7")),
+  EXPECT_EQ(table_refusal(certificate_header() + line_with(0, "7") + line_with(0, "7")),
             "c.tsv:3: idx 7 occurs twice");
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 23");
-  EXPECT_EQ(refusal(certificate_header() + line_with(16, "a\tb")),
+  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 23");
+  EXPECT_EQ(table_refusal(certificate_header() + line_with(16, "a\tb")),
             "c.tsv:2: 24 columns instead of 23");
-  EXPECT_EQ(refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 23");
+  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 23");
 }
 
 struct BadField {
@@ -310,8 +209,9 @@ class CertificatesRefusalTest : public testing::TestWithParam<BadField> {};
 
 TEST_P(CertificatesRefusalTest, RefusesTheField) {
   const auto& [column, value, message] = GetParam();
-  ASSERT_EQ(refusal(certificate_header() + format_row(example_row())), "accepted");
-  const std::string what = refusal(certificate_header() + line_with(column, value));
+  ASSERT_EQ(table_refusal(certificate_header() + format_row(example_row())),
+            "(nothing was refused)");
+  const std::string what = table_refusal(certificate_header() + line_with(column, value));
   EXPECT_NE(what.find(message), std::string::npos) << what;
 }
 
@@ -348,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(CertificatesTest, RefusesAnAbstentionWithARadius) {
   CertificateRow row = example_row();
   row.certificate.predict = kAbstain;
-  EXPECT_EQ(refusal(certificate_header() + format_row(row)),
+  EXPECT_EQ(table_refusal(certificate_header() + format_row(row)),
             "c.tsv:2: an abstention has no radius");
 }
 
@@ -361,7 +261,7 @@ TEST(CertificatesTest, DamagedFilesAreRefusedOrReadButNeverCrash) {
     for (auto changes = 1 + random() % 4; changes > 0; --changes) {
       text[random() % text.size()] = static_cast<char>(random() % 256);
     }
-    refused += refusal(text) != "accepted";
+    refused += table_refusal(text) != "(nothing was refused)";
   }
   EXPECT_GT(refused, 5000);
 }
