@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <set>
 
@@ -287,35 +286,6 @@ TEST_F(HalfSpaceTest, RadiiCover) {
   EXPECT_GT(largest, 0.3);
 }
 
-// Bit for bit the CPU's, tails included; with samples from any number on.
-TEST_F(DeviceSamplerTest, NoiseIsThatOfTheCpu) {
-  const int rows = 2048, size = 3072;
-  const Stream stream{make_key(1, Purpose::kEstimation), 5};
-  const uint32_t first = 0xfffffe00;  // up to the last of 2^32 samples, and those before
-  const DeviceArray<NoisyCopies> copies(
-      std::vector<NoisyCopies>{{stream.key.value, 5, 0, 0.5f, first - 1536}});
-  const std::vector<float> pixels(size, 0.25f);
-  const DeviceArray<float> x(pixels), out(int64_t{rows} * size);
-  NoisyRows r;
-  r.copies = copies.data();
-  r.requests = 1;
-  r.x = x.data();
-  r.total = r.rows = rows;
-  r.image_size = size;
-  r.area = size / 3;
-  check_cuda(make_noisy_images(r, out.data(), nullptr), "make_noisy_images");
-  const std::vector<float> found = out.download(nullptr);
-  Array expected({rows, 3, 32, 32});
-  add_noise(Array::full({3, 32, 32}, 0.25f), 0.5, stream, int64_t{first} - 1536, rows, expected);
-  int64_t different = 0, tails = 0;
-  for (int64_t i = 0; i < expected.count(); ++i) {
-    different += found[i] != expected.floats()[i];
-    tails += std::abs(found[i] - 0.25f) > 0.5f * 4.71f;  // certainly from a tail
-  }
-  EXPECT_EQ(different, 0);
-  EXPECT_GT(tails, 0);
-}
-
 // A class may get more votes than 32 bits count.
 TEST_F(DeviceSamplerTest, CountsBeyond32Bits) {
   const int rows = 1000;
@@ -329,58 +299,6 @@ TEST_F(DeviceSamplerTest, CountsBeyond32Bits) {
   r.total = r.rows = rows;
   check_cuda(count_votes({r, logits.data(), 2, 2, counts.data()}, nullptr), "count_votes");
   EXPECT_EQ(counts.download(nullptr), (std::vector<VoteCounter>{before + rows, 7}));
-}
-
-// The device's noise itself: moments, tails, neighbours, streams.
-TEST_F(DeviceSamplerTest, NoiseIsNormal) {
-  const int rows = 2048, size = 3072;
-  const auto draw = [&](uint64_t key) {
-    const std::vector<NoisyCopies> copies = {{key, 5, 0, 1.0f, 0}};
-    const DeviceArray<NoisyCopies> on_device(copies);
-    const DeviceArray<float> x(std::vector<float>(size, 0.0f)), out(int64_t{rows} * size);
-    NoisyRows r;
-    r.copies = on_device.data();
-    r.requests = 1;
-    r.x = x.data();
-    r.total = r.rows = rows;
-    r.image_size = size;
-    r.area = size / 3;
-    check_cuda(make_noisy_images(r, out.data(), nullptr), "make_noisy_images");
-    return out.download(nullptr);
-  };
-  const std::vector<float> a = draw(make_key(1, Purpose::kEstimation).value);
-  const std::vector<float> b = draw(make_key(1, Purpose::kSelection).value);
-  const double n = static_cast<double>(rows) * size;
-  const auto mean = [&](const std::function<double(double)>& f) {
-    double sum = 0;
-    for (const float value : a) sum += f(value);
-    return sum / n;
-  };
-  // 5 standard errors each.
-  EXPECT_NEAR(mean([](double z) { return z; }), 0, 5 / std::sqrt(n));
-  EXPECT_NEAR(mean([](double z) { return z * z; }), 1, 5 * std::sqrt(2 / n));
-  EXPECT_NEAR(mean([](double z) { return z * z * z; }), 0, 5 * std::sqrt(15 / n));
-  EXPECT_NEAR(mean([](double z) { return z * z * z * z; }), 3, 5 * std::sqrt(96 / n));
-  for (const double t : {1.0, 2.0, 3.0, 4.0}) {
-    const double p = std::erfc(t / std::sqrt(2.0));
-    EXPECT_NEAR(mean([t](double z) { return std::abs(z) > t; }), p, 5 * std::sqrt(p / n)) << t;
-  }
-  // The mean of products of values `down` rows and `right` columns apart.
-  const auto together = [&](const std::vector<float>& other, int down, int right) {
-    double sum = 0;
-    for (int r = 0; r < rows - down; ++r) {
-      for (int c = 0; c < size - right; ++c) {
-        sum += static_cast<double>(a[r * size + c]) * other[(r + down) * size + c + right];
-      }
-    }
-    return sum / (static_cast<double>(rows - down) * (size - right));
-  };
-  for (const int lag : {1, 2, 3, 4, 1024}) {
-    EXPECT_NEAR(together(a, 0, lag), 0, 5 / std::sqrt(n * static_cast<double>(size - lag) / size))
-        << lag;
-  }
-  EXPECT_NEAR(together(a, 1, 0), 0, 5.1 / std::sqrt(n));
-  EXPECT_NEAR(together(b, 0, 0), 0, 5 / std::sqrt(n));
 }
 
 }  // namespace
