@@ -59,9 +59,11 @@ Array sum_copies(const Array& copies, int64_t m) {
 Array step_in_box(const Array& x, const Array& g, const std::vector<double>& factors) {
   Array moved(x.sizes());
   const int64_t size = x.count() / x.size(0);
-  for (int64_t i = 0; i < x.count(); ++i) {
-    const auto factor = static_cast<float>(factors[i / size]);
-    moved.floats()[i] = std::clamp(x.floats()[i] + factor * g.floats()[i], 0.0f, 1.0f);
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    const auto factor = static_cast<float>(factors[b]);
+    const float *from = x.floats() + b * size, *along = g.floats() + b * size;
+    float* to = moved.floats() + b * size;
+    for (int64_t j = 0; j < size; ++j) to[j] = std::clamp(from[j] + factor * along[j], 0.0f, 1.0f);
   }
   return moved;
 }
@@ -140,11 +142,13 @@ Array two_point_gradient(const Classifier& f, const Array& x, const Labels& y, c
 
 std::vector<double> l2_norms(const Array& x) {
   const int64_t size = x.count() / x.size(0);
-  std::vector<double> norms(x.size(0));
-  for (int64_t i = 0; i < x.count(); ++i) {
-    norms[i / size] += double{x.floats()[i]} * double{x.floats()[i]};
+  std::vector<double> norms;
+  for (int64_t b = 0; b < x.size(0); ++b) {
+    const float* values = x.floats() + b * size;
+    double sum = 0;
+    for (int64_t j = 0; j < size; ++j) sum += double{values[j]} * double{values[j]};
+    norms.push_back(std::sqrt(sum));
   }
-  for (double& norm : norms) norm = std::sqrt(norm);
   return norms;
 }
 
@@ -153,10 +157,12 @@ Array project_l2(const Array& x_adv, const Array& x, double epsilon) {
   for (int64_t i = 0; i < v.count(); ++i) v.floats()[i] = x_adv.floats()[i] - x.floats()[i];
   const int64_t size = x.count() / x.size(0);
   const std::vector<double> norms = l2_norms(v);
-  for (int64_t i = 0; i < v.count(); ++i) {
+  for (int64_t b = 0; b < x.size(0); ++b) {
     // The 1e-7 keeps rounding from leaving the ball.
-    const auto scale = static_cast<float>(std::min(1.0, epsilon / (norms[i / size] + 1e-7)));
-    v.floats()[i] = x.floats()[i] + v.floats()[i] * scale;
+    const auto scale = static_cast<float>(std::min(1.0, epsilon / (norms[b] + 1e-7)));
+    const float* centre = x.floats() + b * size;
+    float* to = v.floats() + b * size;
+    for (int64_t j = 0; j < size; ++j) to[j] = centre[j] + to[j] * scale;
   }
   return v;
 }

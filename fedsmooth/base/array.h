@@ -65,7 +65,11 @@ class Array {
   Array pick(const std::vector<int64_t>& entries) const;
 
  private:
-  void* values(Type type) const;
+  void* values(Type type) const {
+    if (type != type_ || !defined()) refuse_type();
+    return buffer_.get() + offset_;
+  }
+  [[noreturn]] static void refuse_type();
   int64_t entry_bytes() const;
 
   Sizes sizes_;

@@ -1,6 +1,7 @@
 #include "fedsmooth/engine/cpu/lane_pools.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "fedsmooth/base/vector_clones.h"
@@ -9,14 +10,16 @@
 namespace fedsmooth {
 namespace {
 
-// Moves the gradient that is left to dx where x has the maximum y.
+// Moves the gradient that is left to dx where x has the maximum y. By masks, as g++ makes branches
+// of two conditions, not vectors.
 FEDSMOOTH_VECTOR_CLONES
 void claim(const float* __restrict x, const float* __restrict y, int64_t size,
            float* __restrict left, float* __restrict dx) {
   for (int64_t i = 0; i < size; ++i) {
-    const float claimed = x[i] == y[i] ? left[i] : 0.0f;
-    dx[i] += claimed;
-    left[i] = x[i] == y[i] ? 0.0f : left[i];
+    const int32_t here = -static_cast<int32_t>(x[i] == y[i]);
+    const auto gradient = std::bit_cast<int32_t>(left[i]);
+    dx[i] += std::bit_cast<float>(gradient & here);
+    left[i] = std::bit_cast<float>(gradient & ~here);
   }
 }
 
