@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/model/network_json.h"
+#include "fedsmooth/model/stages.h"
 
 namespace fedsmooth {
 namespace {
@@ -22,10 +24,9 @@ struct Refusal {
 };
 
 template <typename... Values>
-[[noreturn]] void refuse(const Layer& layer, const std::string& path,
-                         fmt::format_string<Values...> why, Values&&... values) {
-  throw Refusal{fmt::format("layer {} ({}): {}", layer.name.empty() ? path : layer.name,
-                            kind_name(layer.kind),
+[[noreturn]] void refuse(const Stage& stage, fmt::format_string<Values...> why,
+                         Values&&... values) {
+  throw Refusal{fmt::format("stage {} {}", describe(stage),
                             fmt::format(why, std::forward<Values>(values)...))};
 }
 
@@ -38,159 +39,146 @@ RowMap map_of(const Shape& shape) {
 // The parts of a client's vector, in their order.
 enum class Region { kKernels, kFixed, kTrained, kStatistics };
 
-// Lays out one network. Layers are taken in order.
+// Lays out one network. Tensors lie in the order of parameters(), a body's before its shortcut's;
+// nodes run in that order too, but for a sum, which waits for its shortcut.
 class Planner {
  public:
-  Planner(const Network& network, ResidualGraph& graph) : network_(network), graph_(graph) {}
+  Planner(const Network& network, ResidualGraph& graph)
+      : network_(network), stages_(stages_of(network)), graph_(graph) {}
 
   void run() {
-    graph_.input = shape_ = network_.input;
-    if (shape_[0] > kMostChannels || shape_[2] > kMostWidth ||
-        shape_[0] * shape_[1] * shape_[2] > kLargestImage) {
-      throw Refusal{fmt::format("its images [{}] are too large", fmt::join(shape_, ", "))};
+    const auto [channels, height, width] = graph_.input = network_.input;
+    if (channels > kMostChannels || width > kMostWidth ||
+        channels * height * width > kLargestImage) {
+      throw Refusal{fmt::format("its images [{}] are too large", fmt::join(network_.input, ", "))};
     }
-    const auto& layers = network_.layers;
-    if (layers.size() < 4 || layers[0].kind != Kind::kNormalize) {
-      throw Refusal{"it does not begin with a normalisation"};
-    }
-    graph_.mean.assign(layers[0].mean.begin(), layers[0].mean.end());
-    for (const double sd : layers[0].sd) {
-      graph_.scale_of_image.push_back(static_cast<float>(1 / sd));
-    }
-    graph_.maps.push_back(map_of(shape_));
-    const size_t body = layers.size() - 2;
-    map_ = add_layers({layers.begin() + 1, layers.begin() + static_cast<int64_t>(body)}, 0, "");
-    if (graph_.nodes.empty()) throw Refusal{"it has no convolution"};
-    const std::string path = std::to_string(body);
-    if (layers[body].kind != Kind::kAvgPool) {
-      refuse(layers[body], path, "is not the mean over all pixels, before a linear layer");
-    }
-    if (map_ != graph_.nodes.back().output) refuse(layers[body], path, "follows no convolution");
-    add_linear(layers.back(), std::to_string(body + 1));
+    if (stages_.size() < 3) throw Refusal{"it has no convolution before a linear layer"};
+    add_normalization();
+    std::vector<int> laid;  // stages in the order of their tensors
+    for (int i = 1; i + 1 < std::ssize(stages_); ++i) laid.push_back(i);
+    std::ranges::stable_sort(laid, {}, [this](int i) { return stages_[i].op_tensor; });
+    map_of_stage_.assign(stages_.size(), 0);
+    for (size_t i = 0; i < laid.size(); ++i) map_of_stage_[laid[i]] = static_cast<int>(i) + 1;
+    for (const int i : laid) add_node(stages_[i], map_of_stage_[i]);
+    add_linear(stages_.back());
+    put_in_running_order();
     check_gradients();
     place_regions();
   }
 
  private:
-  // From map `x` to the number of the map that comes out. `shape_` follows.
-  int add_layers(const std::vector<Layer>& layers, int x, const std::string& path) {
-    int map = x;
-    bool open = false;  // whether a norm or a ReLU can join the last node
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const Layer& layer = layers[i];
-      const std::string at = fmt::format("{}{}", path, i);
-      switch (layer.kind) {
-        case Kind::kConv:
-        case Kind::kSubsample:
-          map = add_conv(layer, map, at);
-          open = true;
-          break;
-        case Kind::kBatchNorm:
-          if (!open || last().has_norm || last().relu || last().shortcut >= 0 || last().fixed) {
-            refuse(layer, at, "does not follow a convolution");
-          }
-          if (last().has_bias) refuse(layer, at, "follows a convolution with a bias");
-          add_norm();
-          break;
-        case Kind::kRelu:
-          if (!open || last().relu) refuse(layer, at, "does not follow a convolution or a sum");
-          last().relu = true;
-          break;
-        case Kind::kResidual:
-          map = add_block(layer, map, at);
-          open = true;
-          break;
-        default:
-          refuse(layer, at, "is not supported");
-      }
+  void add_normalization() {
+    const Stage& first = stages_[0];
+    if (!first.is_op(Kind::kNormalize) || first.norm || first.saved || ends_otherwise(first)) {
+      refuse(first, "is not a normalisation alone");
     }
-    return map;
+    graph_.mean.assign(first.op->mean.begin(), first.op->mean.end());
+    for (const double sd : first.op->sd) {
+      graph_.scale_of_image.push_back(static_cast<float>(1 / sd));
+    }
+    graph_.maps.push_back(map_of(network_.input));
   }
 
-  GraphNode& last() { return graph_.nodes.back(); }
+  static bool ends_otherwise(const Stage& stage) {
+    return stage.relu || stage.pool || stage.dropout;
+  }
 
-  int add_conv(const Layer& layer, int map, const std::string& path) {
+  void check_stage(const Stage& stage) const {
+    if (!stage.is_op(Kind::kConv) && !stage.is_op(Kind::kSubsample)) {
+      refuse(stage, "does not begin with a convolution");
+    }
+    const Layer& op = *stage.op;
+    if (op.kernel != 1 && op.kernel != 3) {
+      refuse(stage, "has a kernel of {0}x{0}, not 1x1 or 3x3", op.kernel);
+    }
+    if (op.stride > 2) refuse(stage, "has a stride of {}, more than 2", op.stride);
+    if (op.padding >= op.kernel) {
+      refuse(stage, "has padding of {}, as wide as its kernel", op.padding);
+    }
+    if (op.outputs > kMostChannels) {
+      refuse(stage, "has {} channels, more than {}", op.outputs, kMostChannels);
+    }
+    if (stage.norm && !stage.is_norm(Kind::kBatchNorm)) refuse(stage, "has a group norm");
+    if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
+    if (stage.norm && op.bias) refuse(stage, "has a norm of a convolution with a bias");
+    if (stage.dropout) refuse(stage, "has a dropout");
+    if (&stage != &stages_.end()[-2]) {
+      if (stage.pool) refuse(stage, "has a pooling other than the mean at the end");
+    } else if (!stage.is_pool(Kind::kAvgPool)) {
+      refuse(stage, "does not end with the mean over all pixels, before a linear layer");
+    }
+  }
+
+  void add_node(const Stage& stage, int output) {
+    check_stage(stage);
+    const Layer& op = *stage.op;
     GraphNode node;
-    const bool fixed = layer.kind == Kind::kSubsample;
-    const Shape out = shape_after(layer, shape_);
-    if (layer.kernel != 1 && layer.kernel != 3) {
-      refuse(layer, path, "has a kernel of {0}x{0}, not 1x1 or 3x3", layer.kernel);
-    }
-    if (layer.stride > 2) refuse(layer, path, "has a stride of {}, more than 2", layer.stride);
-    if (layer.padding >= layer.kernel) {
-      refuse(layer, path, "has padding of {}, as wide as its kernel", layer.padding);
-    }
-    if (out[0] > kMostChannels) {
-      refuse(layer, path, "has {} channels, more than {}", out[0], kMostChannels);
-    }
-    node.name = layer.name;
-    node.input = map;
-    node.output = static_cast<int>(graph_.maps.size());
-    node.kernel = static_cast<int>(layer.kernel);
-    node.stride = static_cast<int>(layer.stride);
-    node.padding = static_cast<int>(layer.padding);
-    node.in = map_of(shape_);
-    node.out = map_of(out);
-    node.fixed = fixed;
-    node.has_bias = !fixed && layer.bias;
+    node.name = stage.name;
+    node.input = map_of_stage_[stage.input];
+    node.output = output;
+    node.kernel = static_cast<int>(op.kernel);
+    node.stride = static_cast<int>(op.stride);
+    node.padding = static_cast<int>(op.padding);
+    node.in = map_of(stage.in);
+    node.out = map_of(stage.map);
+    node.fixed = stage.is_op(Kind::kSubsample);
+    node.has_bias = !node.fixed && op.bias;
+    node.has_norm = stage.norm.has_value();
+    node.relu = stage.relu;
+    if (stage.saved) node.shortcut = map_of_stage_[*stage.saved];
     node.channel = graph_.channels;
     graph_.channels += node.out.channels;
-    node.weight = take(fixed ? Region::kFixed : Region::kKernels, node.kernel_size());
-    if (!fixed) {
-      add_kernel(node, out[0]);
-      if (node.has_bias) node.bias = add_vector(Region::kTrained, out[0], node.out.channels);
+    node.weight = take(node.fixed ? Region::kFixed : Region::kKernels, node.kernel_size());
+    if (!node.fixed) add_kernel(node, stage.in[0], op.outputs);
+    const auto add = [&](Region region) {
+      return add_vector(region, op.outputs, node.out.channels);
+    };
+    if (node.has_norm) {
+      node.scale = add(Region::kTrained);
+      node.bias = add(Region::kTrained);
+      node.mean = add(Region::kStatistics);
+      node.variance = add(Region::kStatistics);
+    } else if (node.has_bias) {
+      node.bias = add(Region::kTrained);
     }
     graph_.maps.push_back(node.out);
-    graph_.nodes.push_back(node);
-    shape_ = out;
-    return node.output;
+    graph_.nodes.push_back(std::move(node));
   }
 
-  void add_norm() {
-    GraphNode& node = last();
-    node.has_norm = true;
-    const int64_t real = shape_[0];
-    const int all = node.out.channels;
-    node.scale = add_vector(Region::kTrained, real, all);
-    node.bias = add_vector(Region::kTrained, real, all);
-    node.mean = add_vector(Region::kStatistics, real, all);
-    node.variance = add_vector(Region::kStatistics, real, all);
-  }
-
-  int add_block(const Layer& layer, int x, const std::string& path) {
-    const Shape before = shape_;
-    const size_t first = graph_.nodes.size();
-    const int out = add_layers(layer.body, x, path + ".body.");
-    if (graph_.nodes.size() == first || last().relu || last().shortcut >= 0) {
-      refuse(layer, path, "its body does not end with a convolution or a batch norm");
+  void add_linear(const Stage& stage) {
+    if (!stage.is_op(Kind::kLinear) || stage.norm || stage.saved || ends_otherwise(stage)) {
+      refuse(stage, "is not a linear layer alone, at the end");
     }
-    const Shape after = shape_;
-    GraphNode end = std::move(graph_.nodes.back());
-    graph_.nodes.pop_back();
-    shape_ = before;
-    end.shortcut = add_layers(layer.shortcut, x, path + ".shortcut.");
-    if (shape_ != after) refuse(layer, path, "its shortcut has another shape than its body");
-    graph_.nodes.push_back(std::move(end));
-    return out;
-  }
-
-  void add_linear(const Layer& layer, const std::string& path) {
-    if (layer.kind != Kind::kLinear) refuse(layer, path, "is not a linear layer, at the end");
-    if (layer.outputs > kMostClasses) {
-      refuse(layer, path, "has {} classes, more than {}", layer.outputs, kMostClasses);
+    const Layer& op = *stage.op;
+    if (op.outputs > kMostClasses) {
+      refuse(stage, "has {} classes, more than {}", op.outputs, kMostClasses);
     }
-    graph_.classes = static_cast<int>(layer.outputs);
-    graph_.linear_has_bias = layer.bias;
-    const int64_t channels = graph_.maps[map_].channels;
-    graph_.linear = take(Region::kTrained, layer.outputs * channels);
-    for (int64_t k = 0; k < layer.outputs; ++k) {
-      for (int64_t c = 0; c < shape_[0]; ++c) {
+    graph_.classes = static_cast<int>(op.outputs);
+    graph_.linear_has_bias = op.bias;
+    const int64_t channels = graph_.maps[map_of_stage_[stage.input]].channels;
+    graph_.linear = take(Region::kTrained, op.outputs * channels);
+    for (int64_t k = 0; k < op.outputs; ++k) {
+      for (int64_t c = 0; c < stage.in[0]; ++c) {
         place(Region::kTrained, graph_.linear + k * channels + c);
       }
     }
-    if (layer.bias) {
-      graph_.linear_bias = add_vector(Region::kTrained, layer.outputs, graph_.classes);
-    }
+    if (op.bias) graph_.linear_bias = add_vector(Region::kTrained, op.outputs, graph_.classes);
+  }
+
+  // The node of map m is number m - 1 until then.
+  void put_in_running_order() {
+    std::vector<GraphNode> made = std::exchange(graph_.nodes, {});
+    std::vector<bool> placed(made.size() + 1);
+    placed[0] = true;
+    const std::function<void(int)> put = [&](int map) {
+      if (placed[map]) return;
+      placed[map] = true;
+      GraphNode& node = made[map - 1];
+      put(node.input);
+      put(std::max(node.shortcut, 0));
+      graph_.nodes.push_back(std::move(node));
+    };
+    for (int map = 1; map <= std::ssize(made); ++map) put(map);
   }
 
   // What reads a map hands its gradient back: convolutions write theirs, one after another; a sum
@@ -205,7 +193,7 @@ class Planner {
         if (node.output == static_cast<int>(map)) made = &node;
       }
       if (added > 1 || (added == 1 && read == 0 && made->relu)) {
-        throw Refusal{fmt::format("layer {}: what it gives is added where nothing else reads it",
+        throw Refusal{fmt::format("stage {}: what it gives is added where nothing else reads it",
                                   made->name)};
       }
     }
@@ -229,9 +217,9 @@ class Planner {
   }
 
   // A kernel [K, C, k, k] as [tap, K, C].
-  void add_kernel(const GraphNode& node, int64_t outputs) {
+  void add_kernel(const GraphNode& node, int64_t inputs, int64_t outputs) {
     for (int64_t k = 0; k < outputs; ++k) {
-      for (int64_t c = 0; c < shape_[0]; ++c) {
+      for (int64_t c = 0; c < inputs; ++c) {
         for (int64_t tap = 0; tap < node.taps(); ++tap) {
           place(Region::kKernels,
                 node.weight + (tap * node.out.channels + k) * node.in.channels + c);
@@ -262,9 +250,9 @@ class Planner {
   }
 
   const Network& network_;
+  std::vector<Stage> stages_;
   ResidualGraph& graph_;
-  Shape shape_ = {};
-  int map_ = 0;
+  std::vector<int> map_of_stage_;
   std::array<int64_t, 4> ends_ = {};
   std::vector<Region> regions_;  // of each position
 };

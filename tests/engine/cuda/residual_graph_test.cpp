@@ -61,23 +61,32 @@ Network list_of(std::vector<Layer> middle) {
 }
 
 TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
-  const Layer conv{Kind::kConv, "a", 16, 3, 1, 1}, relu{Kind::kRelu};
-  Layer with_dropout{Kind::kDropout, "drop"};
+  const auto conv_called = [](const char* name) { return Layer{Kind::kConv, name, 16, 3, 1, 1}; };
+  const Layer conv = conv_called("a"), relu{Kind::kRelu}, with_dropout{Kind::kDropout};
+  const Layer pool{Kind::kMaxPool, "", 0, 2, 2};
   const Layer wide{Kind::kConv, "wide", 128, 3, 1, 1}, large{Kind::kConv, "large", 16, 5, 1, 2};
   const Layer norm{Kind::kBatchNorm, "norm"};
   Layer plain = conv;
   plain.bias = false;
   EXPECT_EQ(graph_refusal(list_of({plain, norm, relu})), "");
-  EXPECT_EQ(graph_refusal(list_of({conv, with_dropout})), "layer drop (dropout): is not supported");
-  EXPECT_EQ(graph_refusal(list_of({wide})), "layer wide (conv): has 128 channels, more than 64");
+  EXPECT_EQ(graph_refusal(list_of({conv, with_dropout, conv_called("b")})),
+            "stage a (conv, dropout) has a dropout");
+  EXPECT_EQ(graph_refusal(list_of({wide})),
+            "stage wide (conv, avg-pool) has 128 channels, more than 64");
   EXPECT_EQ(graph_refusal(list_of({large})),
-            "layer large (conv): has a kernel of 5x5, not 1x1 or 3x3");
+            "stage large (conv, avg-pool) has a kernel of 5x5, not 1x1 or 3x3");
   EXPECT_EQ(graph_refusal(list_of({conv, norm})),
-            "layer norm (batch-norm): follows a convolution with a bias");
+            "stage a (conv, batch-norm, avg-pool) has a norm of a convolution with a bias");
   EXPECT_EQ(graph_refusal(list_of({plain, relu, norm})),
-            "layer norm (batch-norm): does not follow a convolution");
+            "stage norm (batch-norm, avg-pool) does not begin with a convolution");
   EXPECT_EQ(graph_refusal(list_of({relu, conv})),
-            "layer 0 (relu): does not follow a convolution or a sum");
+            "stage 0 (normalize, relu) is not a normalisation alone");
+  EXPECT_EQ(graph_refusal(list_of({conv, pool, conv_called("b")})),
+            "stage a (conv, max-pool) has a pooling other than the mean at the end");
+  Layer block{Kind::kResidual};
+  block.body = {plain, relu};
+  EXPECT_EQ(graph_refusal(list_of({conv_called("b"), block})),
+            "stage 2 (sum, avg-pool) does not begin with a convolution");
   EXPECT_NE(graph_refusal(named_network("alexnet")), "");
 }
 
