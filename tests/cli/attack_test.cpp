@@ -96,7 +96,7 @@ TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
   ASSERT_EQ(
       run("certify " + model() + " --data.name=shapes --every 100 --n 1000 --device cpu").status,
       0);
-  const Outcome done = run(attack("--json --n 1000"));
+  const Outcome done = run(attack("--json --n 1000 --device cpu"));
   ASSERT_EQ(done.status, 0) << done.err;
   const std::string found = done.out;
   for (const auto& point : nlohmann::json::parse(found)["accuracy_under_attack"]) {

@@ -110,7 +110,7 @@ TEST_F(TrainCommandTest, DoesNotContinueWithOtherClientsOrOtherArithmetic) {
   write_file(path("clients.tsv"), "0\t1\n0\t2\n1\t3\n");
   const std::string tiny = train("run",
                                  "--train.rounds=2 --train.clients_per_round=1 --resume"
-                                 " --partition.kind=file --partition.file=" +
+                                 " --device cpu --partition.kind=file --partition.file=" +
                                      path("clients.tsv") + write_tiny_data());
   ASSERT_EQ(run(tiny).status, 0);
   fs::remove(path("run/DONE"));

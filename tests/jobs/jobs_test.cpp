@@ -107,6 +107,7 @@ TEST_F(JobsTest, ATableIsWrittenByOneJobAtATime) {
   context_.progress = [&](const std::string&, int64_t, int64_t) {
     return std::make_unique<Steps>(images);
   };
+  context_.threads = 1;
   // Asked for in the middle of the first.
   bool refused = false;
   context_.stopped = [&] {
