@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/summary.h"
 
@@ -41,7 +42,14 @@ std::string comparison_line(const RunRecord& run, const std::vector<double>& rad
                             fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
 }
 
-std::string markdown_cells(const RunRecord& run, const std::vector<double>& radii) {
+// The worst client's certified accuracy at radius 0; empty where clients are not known.
+std::string percent_of_worst_client(const RunRecord& run) {
+  const auto accuracies = accuracy_by_client(run.rows, run.clients, 0);
+  return accuracies.empty() ? "" : percent(summarize_clients(accuracies).worst.accuracy);
+}
+
+std::string markdown_cells(const RunRecord& run, const std::vector<double>& radii,
+                           bool with_clients) {
   if (!run.certified()) return fmt::format(" {} |", kNotCertified);
   const Summary s = summarize(run.rows);
   std::string cells = fmt::format(" {} |", s.images);
@@ -54,8 +62,9 @@ std::string markdown_cells(const RunRecord& run, const std::vector<double>& radi
     cells +=
         fmt::format(" {} ({}–{}) |", percent(share.value), percent(share.low), percent(share.high));
   }
-  return cells + fmt::format(" {} | {} |", format_mean(run.norm, s.average_certified_radius),
-                             percent_abstained(s));
+  cells += fmt::format(" {} | {} |", format_mean(run.norm, s.average_certified_radius),
+                       percent_abstained(s));
+  return with_clients ? cells + fmt::format(" {} |", percent_of_worst_client(run)) : cells;
 }
 
 std::string escape_markdown(const std::string& text) {
@@ -94,13 +103,20 @@ std::string render_markdown(const std::vector<RunRecord>& runs) {
     text += fmt::format(" {} |", format_step(norm, radius));
     rule += "--:|";
   }
-  text += " ACR | abstained % |\n" + rule + "--:|--:|\n";
+  const bool with_clients = std::any_of(runs.begin(), runs.end(),
+                                        [](const RunRecord& run) { return !run.clients.empty(); });
+  text += fmt::format(" ACR | abstained % |{}\n{}--:|--:|{}\n",
+                      with_clients ? " worst client % |" : "", rule, with_clients ? "--:|" : "");
   for (const RunRecord& run : runs) {
-    text += fmt::format("| {} |{}\n", escape_markdown(run.name), markdown_cells(run, radii));
+    text += fmt::format("| {} |{}\n", escape_markdown(run.name),
+                        markdown_cells(run, radii, with_clients));
   }
-  return text +
-         "\nIn brackets 95% intervals over the choice of test images. ACR: average certified "
-         "radius.\n";
+  text +=
+      "\nIn brackets 95% intervals over the choice of test images. ACR: average certified radius.";
+  if (with_clients) {
+    text += " Worst client: the least that any may expect at radius 0, on data like its own.";
+  }
+  return text + "\n";
 }
 
 }  // namespace fedsmooth

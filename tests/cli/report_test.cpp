@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 
@@ -146,6 +147,18 @@ TEST_F(ReportCommandTest, MarkdownHasARowPerRun) {
   EXPECT_TRUE(contains(read_file(path("named.md")), "| n = 4 | 4 | 50.0"));
   ASSERT_EQ(run("report " + path("all/half") + " --out " + path("one.md")).status, 0);
   EXPECT_TRUE(contains(read_file(path("one.md")), "| half | 4 | 50.0 (6.8–93.2) | 0.0"));
+}
+
+// "half" is right about class 1 and wrong about class 0.
+TEST_F(ReportCommandTest, MarkdownNamesTheWorstClientWhereClientsAreKnown) {
+  write_run("half", 2);
+  write_run("other", 4);
+  write_file(path("all/half/clients.tsv"), format_clients({{0, {2, 2}}, {1, {3, 1}}}));
+  ASSERT_EQ(run("report " + path("all") + " --out " + path("t.md")).status, 0);
+  const std::string table = read_file(path("t.md"));
+  EXPECT_TRUE(contains(table, "| ACR | abstained % | worst client % |\n")) << table;
+  EXPECT_TRUE(contains(table, "| 0.038 | 0.0 | 25.0 |\n")) << table;
+  EXPECT_TRUE(contains(table, "| 0.220 | 0.0 |  |\n")) << table;
 }
 
 }  // namespace
