@@ -32,8 +32,8 @@ std::string rank_prefix(const Ranks* ranks) {
   return ranks == nullptr || ranks->leads() ? "" : "rank " + std::to_string(ranks->rank()) + ": ";
 }
 
-int tell_out_of_memory(const Ranks* ranks) {
-  print_error(rank_prefix(ranks) + "not enough memory for this");
+int report_out_of_memory(const Ranks* ranks) {
+  print_error(rank_prefix(ranks) + "out of memory; use fewer --threads or a smaller batch");
   return 2;
 }
 
@@ -56,7 +56,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     print_error(rank_prefix(ranks.get()) + stop.message);
     return 130;
   } catch (const std::bad_alloc&) {
-    return tell_out_of_memory(ranks.get());
+    return report_out_of_memory(ranks.get());
   } catch (const std::exception& bug) {
     // fmt::print throws when it cannot write, which main() reports.
     if (std::ferror(stdout) != 0) return 0;

@@ -73,11 +73,9 @@ Array generate_noises(const LocalStep& step, const Array& x) {
                     step.streams.of(Purpose::kTraining, step.i));
 }
 
-// The list L of SmoothAdv, or of an objective that has a list of its own.
+// The list L of SmoothAdv.
 Examples list_examples(LocalStep& step, const Batch& b, const Array& delta) {
   const LocalTask& task = step.task;
-  const Objective& objective = objective_of(task.method);
-  if (objective.list != nullptr) return objective.list(step, b, delta);
   Array x_hat = b.x;
   if (uses_attack(task) && task.attack.epsilon > 0) {
     // The attack is on the network as it answers, not as it trains.
@@ -90,12 +88,18 @@ Examples list_examples(LocalStep& step, const Batch& b, const Array& delta) {
   return {noisy_copies(x_hat, delta), b.y, delta.size(1)};
 }
 
+// Other objectives may have lists of their own.
+Examples examples_of(LocalStep& step, const Batch& b, const Array& delta) {
+  const auto own = objective_of(step.task.method).list;
+  return own != nullptr ? own(step, b, delta) : list_examples(step, b, delta);
+}
+
 // SmoothAdv(theta, b): adversarial training with randomized smoothing.
 void smooth_adv(LocalStep& step, Sgd& sgd, const Batch& b) {
   const LocalTask& task = step.task;
   Passes& theta = step.passes;
   const Array delta = generate_noises(step, b.x);
-  const Examples L = list_examples(step, b, delta);  // (x_hat^(j) + delta_i^(j), y^(j))
+  const Examples L = examples_of(step, b, delta);  // (x_hat^(j) + delta_i^(j), y^(j))
   for (int64_t pass = 0; pass < task.local.passes; ++pass) {
     const Array logits = theta.forward(
         L.rows, step.streams.of(Purpose::kDropout, step.i * task.local.passes + pass));
@@ -103,6 +107,15 @@ void smooth_adv(LocalStep& step, Sgd& sgd, const Batch& b) {
     sgd.step(theta.backward_to_weights(loss.gradient));
     step.telemetry.add_steps(loss.terms, 1);
   }
+}
+
+// With the momentum of the steps before, if there is some. The passes lose their weights.
+Sgd begin_sgd(const LocalOptions& options, Passes& passes, const Weights& velocity) {
+  Sgd sgd(options);
+  if (velocity.empty()) return sgd;
+  passes.load(velocity);
+  sgd.load_velocity(passes.trained_values());
+  return sgd;
 }
 
 // In the order of parameters(). The passes lose their weights.
@@ -122,22 +135,16 @@ Weights take_velocity(const LocalTask& task, Passes& passes, const Sgd& sgd) {
 Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t, const Weights& velocity) {
   Telemetry telemetry;
-  compare_gradients(task, passes, global, k, images, t, telemetry);
-  Sgd sgd(task.local);
-  if (!velocity.empty()) {
-    passes.load(velocity);
-    sgd.load_velocity(passes.trained_values());
-  }
-  passes.load(global);
+  Sgd sgd = begin_sgd(task.local, passes, velocity);
+  passes.load(global);  // theta
   std::unique_ptr<Passes> shifted;
   if (task.local.calibrate) shifted = calibrated(passes, label_offsets(task, k, images));
   const Streams streams{task.seed, task.stream_round(t), k};
-  const int64_t first = task.first_step(t);
-  LocalStep step{task, shifted ? *shifted : passes, streams, first, telemetry, t};
+  LocalStep step{task, shifted ? *shifted : passes, streams, task.first_step(t), telemetry, t};
   const std::vector<int64_t> order = choose_images(task, images, k, t);
-  for (; step.i < first + task.local.steps; ++step.i) {
+  for (; step.i < step.first() + task.local.steps; ++step.i) {  // E = task.local.steps
     const Batch b = sample_minibatch(step, order);
-    smooth_adv(step, sgd, b);
+    smooth_adv(step, sgd, b);  // theta <- SmoothAdv(theta, b)
   }
   Update update{passes.weights(), telemetry};
   if (task.continuous) update.velocity = take_velocity(task, passes, sgd);

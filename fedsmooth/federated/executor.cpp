@@ -29,9 +29,14 @@ std::optional<std::string> Executor::unsupported(const Round& round) const {
 }
 
 Update train_client(const Round& round, size_t i, Passes& passes) {
-  return local_train(round.task, passes, round.global, round.cohort.clients[i],
-                     round.cohort.images[i], round.t,
-                     round.velocity == nullptr ? Weights{} : *round.velocity);
+  const int64_t k = round.cohort.clients[i];
+  const std::vector<int64_t>& images = round.cohort.images[i];
+  Telemetry compared;
+  compare_gradients(round.task, passes, round.global, k, images, round.t, compared);
+  Update update = local_train(round.task, passes, round.global, k, images, round.t,
+                              round.velocity == nullptr ? Weights{} : *round.velocity);
+  update.telemetry.add(compared);
+  return update;
 }
 
 RoundResult run_round(Executor& executor, const Round& round) {

@@ -80,9 +80,8 @@ void check_aggregate_options(const AggregateOptions& options, int64_t cohort) {
                 options.sfat, options.kind);
   }
   if (cohort >= fewest) return;
-  throw Error(
-      "aggregate.kind={:?}: aggregate.assumed_bad={} needs at least {} clients, a round has {}",
-      options.kind, options.assumed_bad, fewest, cohort);
+  throw Error("aggregate.kind={:?}: with these options needs at least {} clients, a round has {}",
+              options.kind, fewest, cohort);
 }
 
 Gather gathered_for(const AggregateOptions& options) {

@@ -38,7 +38,7 @@ std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& 
     std::vector<RoundResult> results = executor.run(rounds);
     auto result = results.begin();
     going = keep_if(going, [&](size_t i) {
-      return update(runs[i], std::move(*result++)) && rounds_left(runs[i]) > 0;
+      return aggregate(runs[i], std::move(*result++)) && rounds_left(runs[i]) > 0;
     });
   }
   return thrown;

@@ -87,9 +87,9 @@ LocalTask task_in_round(const LocalTask& task, const TrainOptions& o, int64_t cl
 void train(const Training& run, Executor& executor) {
   check_executor(run, executor, available_memory());
   while (rounds_left(run) > 0) {
-    const Round round = next_round(run);               // S_t, drawn from all clients
+    const Round round = next_round(run);               // draws S_t, or the part of a cluster
     RoundResult theta_k = run_round(executor, round);  // theta_k <- LocalTrain(k, theta), k in S_t
-    if (!update(run, std::move(theta_k))) return;      // theta <- sum_k (n_k / n) theta_k
+    if (!aggregate(run, std::move(theta_k))) return;   // theta <- sum_k (n_k / n) theta_k
   }
 }
 
@@ -109,7 +109,7 @@ Round next_round(const Training& run) {
           run.state.velocity.empty() ? nullptr : &run.state.velocity};
 }
 
-bool update(const Training& run, RoundResult theta_k) {
+bool aggregate(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
   auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
   if (o.byzantine.corrupts_updates()) {
@@ -125,9 +125,9 @@ bool update(const Training& run, RoundResult theta_k) {
   so_far.dropped += theta_k.sum.dropped();
   so_far.telemetry.add(theta_k.telemetry);
   if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
-  AggregateOptions aggregate = o.aggregate;
-  if (t == 0) aggregate.sfat = 1;  // first losses say more of the first weights than of clients
-  const Weights average = reduce(aggregate, run.task.network, std::move(theta_k), theta);
+  AggregateOptions by = o.aggregate;
+  if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
+  const Weights average = reduce(by, run.task.network, std::move(theta_k), theta);
   server_step(o.server, run.task.network, average, theta, kept);
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
@@ -162,7 +162,7 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
         "does without; use stochastic");
   }
   if (!o.milestones.empty() && o.schedule != Schedule::kStep) {
-    throw Error("train.milestones: are of train.schedule=\"step\"; give that too");
+    throw Error("train.milestones: need train.schedule=\"step\"");
   }
   if (o.clients_per_round > partition.clients()) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,

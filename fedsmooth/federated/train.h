@@ -50,7 +50,7 @@ struct ServerState {
 /// Called after each round; returns false to stop.
 using OnRound = std::function<bool(const ServerState&, const RoundReport&)>;
 
-/// One run. What is referred to outlives it.
+/// One run. What is referred to outlives it; a const Training still moves its `state`.
 struct Training {
   LocalTask task;
   TrainOptions options;
@@ -93,7 +93,7 @@ inline int64_t rounds_left(const Training& run) { return run.options.rounds - ru
 
 /// The server's part of a round: moves the run's state by what its clients gave. Returns what
 /// on_round does, which is called after the round's last cluster.
-bool update(const Training& run, RoundResult theta_k);
+bool aggregate(const Training& run, RoundResult theta_k);
 
 /// Refuses a run with a round that the executor does not support, or with cohorts that take more
 /// than `room` bytes until they are reduced. Returns the bytes that are left for other runs.

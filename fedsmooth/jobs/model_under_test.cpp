@@ -21,11 +21,6 @@ bool given(const Overrides& overrides, const std::string& key) {
                      [&](const auto& pair) { return pair.first == key; });
 }
 
-fs::path find_model(const fs::path& path) {
-  if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
-  return fs::is_directory(path) ? open_run(path).folder / "model.safetensors" : path;
-}
-
 double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothing_given,
                     bool is_run) {
   const Experiment& e = subject.experiment;
@@ -57,10 +52,10 @@ BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
 }
 
 Experiment experiment_of_model(const fs::path& path, const Overrides& overrides) {
-  find_model(path);
+  if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
   Experiment experiment;
   if (fs::is_directory(path)) {
-    experiment = read_experiment(path / "experiment.toml");
+    experiment = open_run(path).experiment;
   } else {
     experiment.model.name.clear();  // a model file names its own network
   }
@@ -83,8 +78,8 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
                                      const Dataset* data, const Shape& input,
                                      const std::string& device) {
   ModelUnderTest subject;
-  subject.model_path = find_model(path);
   subject.experiment = experiment_of_model(path, overrides);
+  subject.model_path = fs::is_directory(path) ? path / "model.safetensors" : path;
   Experiment& e = subject.experiment;
   const NoiseKind noise = e.certify.noise;
   set_default_normalization(e.model, e.data.name, input[0]);

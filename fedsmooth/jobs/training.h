@@ -54,7 +54,7 @@ struct TrainedRun {
 TrainedRun train(const TrainArguments& run, const Context& context);
 
 /// Whether two experiments can be trained side by side: they have the mode, data, network and local
-/// step in context. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
+/// step in common. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
 bool go_side_by_side(const Experiment& a, const Experiment& b);
 
 /// Trains the first run and, side by side with it, as many of the others as the machine takes at

@@ -128,7 +128,7 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   Safetensors content = parse_safetensors(read_file(path), path.string());
   const auto checksum = content.metadata.extract(kChecksum);
   if (!checksum.empty() && checksum.mapped() != sha256(format_safetensors(content))) {
-    throw Error("{}: is damaged; begin anew in another --out", path.string());
+    throw Error("{}: is damaged; start again with another --out", path.string());
   }
   ServerState state;
   const auto round = content.metadata.find("round");
@@ -141,7 +141,7 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   for (const auto& [what, here] : origin) {
     const auto there = content.metadata.find(what);
     if (there != content.metadata.end() && there->second != here) {
-      throw Error("{}: was made with the {} {}, here it is {}; begin anew in another --out",
+      throw Error("{}: was made with the {} {}, here it is {}; start again with another --out",
                   path.string(), what, there->second, here);
     }
   }
@@ -154,14 +154,14 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
     if (!content.tensors.contains(fmt::format("{}.{}", kVelocity, parameters(network)[0].name))) {
       throw Error(
           "{}: is of an earlier version, which lost a centralized run's momentum after every "
-          "round; begin anew in another --out",
+          "round; start again with another --out",
           path.string());
     }
     state.velocity = take_weights(content, fmt::format("{}.", kVelocity), network, path.string());
   }
   const size_t expected = state.global.size() * (1 + kept_weights(state).size());
   if (content.tensors.size() != expected) {
-    throw Error("{}: has {} tensors, server.optimizer={:?} has {}; begin anew in another --out",
+    throw Error("{}: has {} tensors, server.optimizer={:?} has {}; start again with another --out",
                 path.string(), content.tensors.size(), server.optimizer, expected);
   }
   return state;

@@ -49,7 +49,7 @@ class TableFile {
 
   /// Hands the lines to the operating system whole, so that they outlive this process.
   void append(std::string_view lines);
-  /// Puts another text, which begins with the header, in the place of all.
+  /// Replaces the whole text, header included.
   void rewrite(std::string_view text);
 
  private:

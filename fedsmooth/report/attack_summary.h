@@ -23,8 +23,8 @@ struct AttackSummary {
   std::vector<std::string> warnings;
 };
 
-/// Of a table of attacks. If `certificates` are of the same classifier (`identity` tells), those of
-/// the attacked images count, with a warning if an attack broke one.
+/// Summarises a table of attacks. Certificates of the same classifier, by `identity`, are set
+/// beside it, with a warning if an attack broke one.
 AttackSummary summarize_attacks(const std::filesystem::path& table, const nlohmann::json& identity,
                                 const std::filesystem::path& certificates);
 

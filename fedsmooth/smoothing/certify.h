@@ -91,7 +91,7 @@ struct VoteBudget;
 /// CERTIFY for each of several images, a wave, which samplers on a GPU do better at once. The
 /// certificates are those of each alone. Throws ClassifierChanged, and returns none, if the base
 /// classifier's answers are others after the votes than they were when the sampler checked it.
-/// `budget`, of the same options and sigma, saves who has many waves some time.
+/// Callers with many waves pass one `budget`, of the same options and sigma, to save time.
 std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<LabelledImage>& images,
                                      double sigma, const CertifyOptions& options, uint64_t seed,
                                      VoteBudget* budget = nullptr);
@@ -110,7 +110,8 @@ int64_t images_per_wave(const Sampler& sampler, int64_t votes);
 /// The same under the options' rule; votes that are not known beforehand are taken to be few.
 int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& options);
 
-/// Paper: CERTIFY. `x` is one image [C, H, W] in [0, 1], number `index` of its data set.
+/// CERTIFY of Cohen et al. 2019. `x` is one image [C, H, W] in [0, 1], number `index` of its data
+/// set.
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& options,
                     uint64_t seed, uint32_t index);
 
@@ -124,7 +125,7 @@ struct Prediction {
   Votes votes;
 };
 
-/// Paper: PREDICT, from `n` votes.
+/// PREDICT of Cohen et al. 2019, from `n` votes.
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index);
 

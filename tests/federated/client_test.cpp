@@ -116,9 +116,9 @@ TEST(ClientTest, TheOnePointGradientIsComparedWhenAskedFor) {
   task.local.steps = 1;
   const auto cosine = [&](int64_t m) {
     task.smoothing.m = m;
-    const auto passes = reference_passes(network);
-    return local_train(task, *passes, initial_weights(network, Key{1}), 3, images_of_client_3(), 0)
-        .telemetry.mean_cosine();
+    const Weights start = initial_weights(network, Key{1});
+    const Round round{task, start, {{3}, {images_of_client_3()}}};
+    return train_client(round, 0, *reference_passes(network)).telemetry.mean_cosine();
   };
   EXPECT_FALSE(cosine(2));
   task.attack.measure_cosine = true;

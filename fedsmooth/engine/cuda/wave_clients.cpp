@@ -58,8 +58,8 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
       mixing[slot] = {mix.value, static_cast<float>(mix_first_step(task))};
       keys[slot] = augment.value;
       if (task.local.calibrate) {
-        const std::vector<float> shares = label_offsets(task, k, round.cohort.images[i]);
-        std::copy(shares.begin(), shares.end(), offsets.begin() + slot * shape_.padded_classes);
+        const std::vector<float> shift = label_offsets(task, k, round.cohort.images[i]);
+        std::copy(shift.begin(), shift.end(), offsets.begin() + slot * shape_.padded_classes);
       }
       const auto order = choose_images(task, round.cohort.images[i], k, round.t);
       std::copy(order.begin(), order.end(), chosen.begin() + slot * taken);
@@ -86,7 +86,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
   slot = 0;
   for (const WavePart& part : parts) {
-    // Indices that are left over get the last weights: they train too, if for nothing.
+    // Slots that are left over get the last weights and train for nothing.
     const bool last = &part == &parts.back();
     const auto count = static_cast<int64_t>(part.count);
     load_weights(part.round.global, slot, last ? shape_.clients - slot : count);
