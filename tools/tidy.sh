@@ -23,7 +23,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # How each file is compiled alone. Precompiled headers are g++'s own; clang reads the plain ones.
-cmake -B "$work/alone" -DFEDSMOOTH_UNITY=OFF -DFEDSMOOTH_TESTS=OFF -DFEDSMOOTH_BENCHMARKS=OFF . > "$work/cmake.out"
+cmake -G Ninja -B "$work/alone" -DFEDSMOOTH_UNITY=OFF -DFEDSMOOTH_TESTS=OFF -DFEDSMOOTH_BENCHMARKS=OFF . > "$work/cmake.out"
 sed -E -e 's/ -Winvalid-pch//g; s/ -include [^ ]*cmake_pch\.hxx//g; s/ -fno-math-errno//g' \
   -e "s#$work/alone/generated#$PWD/$build/generated#g" "$work/alone/compile_commands.json" > "$work/compile_commands.json"
 
