@@ -16,13 +16,8 @@ namespace {
 
 // An error before the ranks met is either everyone's, and printed once, or not shown to ranks that
 // wait.
-int run_on(Ranks& ranks, int argc, char** argv) {
-  std::exception_ptr thrown;
-  try {
-    return run_command_line(argc, argv, ranks);
-  } catch (const std::exception&) {
-    thrown = std::current_exception();
-  }
+[[noreturn]] void rethrow_together(Ranks& ranks) {
+  const std::exception_ptr thrown = std::current_exception();
   if (!ranks.met()) jobs::do_together(ranks, [&] { std::rethrow_exception(thrown); });
   std::rethrow_exception(thrown);
 }
@@ -43,7 +38,11 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     ranks = std::make_unique<Ranks>();
     // Only rank 0 prints.
     if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
-    return run_on(*ranks, argc, argv);
+    try {
+      return run_command_line(argc, argv, *ranks);
+    } catch (const std::exception&) {
+      rethrow_together(*ranks);
+    }
   } catch (const Error& error) {
     print_error(rank_prefix(ranks.get()) + error.what());
     return 2;

@@ -17,18 +17,13 @@ struct TrainCommandArguments {
   bool dry_run = false;
 };
 
-int train_and_print(const TrainCommandArguments& a, const Experiment& experiment,
-                    const CommandContext& common) {
-  const fs::path out =
-      a.out.empty() ? fs::path("runs") / fs::path(a.experiment).stem() : fs::path(a.out);
-  const jobs::TrainedRun run = jobs::train({experiment, out, a.resume}, common.context);
+void print_run(const jobs::TrainedRun& run, const fs::path& out, const CommandContext& common) {
   print_result(common,
                {{"run", out.string()},
                 {"rounds", run.rounds},
                 {"loss", run.loss},
                 {"model_sha256", run.model_sha256}},
                out.string() + (run.is_new ? "\n" : ": done already\n"));
-  return 0;
 }
 
 int run_train(const TrainCommandArguments& a, const Overrides& overrides,
@@ -41,8 +36,12 @@ int run_train(const TrainCommandArguments& a, const Overrides& overrides,
     return jobs::describe_experiment(experiment);
   };
   return jobs::run_on_ranks(common.context, read, [&] {
-    if (!a.dry_run) return train_and_print(a, experiment, common);
-    print_dry_run(jobs::dry_run_train(experiment, common.context), "client steps", common);
+    if (a.dry_run) {
+      print_dry_run(jobs::dry_run_train(experiment, common.context), "client steps", common);
+    } else {
+      const fs::path out = a.out.empty() ? "runs" / fs::path(a.experiment).stem() : fs::path(a.out);
+      print_run(jobs::train({experiment, out, a.resume}, common.context), out, common);
+    }
     return 0;
   });
 }

@@ -65,7 +65,7 @@ class Items {
   /// Once all ranks are done.
   void throw_what_happened() const {
     if (failure_) std::rethrow_exception(failure_);
-    if (stopped_) throw Interrupted{};
+    if (stopped_) throw Interrupted{"interrupted; continue with --resume"};
   }
 
  private:

@@ -58,22 +58,24 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-// Rows as lines of the table, which read back bit for bit; or the line that makes it void.
-std::string rows_or_void(const std::function<std::vector<CertificateRow>()>& make) {
-  try {
-    std::string text;
-    for (const CertificateRow& row : make()) text += format_row(row);
-    return text;
-  } catch (const ClassifierChanged& changed) {
-    return format_void(changed.what());
-  }
+// The rows of an item as lines of the table, which read back bit for bit; or the line that makes it
+// void.
+Work lines_of(const std::function<std::vector<CertificateRow>(int64_t)>& rows) {
+  return [rows](int64_t item) {
+    try {
+      std::string text;
+      for (const CertificateRow& row : rows(item)) text += format_row(row);
+      return text;
+    } catch (const ClassifierChanged& changed) {
+      return format_void(changed.what());
+    }
+  };
 }
 
 Work make_rows(const CertificationJob& plan) {
-  return [&](int64_t item) {
-    const Items items(plan);
-    return rows_or_void([&] { return certify_wave(plan, items.begin(item), items.end(item)); });
-  };
+  return lines_of([&plan, items = Items(plan)](int64_t item) {
+    return certify_wave(plan, items.begin(item), items.end(item));
+  });
 }
 
 // What came of an item.
@@ -85,15 +87,6 @@ std::vector<CertificateRow> take_rows(const CertificationJob& plan, const std::s
                 plan.subject.model_path.string());
   }
   return parse_certificates(certificate_header() + text, "rows");
-}
-
-void hand_out_items(const Context& context, int64_t first, int64_t count, const Work& work,
-                    const std::function<void(int64_t, const std::string&)>& take) {
-  try {
-    hand_out(ranks_of(context), first, count, work, take);
-  } catch (const Interrupted&) {
-    throw Interrupted{"interrupted; continue with --resume"};
-  }
 }
 
 void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
@@ -113,7 +106,7 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
     }
   };
   const int64_t first = done == items.images ? items.count() : done / items.at_once;
-  hand_out_items(context, first, items.count(), make_rows(plan), take);
+  hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
 }
 
 // Rows that more votes than before may decide, in waves of those with as many votes: the same at
@@ -143,9 +136,7 @@ class Undecided {
   int64_t rows() const { return rows_; }
   int64_t waves() const { return std::ssize(waves_); }
   Work work(const CertificationJob& plan) const {
-    return [this, &plan](int64_t wave) {
-      return rows_or_void([&] { return continue_wave(plan, waves_[wave]); });
-    };
+    return lines_of([this, &plan](int64_t wave) { return continue_wave(plan, waves_[wave]); });
   }
 
  private:
@@ -157,12 +148,12 @@ void continue_rows(const CertificationJob& plan, const Undecided& undecided, con
                    CertificateFile& file) {
   if (undecided.rows() == 0) return;
   const auto progress = begin_progress(context, "continue", 0, undecided.rows());
-  hand_out_items(context, 0, undecided.waves(), undecided.work(plan),
-                 [&](int64_t, const std::string& text) {
-                   const auto rows = take_rows(plan, text, file);
-                   file.replace(rows);
-                   for (size_t i = 0; i < rows.size(); ++i) progress->step("");
-                 });
+  hand_out(ranks_of(context), 0, undecided.waves(), undecided.work(plan),
+           [&](int64_t, const std::string& text) {
+             const auto rows = take_rows(plan, text, file);
+             file.replace(rows);
+             for (size_t i = 0; i < rows.size(); ++i) progress->step("");
+           });
 }
 
 std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
