@@ -1,4 +1,5 @@
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -6,6 +7,9 @@ import pytest
 import fedsmooth as fs
 from fedsmooth import _core
 from fedsmooth._safetensors import format_safetensors
+
+# A shell has background jobs ignore Ctrl-C, which tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHAPE = (3, 6, 6)
 W = np.linspace(-1, 1, 108, dtype=np.float32).reshape(SHAPE)

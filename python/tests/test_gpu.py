@@ -71,6 +71,14 @@ def test_nan_votes_for_nobody(image):
     assert g.certify(image.cuda(), 10, 1000, 0.001, 100) == (-1, 0.0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_module_there_becomes_a_model_also_with_tf32(dtype):
+    module = net(dtype)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    model = fs.from_torch(module, (3, 32, 32))
+    assert model.logits(np.zeros((1, 3, 32, 32), np.float32)).shape == (1, 10)
+
+
 def test_faster_than_cohens_loop(image):
     """Cohen's: repeat the image, draw by torch, count on the host."""
     model, n, batch = net(), 100_000, 1000

@@ -226,7 +226,6 @@ def test_calls_within_a_call_are_refused(image):
 
 
 def interrupt_soon():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
     threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
 
 
