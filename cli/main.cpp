@@ -28,7 +28,7 @@ std::string rank_prefix(const Ranks* ranks) {
 }
 
 int report_out_of_memory(const Ranks* ranks) {
-  print_error(rank_prefix(ranks) + "out of memory; use fewer --threads or a smaller batch");
+  print_error(rank_prefix(ranks) + "out of memory");
   return 2;
 }
 

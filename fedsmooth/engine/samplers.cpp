@@ -28,7 +28,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
     if (residual_refusal(folded.network).empty()) return residual_gpu_classifier(folded);
     return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
   }
-  const bool torch_can = gpu_unavailable_reason().empty() && torch_knows_gpus();
+  const bool torch_can = gpu_unavailable_reason().empty() && missing_for_torch_gpu().empty();
   if (use_gpu(device, [&] { return torch_can ? "" : missing; })) return torch_gpu_classifier(model);
 #else
   use_gpu(device, gpu_unavailable_reason);
@@ -64,7 +64,7 @@ BaseClassifier choose_classifier(const std::string& device, const std::filesyste
 #ifdef FEDSMOOTH_CUDA
   const auto missing = [] {
     const std::string gpu = gpu_unavailable_reason();
-    return !gpu.empty() || torch_knows_gpus() ? gpu : "this needs a LibTorch built for CUDA";
+    return gpu.empty() ? missing_for_torch_gpu() : gpu;
   };
   if (use_gpu(device, missing)) return torch_script_gpu_classifier(script, on_cpu.classes, input);
 #else

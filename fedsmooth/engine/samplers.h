@@ -17,8 +17,8 @@ namespace fedsmooth {
 BaseClassifier choose_classifier(const std::string& device, const Model& model,
                                  bool noise_bank = false);
 
-/// The same for a TorchScript module that takes images of shape `input`. A build without LibTorch
-/// refuses it with how to get one.
+/// The same for a TorchScript module that takes images of shape `input`. A build that runs none
+/// says how to get one that does.
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input);
 

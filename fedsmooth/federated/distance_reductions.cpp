@@ -11,8 +11,8 @@ namespace fedsmooth {
 namespace {
 
 constexpr int64_t kLanes = 16;  // partial sums; part of the result's bits
-constexpr int64_t kCachedValues =
-    4096;                            // values that stay in the cache while all pairs are compared
+// They stay in the cache while all pairs are compared.
+constexpr int64_t kCachedValues = 4096;
 constexpr double kSmoothing = 1e-6;  // least distance in a Weiszfeld step
 
 // Squared distances between all clients, [clients, clients].

@@ -4,14 +4,15 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/smoothing/sampler.h"
 
 namespace fedsmooth {
 
-/// Whether this build has a LibTorch that was built for CUDA.
-bool torch_knows_gpus();
+/// What this build lacks for LibTorch to use a GPU; empty if nothing.
+std::string missing_for_torch_gpu();
 
 /// A network that only LibTorch can run on the GPU, in bfloat16, channels last. Only in builds with
 /// CUDA, as the next one. Both choose their batch by largest_steady_batch().

@@ -69,7 +69,9 @@ TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
   };
 }
 
-bool torch_knows_gpus() { return at::hasCUDA(); }
+std::string missing_for_torch_gpu() {
+  return at::hasCUDA() ? "" : "this needs a LibTorch built for CUDA";
+}
 
 BaseClassifier torch_script_classifier(const std::filesystem::path& path, const Shape& input) {
   constexpr int64_t kBatch = 192;

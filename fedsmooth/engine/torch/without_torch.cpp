@@ -14,7 +14,7 @@ namespace {
 
 }  // namespace
 
-bool torch_knows_gpus() { return false; }
+std::string missing_for_torch_gpu() { return "this needs LibTorch, which this build lacks"; }
 
 BaseClassifier torch_gpu_classifier(const Model&) { throw Bug("LibTorch: not in this build"); }
 

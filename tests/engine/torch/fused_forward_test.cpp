@@ -82,7 +82,7 @@ TEST(FusedForwardTest, WantsExactlyTheNetworksTensors) {
 // over 20 layers they grow like roots: 2 sqrt(20) 2^-9 is 0.018, and three times that is allowed.
 TEST(FusedForwardTest, RunsOnTheGpu) {
   if (!gpu_unavailable_reason().empty()) GTEST_SKIP() << gpu_unavailable_reason();
-  if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
+  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Model model = folded_resnet();
   const Array values = uniform({64, 3, 32, 32}, 3);
   const Tensor images = as_tensor(values);

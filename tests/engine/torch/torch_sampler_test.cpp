@@ -11,7 +11,7 @@ namespace {
 
 TEST(TorchSamplerTest, CountsWhatItsClassifierSays) {
   if (!gpu_unavailable_reason().empty()) GTEST_SKIP() << gpu_unavailable_reason();
-  if (!torch_knows_gpus()) GTEST_SKIP() << "LibTorch was not built for CUDA";
+  if (!missing_for_torch_gpu().empty()) GTEST_SKIP() << "LibTorch was not built for CUDA";
   const Network network = named_network("resnet20");
   Weights weights = initial_weights(network, Key{1});
   // Large enough that noise changes the answer.
