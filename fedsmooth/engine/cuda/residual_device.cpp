@@ -9,7 +9,8 @@ namespace fedsmooth {
 ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(network)) {
   input = graph.input;
   classes = padded_classes = graph.classes;
-  rows_first = trains_otherwise = true;
+  rows_first = true;
+  trains_otherwise = std::ranges::any_of(graph.nodes, &GraphNode::has_batch_norm);
   pixels = graph.maps[0].pixels();
   map_channels = graph.maps[0].channels;
   size = graph.size;
@@ -24,7 +25,7 @@ ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(networ
   positions = DeviceArray<int>(graph.positions);
   std::vector<KernelPlace> all;
   for (const GraphNode& n : graph.nodes) {
-    all.push_back({n.weight, n.taps(), n.in.channels, n.out.channels, n.fixed, n.has_norm,
+    all.push_back({n.weight, n.taps(), n.in.channels, n.out.channels, n.fixed, n.has_batch_norm(),
                    n.has_bias, n.bias, n.scale, n.mean, n.variance, n.channel});
   }
   places = DeviceArray<KernelPlace>(all);
@@ -32,7 +33,7 @@ ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(networ
 
 std::unique_ptr<WavePasses> ResidualDevice::make_passes(Precision precision, int clients,
                                                         int rows) const {
-  return std::make_unique<ResidualPasses>(*this, precision, clients, rows);
+  return std::make_unique<ResidualPasses>(*this, precision, clients, rows, /*gradients=*/true);
 }
 
 }  // namespace fedsmooth

@@ -98,7 +98,6 @@ class Planner {
     if (op.outputs > kMostChannels) {
       refuse(stage, "has {} channels, more than {}", op.outputs, kMostChannels);
     }
-    if (stage.norm && !stage.is_norm(Kind::kBatchNorm)) refuse(stage, "has a group norm");
     if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
     if (stage.norm && op.bias) refuse(stage, "has a norm of a convolution with a bias");
     if (stage.dropout) refuse(stage, "has a dropout");
@@ -136,8 +135,13 @@ class Planner {
     if (node.has_norm) {
       node.scale = add(Region::kTrained);
       node.bias = add(Region::kTrained);
-      node.mean = add(Region::kStatistics);
-      node.variance = add(Region::kStatistics);
+      if (stage.is_norm(Kind::kGroupNorm)) {
+        const int groups = static_cast<int>(stage.norm->groups);
+        node.groups = {groups, static_cast<int>(op.outputs) / groups};
+      } else {
+        node.mean = add(Region::kStatistics);
+        node.variance = add(Region::kStatistics);
+      }
     } else if (node.has_bias) {
       node.bias = add(Region::kTrained);
     }

@@ -1,5 +1,5 @@
 // A residual network as it trains on the GPU: convolutions in the order in which they run, each
-// with the batch norm, the sum and the ReLU that follow it,
+// with the batch or group norm, the sum and the ReLU that follow it,
 //
 //     y = relu(norm(conv(x)) + shortcut),
 //
@@ -25,13 +25,16 @@ struct GraphNode {
   RowMap in, out;
   bool fixed = false;  // a kernel of ones and zeros, which is not trained
   bool has_bias = false, has_norm = false, relu = false;
-  int shortcut = -1;   // the map that is added; -1: none
-  int64_t weight = 0;  // where a client's vector holds the kernel
-  int64_t bias = 0;    // the bias, or the norm's
-  int64_t scale = 0;   // the norm's weight
-  int64_t mean = 0, variance = 0;
-  int channel = 0;  // where its channels begin among those of all nodes
+  ChannelGroups groups;            // of a group norm; none: a batch norm
+  int shortcut = -1;               // the map that is added; -1: none
+  int64_t weight = 0;              // where a client's vector holds the kernel
+  int64_t bias = 0;                // the bias, or the norm's
+  int64_t scale = 0;               // the norm's weight
+  int64_t mean = 0, variance = 0;  // of a batch norm
+  int channel = 0;                 // where its channels begin among those of all nodes
 
+  bool has_group_norm() const { return groups.count > 0; }
+  bool has_batch_norm() const { return has_norm && !has_group_norm(); }
   int taps() const { return kernel * kernel; }
   int64_t kernel_size() const { return int64_t{taps()} * in.channels * out.channels; }
 };

@@ -1,20 +1,23 @@
 // The passes of a residual network on the GPU, for many clients at once: all maps, and the launches
-// that fill them. Batch norm takes the statistics of each client's own rows.
+// that fill them. Batch norm takes the statistics of each client's own rows, group norm those of
+// each row.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "fedsmooth/engine/cuda/kernels/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/row_group_norm.h"
 #include "fedsmooth/engine/cuda/kernels/row_head.h"
-#include "fedsmooth/engine/cuda/kernels/row_norm.h"
 #include "fedsmooth/engine/cuda/residual_device.h"
 
 namespace fedsmooth {
 
 class ResidualPasses : public WavePasses {
  public:
-  ResidualPasses(const ResidualDevice& device, Precision precision, int clients, int rows);
+  /// Without `gradients` there is only run() as the network answers.
+  ResidualPasses(const ResidualDevice& device, Precision precision, int clients, int rows,
+                 bool gradients);
 
   void* input() const override { return maps_[0].data(); }
   float* logits() const override { return logits_.data(); }
@@ -28,19 +31,29 @@ class ResidualPasses : public WavePasses {
             Launches& launches) override;
 
  private:
+  void add_gradients();
   void prepare(const StackedWeights& weights, PassMode mode, Launches& launches);
   void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
-  void take_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
+  void take_batch_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
+  void take_group_norm(const StackedWeights& weights, size_t i, Launches& launches);
   void end_back(const StackedWeights& weights, Launches& launches);
-  const void* norm_back(const StackedWeights& weights, size_t i, Launches& launches);
+  const void* norm_back(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
+  NormGradient norm_gradient(const StackedWeights& weights, size_t i) const;
+  const void* group_norm_back(const StackedWeights& weights, size_t i, PassMode mode,
+                              Launches& launches);
   void kernel_back(size_t i, const void* dy, Launches& launches);
   void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
   RowConvolution convolution_of(const GraphNode& node) const;
   RowConvolution back_of(const GraphNode& node) const;
   RowHead head_of(const StackedWeights& weights) const;
   NormWeights norm_of(const StackedWeights& weights, const GraphNode& node) const;
+  int64_t value_bytes() const { return precision_ == Precision::kBfloat16 ? 2 : 4; }
   double bytes_of(const RowMap& map) const;
   double operations_of(const GraphNode& node) const;
+  /// What a node's convolution gives, if a norm follows: without gradients the norm overwrites it.
+  void* before_norm(size_t i) const {
+    return gradients_.empty() ? maps_[graph_.nodes[i].output].data() : raw_[i].data();
+  }
   /// Where the gradient of what a node gives lies.
   void* gradient_of(int map) const { return gradients_[gradient_at_[map]].data(); }
 
@@ -59,6 +72,7 @@ class ResidualPasses : public WavePasses {
   DeviceArray<float> shift_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
   std::vector<DeviceArray<float>> sums_;  // of each node
   DeviceArray<NormValues> values_;
+  std::vector<DeviceArray<GroupValues>> group_values_;  // of each node
 };
 
 }  // namespace fedsmooth

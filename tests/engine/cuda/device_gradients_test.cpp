@@ -34,7 +34,8 @@ double relative(const Array& a, const Array& b) {
 // logits by some thousandths. Of the ReLUs and maxima some are decided otherwise: a share s of them
 // moves a gradient by about sqrt(s) of its length. 0.10 to 0.19 was measured.
 TEST_F(DeviceGradientsTest, AreThoseOfTheReference) {
-  for (const char* name : {"small", "alexnet", "resnet8", "resnet8-a", "resnet20"}) {
+  for (const char* name :
+       {"small", "alexnet", "resnet8", "resnet8-a", "resnet8-gn", "resnet20", "resnet20-gn"}) {
     const Model model = model_called(name);
     const auto passes = reference_passes(model.network);
     passes->load(model.weights);

@@ -14,7 +14,7 @@ namespace {
 using Kind = Layer::Kind;
 
 TEST(ResidualGraphTest, EveryWeightHasAPlaceOfItsOwn) {
-  for (const char* name : {"resnet8", "resnet8-a", "resnet20"}) {
+  for (const char* name : {"resnet8", "resnet8-a", "resnet8-gn", "resnet20"}) {
     const Network network = named_network(name);
     const ResidualGraph graph = plan_graph(network);
     int64_t values = 0;
@@ -52,12 +52,35 @@ TEST(ResidualGraphTest, AShortcutWithoutWeightsIsAFixedKernel) {
   EXPECT_LE(shortcut.weight + shortcut.kernel_size(), graph.working);
 }
 
+TEST(ResidualGraphTest, AGroupNormHasNoStatistics) {
+  const ResidualGraph graph = plan_graph(named_network("resnet8-gn"));
+  EXPECT_EQ(graph.size, graph.trained);
+  for (const GraphNode& node : graph.nodes) {
+    EXPECT_TRUE(node.has_group_norm()) << node.name;
+    EXPECT_FALSE(node.has_batch_norm()) << node.name;
+    EXPECT_EQ(node.groups.count, 8) << node.name;
+    EXPECT_EQ(node.groups.real_channels(), node.out.channels) << node.name;
+    EXPECT_NE(node.scale, node.bias) << node.name;
+  }
+  EXPECT_TRUE(plan_graph(named_network("resnet8")).nodes[0].has_batch_norm());
+}
+
 Network list_of(std::vector<Layer> middle) {
   std::vector<Layer> layers = {normalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})};
   layers.insert(layers.end(), middle.begin(), middle.end());
   layers.push_back({Kind::kAvgPool});
   layers.push_back({Kind::kLinear, "end", 10});
   return {"list", {3, 32, 32}, layers};
+}
+
+TEST(ResidualGraphTest, GroupsAreOfRealChannels) {
+  Layer conv{Kind::kConv, "a", 20, 3, 1, 1}, norm{Kind::kGroupNorm, "norm"};
+  conv.bias = false;
+  norm.groups = 5;
+  const GraphNode node = plan_graph(list_of({conv, norm})).nodes[0];
+  EXPECT_EQ(node.out.channels, 32);
+  EXPECT_EQ(node.groups.count, 5);
+  EXPECT_EQ(node.groups.channels, 4);
 }
 
 TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {

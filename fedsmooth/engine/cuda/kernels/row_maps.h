@@ -27,7 +27,14 @@ struct RowMap {
   FEDSMOOTH_EVERYWHERE int64_t row_size() const { return int64_t{pixels()} * channels; }
 };
 
-/// What a norm multiplies and adds in a pass, per client and channel.
+/// Equal groups of a map's channels; channels after them fill up.
+struct ChannelGroups {
+  int count = 0, channels = 0;  // channels of each
+
+  FEDSMOOTH_EVERYWHERE int real_channels() const { return count * channels; }
+};
+
+/// What a batch norm multiplies and adds in a pass, per client and channel.
 struct NormValues {
   float mean = 0, inverse = 0;          // 1 / sqrt(variance + epsilon)
   float scale = 0, shift = 0;           // y = scale x + shift

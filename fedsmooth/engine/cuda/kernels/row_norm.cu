@@ -179,10 +179,10 @@ __global__ void __launch_bounds__(kThreads) gradient_sums_kernel(NormGradient g)
 }
 
 // A block a client.
-__global__ void __launch_bounds__(kSumThreads) gradient_values_kernel(NormGradient g, int parts) {
+__global__ void __launch_bounds__(kSumThreads) gradient_values_kernel(NormGradient g) {
   const int client = blockIdx.x, channel = threadIdx.x;
   wait_for_earlier_kernels();
-  const ChannelSums sums = add_parts(g.sums, parts, g.map.channels);
+  const ChannelSums sums = add_parts(g.sums, g.parts, g.map.channels);
   if (channel >= g.map.channels) return;
   const double count = static_cast<double>(g.rows) * g.map.pixels();
   float* gradients = g.gradients + client * g.weights.size;
@@ -253,19 +253,22 @@ cudaError_t apply_norm(Precision precision, const NormApply& a, cudaStream_t str
   });
 }
 
-cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream) {
-  const int parts = g.parts > 0 ? g.parts : map_parts(g.rows, g.map);
+cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream) {
+  return launch_dependent(gradient_values_kernel, g.clients, kSumThreads, 0, stream, g);
+}
+
+cudaError_t differentiate_norm(Precision precision, const NormGradient& taken,
+                               cudaStream_t stream) {
+  NormGradient g = taken;
   return in_precision(precision, [&](auto value) {
     using T = decltype(value);
     cudaError_t status = cudaSuccess;
     if (g.parts == 0) {
-      status =
-          launch_dependent(gradient_sums_kernel<T>, dim3(parts, g.clients), kThreads, 0, stream, g);
+      g.parts = map_parts(g.rows, g.map);
+      status = launch_dependent(gradient_sums_kernel<T>, dim3(g.parts, g.clients), kThreads, 0,
+                                stream, g);
     }
-    if (status == cudaSuccess) {
-      status =
-          launch_dependent(gradient_values_kernel, g.clients, kSumThreads, 0, stream, g, parts);
-    }
+    if (status == cudaSuccess) status = add_norm_gradients(g, stream);
     if (status != cudaSuccess || g.x == nullptr) return status;
     const dim3 cells = cells_of(g.rows, g.map, g.clients);
     return launch_dependent(gradient_kernel<T>, cells, kThreads, 0, stream, g);

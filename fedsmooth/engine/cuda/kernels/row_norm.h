@@ -64,5 +64,7 @@ struct NormGradient {
   void* dx = nullptr;
 };
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream);
+/// From sums that have been taken to the gradients of scale and bias alone.
+cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth
