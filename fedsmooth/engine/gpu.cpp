@@ -3,10 +3,8 @@
 #include "fedsmooth/base/error.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
-#include "fedsmooth/engine/cuda/residual_plan.h"
 #endif
 
 namespace fedsmooth {
@@ -58,23 +56,7 @@ int64_t gpu_bytes_in_use() {
 std::string missing_for_engine([[maybe_unused]] const Network& network) {
   std::string missing = gpu_unavailable_reason();
 #ifdef FEDSMOOTH_CUDA
-  if (missing.empty()) missing = training_refusal(network);
-#endif
-  return missing;
-}
-
-std::string missing_for_votes([[maybe_unused]] const Network& folded) {
-  std::string missing = gpu_unavailable_reason();
-#ifdef FEDSMOOTH_CUDA
-  if (!missing.empty() || BatchedPlan::supports(folded)) return missing;
-  missing = residual_refusal(folded);
-  if (missing.empty()) {
-    select_gpu();
-    missing = missing_for_residual_votes();
-  }
-  if (!missing.empty()) {
-    missing = fmt::format("the GPU engine cannot run network {}: {}", folded.name, missing);
-  }
+  if (missing.empty()) missing = network_refusal(network);
 #endif
   return missing;
 }

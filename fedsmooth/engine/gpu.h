@@ -17,12 +17,9 @@ std::string gpu_unavailable_reason();
 /// Error if it is cuda and something is.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
-/// What is missing for the GPU engine to train the network.
+/// What is missing for the GPU engine to train the network or, with its batch norms folded, to
+/// count its votes; with the stage's name if it is one.
 std::string missing_for_engine(const Network& network);
-
-/// What is missing for it to count the network's votes, with the layer's name if it is one. Batch
-/// norms must have been folded.
-std::string missing_for_votes(const Network& folded);
 
 /// Bytes of the selected GPU's memory that are in use, by whomever; 0 if there is none.
 int64_t gpu_bytes_in_use();

@@ -9,6 +9,7 @@
 #include "fedsmooth/model/fold.h"
 
 #ifdef FEDSMOOTH_CUDA
+#include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/device_gradients.h"
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
@@ -22,11 +23,14 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   if (device == "cpu") return base_classifier(model);
 #ifdef FEDSMOOTH_CUDA
   const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
-  const std::string missing = missing_for_votes(folded.network);
+  const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();
-    if (residual_refusal(folded.network).empty()) return residual_gpu_classifier(folded);
-    return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
+    if (BatchedPlan::supports(folded.network)) {
+      return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
+    }
+    const bool fast = has_residual_votes() && residual_refusal(folded.network).empty();
+    return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
   }
   const bool torch_can = gpu_unavailable_reason().empty() && missing_for_torch_gpu().empty();
   if (use_gpu(device, [&] { return torch_can ? "" : missing; })) return torch_gpu_classifier(model);
@@ -41,7 +45,7 @@ std::function<DifferentiableClassifier()> choose_gradients(
 #ifdef FEDSMOOTH_CUDA
   if (device != "cpu") {
     const Model folded = fold_batch_norm(model);
-    if (missing_for_votes(folded.network).empty()) {
+    if (missing_for_engine(folded.network).empty()) {
       select_gpu();
       return [make = device_gradients(folded)] {
         select_gpu();

@@ -106,7 +106,7 @@ BatchedExecutor::~BatchedExecutor() = default;
 
 std::optional<std::string> BatchedExecutor::unsupported(const Round& round) const {
   const Network& network = round.task.network;
-  if (const std::string reason = training_refusal(network); !reason.empty()) {
+  if (const std::string reason = network_refusal(network); !reason.empty()) {
     return fmt::format("{}; use --device=cpu", reason);
   }
   const Objective& objective = objective_of(round.task.method);

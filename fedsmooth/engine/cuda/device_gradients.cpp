@@ -3,42 +3,10 @@
 #include <cuda_bf16.h>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/engine/cuda/device_network.h"
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/device_model.h"
 
 namespace fedsmooth {
 namespace {
-
-// A network and one set of weights.
-struct LoadedModel {
-  LoadedModel(const Model& model, Precision precision)
-      : precision(precision), network(device_network(model.network)) {
-    std::vector<float> values;
-    for (const Array& w : model.weights) {
-      values.insert(values.end(), w.floats(), w.floats() + w.count());
-    }
-    const int64_t size = network->size;
-    const DeviceArray<float> uploaded(values), vector(size), velocity(size);
-    weights = DeviceArray<float>(size);
-    if (network->working_weights && precision == Precision::kBfloat16) {
-      working = DeviceArray<uint8_t>(2 * size);
-    }
-    spread_weights(*network, uploaded, vector, {1, weights.data(), velocity.data(), working.data()},
-                   nullptr);
-    source = network->source.download(nullptr);
-    scale = network->scale.download(nullptr);
-  }
-
-  StackedWeights stacked() const { return {weights.data(), working.data(), nullptr}; }
-
-  Precision precision;
-  std::unique_ptr<DeviceNetwork> network;
-  DeviceArray<float> weights;
-  DeviceArray<uint8_t> working;
-  std::vector<int16_t> source;  // as on the device
-  std::vector<float> scale;
-};
 
 // Values in either precision, on the host.
 std::vector<uint8_t> pack(const std::vector<float>& values, Precision precision) {
@@ -61,30 +29,21 @@ float unpack(const std::vector<uint8_t>& bytes, int64_t i, Precision precision) 
 // One thread's passes over it.
 class DeviceGradients {
  public:
-  explicit DeviceGradients(std::shared_ptr<const LoadedModel> model) : model_(std::move(model)) {}
+  explicit DeviceGradients(std::shared_ptr<const DeviceModel> model)
+      : model_(std::move(model)),
+        source_(model_->network().source.download(nullptr)),
+        scale_(model_->network().scale.download(nullptr)) {}
 
   Array logits(const Array& x) {
-    const DeviceNetwork& network = *model_->network;
+    const DeviceNetwork& network = model_->network();
     images_ = static_cast<int>(x.size(0));
     make_room();
     x_.upload(x.floats(), x.count(), launches_.stream());
-    InputMap input;
+    InputMap input = model_->input_map(passes_->input());
     input.first = {x_.data(), nullptr, 1};
-    input.rows_first = network.rows_first;
-    input.source = network.source.data();
-    input.mean = network.mean.data();
-    input.scale = network.scale.data();
-    input.pixels = network.pixels;
-    input.map_channels = network.map_channels;
-    input.out = passes_->input();
-    const auto [channels, height, width] = network.input;
-    WaveShape shape{1, images_, 1, rows_};
-    shape.channels = static_cast<int>(channels);
-    shape.height = static_cast<int>(height);
-    shape.width = static_cast<int>(width);
-    shape.image_size = static_cast<int>(channels * height * width);
-    launches_.add("images", make_input(model_->precision, shape, input, launches_.stream()));
-    passes_->run(model_->stacked(), PassMode::kAnswers, launches_);
+    launches_.add("images", make_input(model_->precision(), model_->shape(images_, rows_), input,
+                                       launches_.stream()));
+    passes_->run(model_->weights(), PassMode::kAnswers, launches_);
     std::vector<float> found(int64_t{rows_} * network.padded_classes);
     copy(found.data(), passes_->logits(), found.size() * sizeof(float));
     Array logits({images_, network.classes});
@@ -96,7 +55,7 @@ class DeviceGradients {
   }
 
   Array backward(const Array& gradient) {
-    const DeviceNetwork& network = *model_->network;
+    const DeviceNetwork& network = model_->network();
     check(passes_ != nullptr && gradient.size(0) == images_, "device gradients: of another pass");
     std::vector<float> padded(int64_t{rows_} * network.padded_classes);
     for (int64_t i = 0; i < gradient.count(); ++i) {
@@ -107,22 +66,22 @@ class DeviceGradients {
     check_cuda(cudaMemcpyAsync(passes_->output_gradient(), bytes.data(), bytes.size(),
                                cudaMemcpyHostToDevice, launches_.stream()),
                "gradient");
-    passes_->differentiate_images(model_->stacked(), launches_);
+    passes_->differentiate_images(model_->weights(), launches_);
     const int64_t cells = int64_t{network.pixels} * network.map_channels;
-    std::vector<uint8_t> map(rows_ * cells * (model_->precision == Precision::kBfloat16 ? 2 : 4));
+    std::vector<uint8_t> map(rows_ * cells * (model_->precision() == Precision::kBfloat16 ? 2 : 4));
     copy(map.data(), passes_->input_gradient(), map.size());
     const auto [channels, height, width] = network.input;
     Array found({images_, channels, height, width});
     for (int64_t row = 0; row < images_; ++row) {
       for (int64_t cell = 0; cell < cells; ++cell) {
-        const int value = model_->source[cell];
+        const int value = source_[cell];
         if (value < 0) continue;
         const int64_t pixel = cell / network.map_channels, c = cell % network.map_channels;
         const int64_t place =
             network.rows_first ? row * network.pixels + pixel : pixel * rows_ + row;
         found.floats()[row * channels * height * width + value] =
-            unpack(map, place * network.map_channels + c, model_->precision) *
-            model_->scale[value / (height * width)];
+            unpack(map, place * network.map_channels + c, model_->precision()) *
+            scale_[value / (height * width)];
       }
     }
     return found;
@@ -131,11 +90,11 @@ class DeviceGradients {
  private:
   // Rows that are left over are zeros.
   void make_room() {
-    const DeviceNetwork& network = *model_->network;
+    const DeviceNetwork& network = model_->network();
     if (passes_ != nullptr && images_ <= rows_) return;
     passes_.reset();
     rows_ = network.rows_for(images_);
-    passes_ = network.make_passes(model_->precision, 1, rows_);
+    passes_ = network.make_passes(model_->precision(), 1, rows_, /*gradients=*/true);
     const auto [channels, height, width] = network.input;
     x_ = DeviceArray<float>(rows_ * channels * height * width);
   }
@@ -147,7 +106,9 @@ class DeviceGradients {
     check_cuda(cudaStreamSynchronize(launches_.stream()), "copy from the GPU");
   }
 
-  std::shared_ptr<const LoadedModel> model_;
+  std::shared_ptr<const DeviceModel> model_;
+  std::vector<int16_t> source_;  // as on the device
+  std::vector<float> scale_;
   Launches launches_;
   std::unique_ptr<WavePasses> passes_;
   DeviceArray<float> x_;
@@ -158,7 +119,7 @@ class DeviceGradients {
 
 std::function<DifferentiableClassifier()> device_gradients(const Model& folded,
                                                            Precision precision) {
-  const auto model = std::make_shared<const LoadedModel>(folded, precision);
+  const auto model = std::make_shared<const DeviceModel>(folded, precision);
   return [model]() -> DifferentiableClassifier {
     const auto passes = std::make_shared<DeviceGradients>(model);
     return {[passes](const Array& x) { return passes->logits(x); },

@@ -3,27 +3,29 @@
 namespace fedsmooth {
 
 DeviceModel::DeviceModel(const Model& model, Precision precision)
-    : precision_(precision), device_(model.network) {
+    : precision_(precision), network_(device_network(model.network)) {
   std::vector<float> values;
   for (const Array& w : model.weights) {
     values.insert(values.end(), w.floats(), w.floats() + w.count());
   }
-  const int64_t size = plan().size;
+  const int64_t size = network_->size;
   const DeviceArray<float> uploaded(values), vector(size), velocity(size);
   weights_ = DeviceArray<float>(size);
-  if (precision == Precision::kBfloat16) working_ = DeviceArray<uint8_t>(size * 2);
-  spread_weights(device_, uploaded, vector, {1, weights_.data(), velocity.data(), working_.data()},
-                 nullptr);
+  if (network_->working_weights && precision == Precision::kBfloat16) {
+    working_ = DeviceArray<uint8_t>(size * 2);
+  }
+  spread_weights(*network_, uploaded, vector,
+                 {1, weights_.data(), velocity.data(), working_.data()}, nullptr);
   check_cuda(cudaStreamSynchronize(nullptr), "spread_weights");
 }
 
 int DeviceModel::image_size() const {
-  const auto [channels, height, width] = plan().input;
+  const auto [channels, height, width] = network_->input;
   return static_cast<int>(channels * height * width);
 }
 
 WaveShape DeviceModel::shape(int images, int rows) const {
-  const auto [channels, height, width] = plan().input;
+  const auto [channels, height, width] = network_->input;
   WaveShape shape{1, images, 1, rows};
   shape.channels = static_cast<int>(channels);
   shape.height = static_cast<int>(height);
@@ -33,13 +35,13 @@ WaveShape DeviceModel::shape(int images, int rows) const {
 }
 
 InputMap DeviceModel::input_map(void* out) const {
-  const BatchedMap& map = plan().stages.front().in;
   InputMap input;
-  input.source = device_.source.data();
-  input.mean = device_.mean.data();
-  input.scale = device_.scale.data();
-  input.pixels = map.pixels();
-  input.map_channels = map.channels;
+  input.rows_first = network_->rows_first;
+  input.source = network_->source.data();
+  input.mean = network_->mean.data();
+  input.scale = network_->scale.data();
+  input.pixels = network_->pixels;
+  input.map_channels = network_->map_channels;
   input.out = out;
   return input;
 }

@@ -1,4 +1,4 @@
-// A model on the GPU, to be asked for logits.
+// A model on the GPU, to be asked for logits and gradients.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
@@ -9,10 +9,13 @@ namespace fedsmooth {
 
 class DeviceModel {
  public:
+  /// For a network that device_network() takes.
   DeviceModel(const Model& model, Precision precision);
 
-  const DevicePlan& device() const { return device_; }
-  const BatchedPlan& plan() const { return device_.plan; }
+  const DeviceNetwork& network() const { return *network_; }
+  /// Of a network that BatchedPlan supports.
+  const DevicePlan& device() const { return static_cast<const DevicePlan&>(*network_); }
+  const BatchedPlan& plan() const { return device().plan; }
   Precision precision() const { return precision_; }
   int image_size() const;
 
@@ -25,7 +28,7 @@ class DeviceModel {
 
  private:
   Precision precision_;
-  DevicePlan device_;
+  std::unique_ptr<DeviceNetwork> network_;
   DeviceArray<float> weights_;
   DeviceArray<uint8_t> working_;
 };

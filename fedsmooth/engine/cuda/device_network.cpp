@@ -25,11 +25,11 @@ void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& valu
   check_cuda(spread_weights(spread, stream), "spread_weights");
 }
 
-std::string training_refusal(const Network& network) {
+std::string network_refusal(const Network& network) {
   if (BatchedPlan::supports(network)) return {};
   const std::string reason = graph_refusal(network);
   if (reason.empty()) return {};
-  return fmt::format("the GPU engine cannot train network {}: {}", network.name, reason);
+  return fmt::format("the GPU engine cannot run network {}: {}", network.name, reason);
 }
 
 std::unique_ptr<DeviceNetwork> device_network(const Network& network) {

@@ -58,8 +58,9 @@ struct DeviceNetwork {
   bool trains_otherwise = false;   // whether it answers otherwise than it trains
 
   int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
-  virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
-                                                  int rows) const = 0;
+  /// Without `gradients` they only run as the network answers.
+  virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
+                                                  bool gradients) const = 0;
 };
 
 /// Vectors of `clients` clients that get the same weights; null: not wanted.
@@ -74,8 +75,8 @@ struct ClientVectors {
 void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
                     const DeviceArray<float>& vector, const ClientVectors& to, cudaStream_t stream);
 
-/// Why the GPU engine cannot train a network, with the layer's name; empty if it can.
-std::string training_refusal(const Network& network);
+/// Why the GPU engine cannot run a network, with the stage's name; empty if it can.
+std::string network_refusal(const Network& network);
 
 /// For a network that is not refused.
 std::unique_ptr<DeviceNetwork> device_network(const Network& network);

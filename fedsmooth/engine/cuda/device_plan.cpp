@@ -93,9 +93,9 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
   real = DeviceArray<uint8_t>(plan.real);
 }
 
-std::unique_ptr<WavePasses> DevicePlan::make_passes(Precision precision, int clients,
-                                                    int rows) const {
-  return std::make_unique<LayerPasses>(*this, precision, clients, rows, /*gradients=*/true);
+std::unique_ptr<WavePasses> DevicePlan::make_passes(Precision precision, int clients, int rows,
+                                                    bool gradients) const {
+  return std::make_unique<LayerPasses>(*this, precision, clients, rows, gradients);
 }
 
 DeviceData::DeviceData(const Dataset& data)

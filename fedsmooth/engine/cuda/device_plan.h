@@ -27,8 +27,8 @@ class PairTable {
 struct DevicePlan : DeviceNetwork {
   explicit DevicePlan(const Network& network);
 
-  std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
-                                          int rows) const override;
+  std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
+                                          bool gradients) const override;
 
   BatchedPlan plan;
   std::vector<PairTable> by_output, by_input, by_tap;

@@ -17,31 +17,30 @@ using SharedModel = std::shared_ptr<const DeviceModel>;
 // The passes at the one batch shape, and what leads into and out of them.
 class DevicePass : public VotePass {
  public:
-  explicit DevicePass(SharedModel model)
-      : VotePass(kGpuBatch, model->plan().input, model->plan().classes),
+  DevicePass(SharedModel model, int batch)
+      : VotePass(batch, model->network().input, model->network().classes),
         model_(std::move(model)),
-        passes_(model_->device(), model_->precision(), 1, kGpuBatch, /*gradients=*/false) {}
+        passes_(model_->network().make_passes(model_->precision(), 1, batch,
+                                              /*gradients=*/false)) {}
 
   Array classify(const DeviceArray<float>& x) override {
     enqueue_images(x.data());
-    const BatchedPlan& plan = model().plan();
-    const int64_t width = plan.stages.back().out.channels;  // filled up
-    std::vector<float> rows(kGpuBatch * width);
-    check_cuda(cudaMemcpyAsync(rows.data(), passes_.logits(), rows.size() * sizeof(float),
+    const int64_t width = model().network().padded_classes;
+    std::vector<float> rows(batch() * width);
+    check_cuda(cudaMemcpyAsync(rows.data(), passes_->logits(), rows.size() * sizeof(float),
                                cudaMemcpyDeviceToHost, launches_.stream()),
                "logits");
     check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
-    Array logits({kGpuBatch, plan.classes});
-    for (int64_t r = 0; r < kGpuBatch; ++r) {
-      std::copy_n(rows.data() + r * width, plan.classes, logits.floats() + r * plan.classes);
+    Array logits({batch(), classes()});
+    for (int64_t r = 0; r < batch(); ++r) {
+      std::copy_n(rows.data() + r * width, classes(), logits.floats() + r * classes());
     }
     return logits;
   }
 
   void vote(const NoisyRows& rows, VoteCounter* counts) override {
     enqueue_copies(rows);
-    const BatchedPlan& plan = model().plan();
-    const VoteCount count{rows, passes_.logits(), plan.classes, plan.stages.back().out.channels,
+    const VoteCount count{rows, passes_->logits(), classes(), model().network().padded_classes,
                           counts};
     launches_.add("votes", count_votes(count, launches_.stream()));
   }
@@ -49,30 +48,33 @@ class DevicePass : public VotePass {
  protected:
   const DeviceModel& model() const { return *model_; }
 
-  // Logits of kGpuBatch images on the device.
+  // Logits of a batch of images on the device.
   virtual void enqueue_images(const float* x) {
-    const WaveShape shape = model().shape(kGpuBatch, kGpuBatch);
-    InputMap map = model().input_map(passes_.input());
+    const WaveShape shape = model().shape(batch(), batch());
+    InputMap map = model().input_map(passes_->input());
     map.first = {x, nullptr, 1};
     launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
-    passes_.forward(model().weights(), launches_);
+    run();
   }
 
   // Logits of noisy copies.
   virtual void enqueue_copies(NoisyRows rows) {
-    rows.map = model().input_map(passes_.input());
+    rows.map = model().input_map(passes_->input());
     launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
-    passes_.forward(model().weights(), launches_);
+    run();
   }
 
   SharedModel model_;
-  LayerPasses passes_;
+  std::unique_ptr<WavePasses> passes_;
+
+ private:
+  void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
 };
 
 // The first layer in float32, and from the bank.
 class BankedPass : public DevicePass {
  public:
-  explicit BankedPass(SharedModel model) : DevicePass(std::move(model)), first_(*model_) {}
+  BankedPass(SharedModel model, int batch) : DevicePass(std::move(model), batch), first_(*model_) {}
 
   void take_images(const float* x, int count) override {
     images_ = count;
@@ -98,7 +100,7 @@ class BankedPass : public DevicePass {
       std::erase_if(banks_, [&](const auto& bank) { return bank->begins(draws); });
       if (banks_.size() == 2) banks_.erase(banks_.begin());
       try {
-        banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, kGpuBatch, launches_));
+        banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, batch(), launches_));
       } catch (const OutOfDeviceMemory&) {
         throw Error("--noise-bank: the GPU has no room for a bank of {} draws; leave it out",
                     draws.n);
@@ -116,14 +118,15 @@ class BankedPass : public DevicePass {
     sums.of_noise = of_noise;
     sums.of_x = of_x;
     sums.x_rows = (images + 63) / 64 * 64;
-    sums.out = passes_.stage_output(first_.stages() - 1);
+    auto& passes = static_cast<LayerPasses&>(*passes_);
+    sums.out = passes.stage_output(first_.stages() - 1);
     launches_.add("bank", add_from_bank(sums, launches_.stream()));
-    passes_.forward_from(first_.stages(), model().weights(), launches_);
+    passes.forward_from(first_.stages(), model().weights(), launches_);
   }
 
   // As noises on an image for which the layer's result is zero.
   void enqueue_images(const float* x) override {
-    const DeviceArray<float> of_noise = first_.of_images(x, kGpuBatch, launches_);
+    const DeviceArray<float> of_noise = first_.of_images(x, batch(), launches_);
     DeviceArray<float> nothing(int64_t{64} * first_.row_size());
     nothing.clear(launches_.stream());
     const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
@@ -131,7 +134,7 @@ class BankedPass : public DevicePass {
     NoisyRows rows;
     rows.copies = copies.data();
     rows.requests = 1;
-    rows.total = rows.rows = kGpuBatch;
+    rows.total = rows.rows = batch();
     enqueue_sums(rows, of_noise.data(), nothing.data(), 1);
     check_cuda(cudaStreamSynchronize(launches_.stream()), "bank");
   }
@@ -147,30 +150,39 @@ class BankedPass : public DevicePass {
   int images_ = 0;
 };
 
-std::string describe(const DeviceModel& model, const char* evaluator) {
-  const bool bf16 = model.precision() == Precision::kBfloat16;
-  const bool hopper = bf16 && model.device().by_output.front().view().tiling.hopper;
-  return fmt::format("cuda/{}/{}{}x{}/{}", bf16 ? "bf16" : "fp32", hopper ? "hopper" : "portable",
-                     evaluator, kGpuBatch, gpu_name());
+// The name of what evaluates a network that BatchedPlan supports.
+std::string evaluator_of(const DeviceModel& model) {
+  const bool hopper = model.precision() == Precision::kBfloat16 &&
+                      model.device().by_output.front().view().tiling.hopper;
+  return hopper ? "hopper" : "portable";
 }
 
 template <class Pass>
-BaseClassifier classifier_of(const SharedModel& model, const char* evaluator) {
-  const auto make = [model] { return std::make_unique<Pass>(model); };
-  return classifier_by(make, model->plan().classes, kGpuBatch, describe(*model, evaluator));
+BaseClassifier classifier_of(const SharedModel& model, int batch, const std::string& evaluator) {
+  const auto make = [model, batch] { return std::make_unique<Pass>(model, batch); };
+  const char* const precision = model->precision() == Precision::kBfloat16 ? "bf16" : "fp32";
+  return classifier_by(make, model->network().classes, batch,
+                       fmt::format("cuda/{}/{}x{}/{}", precision, evaluator, batch, gpu_name()));
 }
 
 }  // namespace
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
-  return classifier_of<DevicePass>(std::make_shared<const DeviceModel>(model, precision), "");
+  const auto loaded = std::make_shared<const DeviceModel>(model, precision);
+  return classifier_of<DevicePass>(loaded, kGpuBatch, evaluator_of(*loaded));
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {
-  BaseClassifier f = classifier_of<BankedPass>(
-      std::make_shared<const DeviceModel>(model, Precision::kBfloat16), "-fp32-first");
+  const auto loaded = std::make_shared<const DeviceModel>(model, Precision::kBfloat16);
+  BaseClassifier f =
+      classifier_of<BankedPass>(loaded, kGpuBatch, evaluator_of(*loaded) + "-fp32-first");
   f.exact_sampler = nullptr;  // what is clipped after the sum is not a sum of parts
   return f;
+}
+
+BaseClassifier row_gpu_classifier(const Model& model, Precision precision, int batch) {
+  return classifier_of<DevicePass>(std::make_shared<const DeviceModel>(model, precision), batch,
+                                   "rows");
 }
 
 }  // namespace fedsmooth

@@ -18,4 +18,13 @@ BaseClassifier gpu_classifier(const Model& model, Precision precision = Precisio
 /// computes what the first layer gives of each draw once for all images.
 BaseClassifier banked_gpu_classifier(const Model& model);
 
+/// Copies evaluated at a time by the kernels that train residual networks: of a ResNet-110 their
+/// maps take 4.5 GB.
+inline constexpr int kRowBatch = 16 * 132;
+
+/// For networks that graph_refusal() does not refuse, on every GPU. Draws that images share are
+/// drawn for each of them: its sampler needs no bank.
+BaseClassifier row_gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16,
+                                  int batch = kRowBatch);
+
 }  // namespace fedsmooth

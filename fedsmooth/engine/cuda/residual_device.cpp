@@ -31,9 +31,9 @@ ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(networ
   places = DeviceArray<KernelPlace>(all);
 }
 
-std::unique_ptr<WavePasses> ResidualDevice::make_passes(Precision precision, int clients,
-                                                        int rows) const {
-  return std::make_unique<ResidualPasses>(*this, precision, clients, rows, /*gradients=*/true);
+std::unique_ptr<WavePasses> ResidualDevice::make_passes(Precision precision, int clients, int rows,
+                                                        bool gradients) const {
+  return std::make_unique<ResidualPasses>(*this, precision, clients, rows, gradients);
 }
 
 }  // namespace fedsmooth

@@ -10,8 +10,8 @@ namespace fedsmooth {
 struct ResidualDevice : DeviceNetwork {
   explicit ResidualDevice(const Network& network);
 
-  std::unique_ptr<WavePasses> make_passes(Precision precision, int clients,
-                                          int rows) const override;
+  std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
+                                          bool gradients) const override;
 
   ResidualGraph graph;
   DeviceArray<KernelPlace> places;

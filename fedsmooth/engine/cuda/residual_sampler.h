@@ -10,7 +10,7 @@ namespace fedsmooth {
 /// multiprocessors (396, 792 and 1056 copies).
 inline constexpr int kResidualBatch = 132 * 72;
 
-/// For models that plan_residual() takes, on GPUs for which missing_for_residual_votes() is empty.
+/// For models that plan_residual() takes, on GPUs for which has_residual_votes() is true.
 /// Draws that images share are drawn for each of them: its sampler needs no bank.
 BaseClassifier residual_gpu_classifier(const Model& folded, int batch = kResidualBatch);
 

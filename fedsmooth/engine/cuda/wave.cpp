@@ -48,12 +48,12 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
       shape_(shape_of(task, device, clients, noises_of(task))),
       scored_(shape_of(task, device, clients, gpu_copies_of(task))),
       launches_(/*urgent=*/clients <= kFewClients),
-      passes_(device.make_passes(precision, clients, scored_.rows)) {
+      passes_(device.make_passes(precision, clients, scored_.rows, /*gradients=*/true)) {
   const int64_t batch = shape_.batch, noises = shape_.noises;
   const bool moves_noises = noise_ascent(task).steps > 0;
   const bool ascends = examples() == GpuExamples::kMixed || moves_noises || attacked();
   if (ascends && shape_.rows != scored_.rows) {
-    ascent_ = device.make_passes(precision, clients, shape_.rows);
+    ascent_ = device.make_passes(precision, clients, shape_.rows, /*gradients=*/true);
   }
   const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
   settings_ = DeviceArray<ClientSettings>(n);

@@ -1,5 +1,5 @@
-// Votes of residual networks on the GPU: their logits against sums in double, their bits whatever
-// lies beside them, and sound where the truth is known.
+// Votes of residual networks on the GPU, by either evaluator: their bits whatever lies beside them,
+// and sound where the truth is known.
 #include <gtest/gtest.h>
 
 #ifdef FEDSMOOTH_CUDA
@@ -9,37 +9,36 @@
 #include <numeric>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/engine/cuda/residual_sampler.h"
-#include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
-#include "fedsmooth/model/fold.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
-#include "tests/engine/cuda/residual_networks.h"
+#include "tests/engine/cuda/residual_evaluators.h"
 
 namespace fedsmooth {
 namespace {
 
-constexpr int kRows = 13;  // not a multiple of what a thread block takes
-
-class ResidualVotesTest : public testing::Test {
+class ResidualVotesTest : public testing::TestWithParam<Evaluator> {
  protected:
-  void SetUp() override {
-    const std::string missing =
-        missing_for_votes(fold_batch_norm(residual_model("resnet8", false)).network);
-    if (!missing.empty()) GTEST_SKIP() << missing;
+  void SetUp() override { skip_without(GetParam()); }
+
+  // The rows' evaluator is asked for group norms too.
+  static std::string resnet(int depth) {
+    return fmt::format("resnet{}{}", depth, GetParam() == Evaluator::kHopper ? "" : "-gn");
+  }
+  static Model small_model(bool statistics) { return residual_model(resnet(8), statistics); }
+  static BaseClassifier classifier(const Model& model, int batch) {
+    return classifier_of(GetParam(), model, batch);
+  }
+  static BaseClassifier classifier(const Model& model) {
+    return classifier(model, GetParam() == Evaluator::kHopper ? kResidualBatch : kRowBatch);
   }
 };
 
-BaseClassifier classifier(const Model& model, int batch = kResidualBatch) {
-  return residual_gpu_classifier(fold_batch_norm(model), batch);
-}
-
-Array logits_of(const BaseClassifier& f, const Array& images) { return f.make()(images); }
-
-std::vector<double> as_doubles(const Array& a) { return {a.floats(), a.floats() + a.count()}; }
+INSTANTIATE_TEST_SUITE_P(Evaluators, ResidualVotesTest,
+                         testing::Values(Evaluator::kHopper, Evaluator::kRows),
+                         [](const auto& info) { return name_of(info.param); });
 
 VoteRequest request_for(uint64_t seed, int64_t n) {
   return {uniform({3, 32, 32}, seed), 0.5, n, {make_key(seed, Purpose::kEstimation), 7}};
@@ -60,70 +59,8 @@ Model balanced(Model model, const VoteRequest& r) {
   return model;
 }
 
-// A value rounded to bfloat16 is off by at most u = 2^-8 of it, by 0.42 u on average (in the root
-// of the mean of squares, for mantissas that are uniform in their logarithm). A convolution of
-// rounded weights and a rounded map has sqrt(2) of that, layers are independent of each other, and
-// an error passes through those after it like the signal does. Twice that, for the worst row.
-double tolerance(int layers) { return 2 * 0.42 * std::sqrt(2.0 * layers) / 256; }
-
-struct LogitsCase {
-  std::string name;
-  bool statistics;
-  int layers;
-};
-
-class ResidualLogitsTest : public ResidualVotesTest,
-                           public testing::WithParamInterface<LogitsCase> {};
-
-TEST_P(ResidualLogitsTest, AreThoseOfTheReference) {
-  const auto& [name, statistics, layers] = GetParam();
-  const Model model = residual_model(name, statistics);
-  const Array images = uniform({kRows, 3, 32, 32}, 2);
-  const std::vector<double> expected = exact_logits(model, images);
-  const std::vector<double> found = as_doubles(logits_of(classifier(model, kRows), images));
-  const double error = worst_row(found, expected);
-  RecordProperty("error", std::to_string(error));
-  EXPECT_LT(error, tolerance(layers));
-}
-
-std::string name_of(const testing::TestParamInfo<LogitsCase>& info) {
-  std::string name = info.param.name + (info.param.statistics ? "Normed" : "");
-  std::erase(name, '-');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    ResNets, ResidualLogitsTest,
-    testing::Values(LogitsCase{"resnet8", false, 7}, LogitsCase{"resnet8-a", false, 7},
-                    LogitsCase{"resnet8", true, 7}, LogitsCase{"resnet8-a", true, 7},
-                    LogitsCase{"resnet20", false, 19}, LogitsCase{"resnet20-a", false, 19},
-                    LogitsCase{"resnet20", true, 19}, LogitsCase{"resnet20-a", true, 19},
-                    LogitsCase{"resnet110", true, 109}),
-    name_of);
-
-class ResidualRoundingTest : public ResidualLogitsTest {};
-
-// Few sums fall on the other side of a boundary between two values of bfloat16, and there are few
-// layers for that to grow in.
-TEST_P(ResidualRoundingTest, IsWhereThePlanSays) {
-  const auto& [name, statistics, layers] = GetParam();
-  const Model model = residual_model(name, statistics);
-  const Array images = uniform({kRows, 3, 32, 32}, 3);
-  const ResidualPlan plan = plan_residual(fold_batch_norm(model));
-  const std::vector<double> expected = PlainPlan(plan, Rounding::kBfloat16).logits(images);
-  const std::vector<double> found = as_doubles(logits_of(classifier(model, kRows), images));
-  EXPECT_LT(worst_row(found, expected), tolerance(layers) / 8);
-}
-
-INSTANTIATE_TEST_SUITE_P(ResNets, ResidualRoundingTest,
-                         testing::Values(LogitsCase{"resnet8", false, 7},
-                                         LogitsCase{"resnet8-a", false, 7},
-                                         LogitsCase{"resnet8", true, 7},
-                                         LogitsCase{"resnet8-a", true, 7}),
-                         name_of);
-
-TEST_F(ResidualVotesTest, BitsDependOnNothingElse) {
-  const Model model = residual_model("resnet20", true);
+TEST_P(ResidualVotesTest, BitsDependOnNothingElse) {
+  const Model model = residual_model(resnet(20), true);
   const Array images = uniform({kRows, 3, 32, 32}, 4);
   const Array together = logits_of(classifier(model, kRows), images);
   for (int64_t i = 0; i < kRows; ++i) {
@@ -137,8 +74,8 @@ TEST_F(ResidualVotesTest, BitsDependOnNothingElse) {
   EXPECT_TRUE(same_bits(logits_of(classifier(model, batch), many).part(first, kRows), together));
 }
 
-TEST_F(ResidualVotesTest, ItsSamplerIsCheckedAndProbed) {
-  const BaseClassifier f = classifier(residual_model("resnet8", true), 1003);
+TEST_P(ResidualVotesTest, ItsSamplerIsCheckedAndProbed) {
+  const BaseClassifier f = classifier(small_model(true), 1003);
   const auto sampler = f.sampler({});
   EXPECT_EQ(sampler->check({3, 32, 32}), check_is_function(f, {3, 32, 32}).fingerprint);
   const Votes before = sampler->count(request_for(1, 5000));
@@ -147,8 +84,8 @@ TEST_F(ResidualVotesTest, ItsSamplerIsCheckedAndProbed) {
 }
 
 // Fed with the CPU's noise and counted there.
-TEST_F(ResidualVotesTest, AreThoseOfItsLogits) {
-  for (const std::string name : {"resnet8", "resnet20-a"}) {
+TEST_P(ResidualVotesTest, AreThoseOfItsLogits) {
+  for (const std::string& name : {resnet(8), std::string("resnet20-a")}) {
     const BaseClassifier f =
         classifier(balanced(residual_model(name, true), request_for(1, 1)), 1001);
     SerialSampler serial(f);
@@ -163,9 +100,8 @@ TEST_F(ResidualVotesTest, AreThoseOfItsLogits) {
   }
 }
 
-TEST_F(ResidualVotesTest, WhatLiesBesideChangesNothing) {
-  const BaseClassifier f =
-      classifier(balanced(residual_model("resnet8", true), request_for(2, 1)), 1000);
+TEST_P(ResidualVotesTest, WhatLiesBesideChangesNothing) {
+  const BaseClassifier f = classifier(balanced(small_model(true), request_for(2, 1)), 1000);
   const auto sampler = f.sampler({});
   const std::vector<VoteRequest> requests = {request_for(1, 100), request_for(2, 3001),
                                              request_for(3, 1), request_for(4, 2000)};
@@ -176,18 +112,17 @@ TEST_F(ResidualVotesTest, WhatLiesBesideChangesNothing) {
   EXPECT_EQ(sampler->count_all({}).size(), 0U);
 }
 
-TEST_F(ResidualVotesTest, ExactNoiseIsThatOfTheCpu) {
+TEST_P(ResidualVotesTest, ExactNoiseIsThatOfTheCpu) {
   VoteRequest request = request_for(1, 1100);
   request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
-  const BaseClassifier f = with_exact_noise(
-      classifier(balanced(residual_model("resnet8", true), request), 1000), request.sigma);
+  const BaseClassifier f =
+      with_exact_noise(classifier(balanced(small_model(true), request), 1000), request.sigma);
   EXPECT_EQ(make_sampler(f, 1)->count(request), SerialSampler(f).count(request));
 }
 
 // In pieces, of images that the sampler holds.
-TEST_F(ResidualVotesTest, PiecesAddUpToTheWhole) {
-  const BaseClassifier f =
-      classifier(balanced(residual_model("resnet8", true), request_for(2, 1)), 1000);
+TEST_P(ResidualVotesTest, PiecesAddUpToTheWhole) {
+  const BaseClassifier f = classifier(balanced(small_model(true), request_for(2, 1)), 1000);
   const auto sampler = f.sampler({});
   const std::vector<VoteRequest> requests = {request_for(1, 1500), request_for(2, 1500)};
   const std::vector<Votes> whole = sampler->count_all(requests);
@@ -205,19 +140,19 @@ TEST_F(ResidualVotesTest, PiecesAddUpToTheWhole) {
 }
 
 // As --noise-bank asks for them.
-TEST_F(ResidualVotesTest, ImagesMayShareDraws) {
+TEST_P(ResidualVotesTest, ImagesMayShareDraws) {
   std::vector<VoteRequest> requests;
   for (uint64_t i = 0; i < 5; ++i) {
     requests.push_back({uniform({3, 32, 32}, i), 0.5, 300, {make_key(5, Purpose::kEstimation), 0}});
   }
-  const BaseClassifier f = classifier(balanced(residual_model("resnet8", true), requests[0]), 500);
+  const BaseClassifier f = classifier(balanced(small_model(true), requests[0]), 500);
   SerialSampler serial(f);
   const std::vector<Votes> found = f.sampler({})->count_all(requests);
   for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(found[i], serial.count(requests[i])) << i;
 }
 
-TEST_F(ResidualVotesTest, BrokenLogitsVoteForNobody) {
-  const Model model = residual_model("resnet8", false);
+TEST_P(ResidualVotesTest, BrokenLogitsVoteForNobody) {
+  const Model model = small_model(false);
   for (const float broken : {INFINITY, -INFINITY, NAN}) {
     Model last = model, first = model;
     last.weights.back() = Array::full(last.weights.back().sizes(), broken);
@@ -227,21 +162,32 @@ TEST_F(ResidualVotesTest, BrokenLogitsVoteForNobody) {
   }
 }
 
-TEST_F(ResidualVotesTest, StopsWhenAsked) {
-  const auto sampler =
-      classifier(residual_model("resnet8", false), 64).sampler([] { return true; });
+TEST_P(ResidualVotesTest, StopsWhenAsked) {
+  const auto sampler = classifier(small_model(false), 64).sampler([] { return true; });
   EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
-TEST_F(ResidualVotesTest, IsWhatCountsResNets) {
+class ChosenVotesTest : public testing::Test {
+ protected:
+  void SetUp() override { skip_without(Evaluator::kRows); }
+
+  static std::string description(const std::string& name, bool noise_bank) {
+    return choose_classifier("cuda", residual_model(name, false), noise_bank).description;
+  }
+};
+
+TEST_F(ChosenVotesTest, AreTheFastestThatKnowTheNetwork) {
+  const std::string rows = "/rowsx2112/";
   for (const bool noise_bank : {false, true}) {
-    const BaseClassifier f =
-        choose_classifier("cuda", residual_model("resnet20", false), noise_bank);
-    EXPECT_NE(f.description.find("/hopper-residualx9504/"), std::string::npos) << f.description;
+    const std::string resnet = description("resnet20", noise_bank);
+    const std::string fast = has_residual_votes() ? "/hopper-residualx9504/" : rows;
+    EXPECT_NE(resnet.find(fast), std::string::npos) << resnet;
+    const std::string group_norm = description("resnet20-gn", noise_bank);
+    EXPECT_NE(group_norm.find(rows), std::string::npos) << group_norm;
   }
 }
 
-TEST_F(ResidualVotesTest, AForeignLayerIsRefusedByName) {
+TEST_F(ChosenVotesTest, AForeignLayerIsRefusedByName) {
   Model model = residual_model("resnet8", false);
   model.network.layers[5] = {Layer::Kind::kDropout};
   if (missing_for_torch_gpu().empty()) GTEST_SKIP() << "LibTorch runs it";
@@ -251,18 +197,24 @@ TEST_F(ResidualVotesTest, AForeignLayerIsRefusedByName) {
   } catch (const Error& e) {
     const std::string what = e.what();
     const std::string expected =
-        "network resnet8: stage layer1.0.conv2 (conv, sum, dropout) is not";
+        "network resnet8: stage layer1.0.conv2 (conv, sum, dropout) has a dropout";
     EXPECT_NE(what.find(expected), std::string::npos) << what;
   }
-  EXPECT_EQ(choose_classifier("auto", model).description.find("hopper"), std::string::npos);
+  EXPECT_EQ(choose_classifier("auto", model).description.find("cuda"), std::string::npos);
 }
 
 // Residual branches of zeros, shortcuts that pass on what they get, and two channels for the two
 // signs of a sum: f(x) = [w . (x - 1/2) > 0], where w has 192 equal entries (three channels of
-// every fourth pixel in every fourth row). The distance to the half-space's border is known.
+// every fourth pixel in every fourth row). The distance to the half-space's border is known. A
+// group norm after the first convolution divides both signs by the same number and subtracts
+// nothing, as their sum is zero; in a shortcut it would not pass on what it gets.
 Model half_space(const std::string& name) {
   Model model;
   model.network = build_network({name, {0.5, 0.5, 0.5}, {1, 1, 1}}, {3, 32, 32}, 2);
+  for (Layer& block : model.network.layers) {
+    if (block.shortcut.empty() || !name.ends_with("-gn")) continue;
+    block.shortcut = {{Layer::Kind::kSubsample, "", block.body[0].outputs, 1, 2}};
+  }
   const std::vector<Parameter> all = parameters(model.network);
   model.weights = initial_weights(model.network, Key{3});
   for (size_t i = 0; i < all.size(); ++i) {
@@ -292,8 +244,8 @@ Array image_at(double d) {
   return Array::full({3, 32, 32}, static_cast<float>(0.5 + d / std::sqrt(192.0)));
 }
 
-TEST_F(ResidualVotesTest, OfAHalfSpaceFollowTheNormalDistribution) {
-  for (const std::string name : {"resnet8", "resnet20-a"}) {
+TEST_P(ResidualVotesTest, OfAHalfSpaceFollowTheNormalDistribution) {
+  for (const std::string& name : {resnet(8), std::string("resnet20-a")}) {
     const auto sampler = classifier(half_space(name)).sampler({});
     const int64_t n = 200'000;
     for (const double d : {-0.3, 0.0, 0.1, 0.5, 1.0}) {
@@ -306,8 +258,8 @@ TEST_F(ResidualVotesTest, OfAHalfSpaceFollowTheNormalDistribution) {
   }
 }
 
-TEST_F(ResidualVotesTest, RadiiStayWithinAHalfSpace) {
-  const auto sampler = classifier(half_space("resnet20")).sampler({});
+TEST_P(ResidualVotesTest, RadiiStayWithinAHalfSpace) {
+  const auto sampler = classifier(half_space(resnet(20))).sampler({});
   CertifyOptions options;
   for (const double d : {0.2, 0.5, 1.0, 1.5}) {
     const Certificate c = certify(*sampler, image_at(d), 0.5, options, 5, 0);
@@ -318,8 +270,8 @@ TEST_F(ResidualVotesTest, RadiiStayWithinAHalfSpace) {
 }
 
 // A radius beyond the true distance is an error, which may happen with probability alpha.
-TEST_F(ResidualVotesTest, RadiiCover) {
-  const auto sampler = classifier(half_space("resnet8")).sampler({});
+TEST_P(ResidualVotesTest, RadiiCover) {
+  const auto sampler = classifier(half_space(resnet(8))).sampler({});
   CertifyOptions options;
   options.n0 = 20;
   options.n = 500;
@@ -343,6 +295,5 @@ TEST_F(ResidualVotesTest, RadiiCover) {
 
 #else
 TEST(ResidualVotesTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
-TEST(ResidualLogitsTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
-TEST(ResidualRoundingTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(ChosenVotesTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

@@ -47,7 +47,9 @@ __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
     for (int j = 0; j < 8; ++j) {
       store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
     }
-    const int64_t at = static_cast<int64_t>(i / eights) * r.rows + row;
+    const int64_t pixel = i / eights;
+    const int64_t at =
+        r.map.rows_first ? row * int64_t{r.map.pixels} + pixel : pixel * r.rows + row;
     store_eight(r.map.out, at * eights + i % eights, out);
   }
 }

@@ -41,7 +41,7 @@ struct NoisyRows {
   ExactCells exact;              // x then consists of bytes over 255
 };
 /// Forms x + noise in float32, or clip(x + k / 255) with exact noise k, and writes the network's
-/// input map [pixel, row, channel].
+/// input map.
 cudaError_t make_noisy_input(Precision precision, const NoisyRows& rows, cudaStream_t stream);
 /// The copies themselves, [row, channels, height, width].
 cudaError_t make_noisy_images(const NoisyRows& rows, float* out, cudaStream_t stream);

@@ -6,16 +6,15 @@
 
 namespace fedsmooth {
 
-const char* missing_for_residual_votes() {
+bool has_residual_votes() {
 #ifdef FEDSMOOTH_HOPPER
   int device = 0, major = 0, minor = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (major == 9 && minor == 0) return "";
-  return "its residual blocks need a GPU of compute capability 9.0";
+  return major == 9 && minor == 0;
 #else
-  return "its residual blocks need a build for architecture 90; see FEDSMOOTH_CUDA_ARCHITECTURES";
+  return false;
 #endif
 }
 

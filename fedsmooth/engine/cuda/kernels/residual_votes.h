@@ -61,8 +61,8 @@ struct ResidualVotes {
   float* logits = nullptr;        // [row, class], unless null
 };
 
-/// Why this GPU, or this build, cannot do it; empty if they can.
-const char* missing_for_residual_votes();
+/// Whether this GPU, and this build, can do it.
+bool has_residual_votes();
 /// Rows that are not in the list are left out.
 cudaError_t count_residual_votes(const ResidualVotes& votes, cudaStream_t stream);
 
