@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/federated/reduction_rules.h"
 
@@ -43,29 +44,34 @@ void sort_columns(float* rows, int64_t clients) {
 
 // `pick` turns sorted rows [clients, kBlock] into values [kBlock].
 template <typename Pick>
-Weights reduce_columns(const std::vector<ClientWeights>& each, const Weights& like, Pick pick) {
+Weights reduce_columns(int threads, const std::vector<ClientWeights>& each, const Weights& like,
+                       Pick pick) {
   const auto clients = static_cast<int64_t>(each.size());
-  std::vector<float> rows(clients * kBlock), picked(kBlock);
   Weights out;
-  for (size_t w = 0; w < like.size(); ++w) {
-    Array& result = out.emplace_back(like[w].sizes());
-    for (int64_t first = 0; first < result.count(); first += kBlock) {
-      const int64_t count = std::min(kBlock, result.count() - first);
-      for (int64_t k = 0; k < clients; ++k) {
-        std::copy_n(each[k].weights[w].floats() + first, count, rows.data() + k * kBlock);
+  for (const Array& w : like) out.emplace_back(w.sizes());
+  Workers workers(threads);
+  workers.run([&](int worker) {
+    std::vector<float> rows(clients * kBlock), picked(kBlock);
+    for (size_t w = 0; w < out.size(); ++w) {
+      const int64_t size = out[w].count();
+      for (int64_t first = worker * kBlock; first < size; first += workers.count() * kBlock) {
+        const int64_t count = std::min(kBlock, size - first);
+        for (int64_t k = 0; k < clients; ++k) {
+          std::copy_n(each[k].weights[w].floats() + first, count, rows.data() + k * kBlock);
+        }
+        sort_columns(rows.data(), clients);
+        pick(rows.data(), picked.data());
+        std::copy_n(picked.data(), count, out[w].floats() + first);
       }
-      sort_columns(rows.data(), clients);
-      pick(rows.data(), picked.data());
-      std::copy_n(picked.data(), count, result.floats() + first);
     }
-  }
+  });
   return out;
 }
 
-Weights median(const RoundResult& cohort, const Weights& global) {
+Weights median(int threads, const RoundResult& cohort, const Weights& global) {
   const auto clients = static_cast<int64_t>(cohort.each.size());
   const int64_t low = (clients - 1) / 2, high = clients / 2;
-  return reduce_columns(cohort.each, global, [&](const float* rows, float* out) {
+  return reduce_columns(threads, cohort.each, global, [&](const float* rows, float* out) {
     for (int64_t i = 0; i < kBlock; ++i) {
       const double middle = (double{rows[low * kBlock + i]} + double{rows[high * kBlock + i]}) / 2;
       out[i] = static_cast<float>(middle);
@@ -75,13 +81,13 @@ Weights median(const RoundResult& cohort, const Weights& global) {
 
 // In the fixed point of FixedPointSum, where each of K clients has the share 1 / K: with equal
 // clients and nothing cut off, the mean to the bit.
-Weights trimmed_mean(double trim, const RoundResult& cohort, const Weights& global) {
+Weights trimmed_mean(const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
   const auto clients = static_cast<int64_t>(cohort.each.size());
-  const auto cut = static_cast<int64_t>(trim * static_cast<double>(clients));
+  const auto cut = static_cast<int64_t>(o.trim * static_cast<double>(clients));
   const double all = static_cast<double>(clients + cohort.sum.dropped());
   const double scale = 1.0 / all * FixedPointSum::kUnit;
   const auto share = static_cast<double>((clients - 2 * cut) * std::llrint(scale));
-  return reduce_columns(cohort.each, global, [&](const float* rows, float* out) {
+  return reduce_columns(o.threads, cohort.each, global, [&](const float* rows, float* out) {
     long long sums[kBlock] = {};
     for (int64_t k = cut; k < clients - cut; ++k) {
       for (int64_t i = 0; i < kBlock; ++i) sums[i] += std::llrint(scale * rows[k * kBlock + i]);
@@ -96,16 +102,11 @@ Weights trimmed_mean(double trim, const RoundResult& cohort, const Weights& glob
 
 Reduction median_reduction() {
   return {"median", Gather::kEach,
-          [](const AggregateOptions&, const RoundResult& cohort, const Weights& global) {
-            return median(cohort, global);
+          [](const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
+            return median(o.threads, cohort, global);
           }};
 }
 
-Reduction trimmed_mean_reduction() {
-  return {"trimmed-mean", Gather::kEach,
-          [](const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-            return trimmed_mean(o.trim, cohort, global);
-          }};
-}
+Reduction trimmed_mean_reduction() { return {"trimmed-mean", Gather::kEach, trimmed_mean}; }
 
 }  // namespace fedsmooth

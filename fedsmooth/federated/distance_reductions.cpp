@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/vector_clones.h"
 #include "fedsmooth/federated/reduction_rules.h"
 
@@ -15,34 +17,43 @@ constexpr int64_t kLanes = 16;  // partial sums; part of the result's bits
 constexpr int64_t kCachedValues = 4096;
 constexpr double kSmoothing = 1e-6;  // least distance in a Weiszfeld step
 
-// Squared distances between all clients, [clients, clients].
-std::vector<double> distances(const std::vector<ClientWeights>& each) {
+// Squared distances between all clients, [clients, clients]; each thread has pairs of its own.
+std::vector<double> distances(int threads, const std::vector<ClientWeights>& each) {
   const size_t clients = each.size();
-  std::vector<double> all(clients * clients, 0.0);
-  for (size_t w = 0; w < each.front().weights.size(); ++w) {
-    const int64_t size = each.front().weights[w].count();
-    for (int64_t first = 0; first < size; first += kCachedValues) {
-      const int64_t count = std::min(kCachedValues, size - first);
-      for (size_t a = 0; a < clients; ++a) {
-        for (size_t b = 0; b < a; ++b) {
-          all[a * clients + b] += squared_distance(each[a].weights[w].floats() + first,
-                                                   each[b].weights[w].floats() + first, count);
+  std::vector<std::pair<size_t, size_t>> pairs;
+  for (size_t a = 0; a < clients; ++a) {
+    for (size_t b = 0; b < a; ++b) pairs.emplace_back(a, b);
+  }
+  std::vector<double> squares(pairs.size());
+  Workers workers(threads);
+  workers.run([&](int worker) {
+    for (size_t w = 0; w < each.front().weights.size(); ++w) {
+      const int64_t size = each.front().weights[w].count();
+      for (int64_t first = 0; first < size; first += kCachedValues) {
+        const int64_t count = std::min(kCachedValues, size - first);
+        for (size_t i = worker; i < pairs.size(); i += workers.count()) {
+          const auto [a, b] = pairs[i];
+          squares[i] += squared_distance(each[a].weights[w].floats() + first,
+                                         each[b].weights[w].floats() + first, count);
         }
       }
     }
-  }
-  for (size_t a = 0; a < clients; ++a) {
-    for (size_t b = 0; b < a; ++b) all[b * clients + a] = all[a * clients + b];
+  });
+  std::vector<double> all(clients * clients, 0.0);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto [a, b] = pairs[i];
+    all[a * clients + b] = all[b * clients + a] = squares[i];
   }
   return all;
 }
 
 // Clients from the one with the least score on: the sum of its K - f - 2 smallest squared distances
 // to others. Of equal ones the smaller number goes first.
-std::vector<size_t> rank_by_krum(const std::vector<ClientWeights>& each, int64_t bad) {
+std::vector<size_t> rank_by_krum(const AggregateOptions& o,
+                                 const std::vector<ClientWeights>& each) {
   const size_t clients = each.size();
-  const int64_t near = static_cast<int64_t>(clients) - bad - 2;
-  const std::vector<double> all = distances(each);
+  const int64_t near = static_cast<int64_t>(clients) - o.assumed_bad - 2;
+  const std::vector<double> all = distances(o.threads, each);
   std::vector<double> scores;
   for (size_t k = 0; k < clients; ++k) {
     std::vector<double> own;
@@ -62,13 +73,11 @@ std::vector<size_t> rank_by_krum(const std::vector<ClientWeights>& each, int64_t
 // The best K - f of them, alike. The share is that of K equal clients, dropped ones included: with
 // f = 0 and equal clients, the mean to the bit.
 Weights multi_krum(const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-  const std::vector<size_t> order = rank_by_krum(cohort.each, o.assumed_bad);
+  const std::vector<size_t> order = rank_by_krum(o, cohort.each);
   const double share = 1.0 / static_cast<double>(std::ssize(cohort.each) + cohort.sum.dropped());
-  FixedPointSum sum;
-  for (size_t i = 0; i < order.size() - o.assumed_bad; ++i) {
-    sum.add(cohort.each[order[i]].weights, share);
-  }
-  return sum.average(global);
+  std::vector<ClientWeights> best;
+  for (size_t i = 0; i < order.size() - o.assumed_bad; ++i) best.push_back(cohort.each[order[i]]);
+  return add_up(best, std::vector<double>(best.size(), share), o.threads).average(global);
 }
 
 double distance(const Weights& a, const Weights& b) {
@@ -86,16 +95,19 @@ Weights geometric_median(const AggregateOptions& o, const RoundResult& cohort,
   for (const ClientWeights& one : cohort.each) b.push_back(one.share);
   const auto average = [&] {
     const double total = std::accumulate(b.begin(), b.end(), 0.0);
-    FixedPointSum sum;
-    for (size_t k = 0; k < b.size(); ++k) sum.add(cohort.each[k].weights, b[k] / total);
-    return sum.average(global);
+    std::vector<double> shares;
+    for (const double one : b) shares.push_back(one / total);
+    return add_up(cohort.each, shares, o.threads).average(global);
   };
+  Workers workers(o.threads);
   Weights z = average();
   for (int64_t i = 0; i < o.iterations; ++i) {
-    for (size_t k = 0; k < b.size(); ++k) {
-      const ClientWeights& one = cohort.each[k];
-      b[k] = one.share / std::max(distance(z, one.weights), kSmoothing);
-    }
+    workers.run([&](int worker) {
+      for (size_t k = worker; k < b.size(); k += workers.count()) {
+        const ClientWeights& one = cohort.each[k];
+        b[k] = one.share / std::max(distance(z, one.weights), kSmoothing);
+      }
+    });
     z = average();
   }
   return z;
@@ -125,7 +137,7 @@ FEDSMOOTH_VECTOR_CLONES double squared_distance(const float* a, const float* b, 
 Reduction krum_reduction() {
   return {"krum", Gather::kEach,
           [](const AggregateOptions& o, const RoundResult& cohort, const Weights&) {
-            return cohort.each[rank_by_krum(cohort.each, o.assumed_bad).front()].weights;
+            return cohort.each[rank_by_krum(o, cohort.each).front()].weights;
           },
           fewest_for_krum};
 }

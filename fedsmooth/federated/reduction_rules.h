@@ -1,6 +1,8 @@
 // The library's own reductions, for the table in reductions.cpp.
 #pragma once
 
+#include <vector>
+
 #include "fedsmooth/federated/reductions.h"
 
 namespace fedsmooth {
@@ -13,6 +15,11 @@ Reduction trimmed_mean_reduction();
 Reduction krum_reduction();
 Reduction multi_krum_reduction();
 Reduction geometric_median_reduction();
+
+/// Adds weights[k] with shares[k], each thread some of them: integers add up to the same in any
+/// order.
+FixedPointSum add_up(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
+                     int threads);
 
 /// |a - b|^2 in double, added up in an order of its own: the same bits on every machine.
 double squared_distance(const float* a, const float* b, int64_t count);

@@ -2,21 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/federated/reduction_rules.h"
 
 namespace fedsmooth {
 namespace {
 
+std::vector<double> shares_of(const std::vector<ClientWeights>& each) {
+  std::vector<double> shares;
+  for (const ClientWeights& one : each) shares.push_back(one.share);
+  return shares;
+}
+
 Reduction mean_reduction() {
   return {"mean", Gather::kSum,
-          [](const AggregateOptions&, const RoundResult& cohort, const Weights& global) {
+          [](const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
             // A client that is the whole cohort is its own mean: as a sum it would round.
             if (cohort.each.size() == 1 && cohort.each[0].share == 1) return cohort.each[0].weights;
             FixedPointSum sum = cohort.sum;
-            for (const ClientWeights& one : cohort.each) sum.add(one.weights, one.share);
+            if (!cohort.each.empty()) {
+              sum.add(add_up(cohort.each, shares_of(cohort.each), o.threads));
+            }
             return sum.average(global);
           }};
 }
@@ -26,18 +36,18 @@ bool belongs_to_norm(const Parameter& parameter) { return parameter.fan_in == 0;
 
 // The mean with the smallest fifth of the losses, rounded down, weighing more; of equal ones that
 // of the smaller client. `each` is sorted by client.
-Weights slack_mean(double more, std::vector<ClientWeights> each, const Weights& global) {
+Weights slack_mean(const AggregateOptions& o, const std::vector<ClientWeights>& each,
+                   const Weights& global) {
   std::vector<std::pair<double, size_t>> losses;
   for (size_t k = 0; k < each.size(); ++k) {
     losses.emplace_back(std::isnan(each[k].loss) ? INFINITY : each[k].loss, k);
   }
   std::sort(losses.begin(), losses.end());
-  for (size_t i = 0; i < each.size() / 5; ++i) each[losses[i].second].share *= more;
-  double total = 0;
-  for (const ClientWeights& one : each) total += one.share;
-  FixedPointSum sum;
-  for (const ClientWeights& one : each) sum.add(one.weights, one.share / total);
-  return sum.average(global);
+  std::vector<double> shares = shares_of(each);
+  for (size_t i = 0; i < each.size() / 5; ++i) shares[losses[i].second] *= o.sfat;
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= total;
+  return add_up(each, shares, o.threads).average(global);
 }
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -100,12 +110,25 @@ Weights reduce(const AggregateOptions& options, const Network& network, RoundRes
   }
   Weights update = reductions().find(options.kind).reduce(options, result, global);
   if (options.sfat == 1) return update;
-  const Weights slack = slack_mean(options.sfat, result.each, global);
+  const Weights slack = slack_mean(options, result.each, global);
   const std::vector<Parameter> known = parameters(network);
   for (size_t i = 0; i < update.size(); ++i) {
     if (!belongs_to_norm(known[i])) update[i] = slack[i];
   }
   return update;
+}
+
+FixedPointSum add_up(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
+                     int threads) {
+  Workers workers(static_cast<int>(std::min<int64_t>(threads, std::ssize(each))));
+  std::vector<FixedPointSum> parts(workers.count());
+  workers.run([&](int worker) {
+    for (size_t k = worker; k < each.size(); k += parts.size()) {
+      parts[worker].add(each[k].weights, shares[k]);
+    }
+  });
+  for (size_t i = 1; i < parts.size(); ++i) parts[0].add(parts[i]);
+  return std::move(parts[0]);
 }
 
 int64_t bytes_of_cohort(const Network& network, int64_t clients) {

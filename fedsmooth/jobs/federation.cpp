@@ -139,7 +139,7 @@ std::vector<long long> Node::run(int64_t t, int64_t total, const std::vector<int
   }
   const NodeTask asked{t, total, clients, unflatten(weights, setting_->network)};
   return run_node_task(*setting_->chosen.executor, local_task(*setting_, experiment_),
-                       train_options(experiment_), *partition_, asked);
+                       train_options(*setting_, experiment_), *partition_, asked);
 }
 
 }  // namespace fedsmooth::jobs

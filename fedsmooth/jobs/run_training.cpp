@@ -190,8 +190,9 @@ LocalTask local_task(const TrainingContext& setting, const Experiment& e) {
           e.attack,        e.train.local, e.seed,         e.objective};
 }
 
-TrainOptions train_options(const Experiment& e) {
+TrainOptions train_options(const TrainingContext& setting, const Experiment& e) {
   TrainOptions options = e.train;
+  options.aggregate.threads = setting.threads;
   if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
   return options;
 }
@@ -201,7 +202,7 @@ OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_
       experiment_(a.experiment),
       number_(number),
       partition_(partition_of(setting, a.experiment)),
-      options_(train_options(a.experiment)),
+      options_(train_options(setting, a.experiment)),
       partition_sha256_(a.experiment.partition.kind == PartitionKind::kFile
                             ? sha256(read_file(a.experiment.partition.file))
                             : ""),

@@ -50,7 +50,7 @@ Partition partition_of(const TrainingContext& setting, const Experiment& experim
 
 /// What the clients of an experiment do, in the setting of its runs.
 LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
-TrainOptions train_options(const Experiment& experiment);
+TrainOptions train_options(const TrainingContext& setting, const Experiment& experiment);
 
 class OpenRun {
  public:

@@ -28,7 +28,7 @@ Model train_teacher(const TrainingContext& setting, Experiment e, const Partitio
   ServerState state;
   state.global = initial_weights(setting.network, make_key(e.seed, Purpose::kWeights));
   const auto on_round = [&](const ServerState&, const RoundReport&) { return !setting.stopped(); };
-  fedsmooth::train({local_task(setting, e), train_options(e), partition, state, on_round},
+  fedsmooth::train({local_task(setting, e), train_options(setting, e), partition, state, on_round},
                    *setting.chosen.executor);
   if (state.round < e.train.rounds) {
     throw Interrupted{"interrupted while the teacher was trained; --resume begins it again"};

@@ -172,7 +172,7 @@ void take_training(const nlohmann::json& job, const Context& context) {
   const std::unique_ptr<TrainingContext> setting = load_together(runs, context);
   const auto open = [&](int64_t number) -> RankRun {
     const Experiment& e = experiments.at(number);
-    return {local_task(*setting, e), train_options(e), make_partition(e, setting->train)};
+    return {local_task(*setting, e), train_options(*setting, e), make_partition(e, setting->train)};
   };
   run_shares(ranks_of(context), *setting->chosen.executor, setting->network, open);
 }

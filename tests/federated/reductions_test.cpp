@@ -99,6 +99,19 @@ TEST(ReductionsTest, TheOrderOfTheClientsChangesNothing) {
   }
 }
 
+TEST(ReductionsTest, TheServersThreadsChangeNothing) {
+  for (const std::string& kind : reductions().names()) {
+    for (const double sfat : {1.0, 1.4}) {
+      if (sfat > 1 && kind != "mean") continue;
+      const RoundResult cohort = cohort_of(9);
+      const Weights expected = reduced({.kind = kind, .sfat = sfat}, cohort);
+      for (const int threads : {2, 5, 16}) {
+        expect_same(reduced({.kind = kind, .sfat = sfat, .threads = threads}, cohort), expected);
+      }
+    }
+  }
+}
+
 // The fixed point of both is the same.
 TEST(ReductionsTest, WithNothingLeftOutEqualClientsGiveTheMeanToTheBit) {
   for (const int64_t clients : kCohorts) {

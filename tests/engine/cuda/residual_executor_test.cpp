@@ -153,7 +153,8 @@ class ResidualExecutorCaseTest : public ResidualExecutorTest,
                                  public testing::WithParamInterface<Case> {
  protected:
   // Against the reference, over two steps of three clients.
-  void expect_near(Precision precision, double weights, double statistics, double loss) {
+  void expect_near(Precision precision, double weights, double statistics, double loss,
+                   double perturbation) {
     const LocalTask task = task_for(GetParam());
     const Weights global = start(task.network);
     ThreadedExecutor serial(3, reference_passes);
@@ -167,7 +168,8 @@ class ResidualExecutorCaseTest : public ResidualExecutorTest,
     EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
     EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), loss);
     EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
-    EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(), loss);
+    EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(),
+                perturbation);
     EXPECT_NEAR(found.telemetry.mean_drop(), expected.telemetry.mean_drop(), loss);
   }
 };
@@ -175,15 +177,17 @@ class ResidualExecutorCaseTest : public ResidualExecutorTest,
 // Sums in another order differ by 1e-6 of their size; a ReLU that is decided otherwise moves single
 // gradients further: 2e-6 to 1e-3 of the movement were measured.
 TEST_P(ResidualExecutorCaseTest, TrainsLikeTheReferenceInFloat32) {
-  expect_near(Precision::kFloat32, 1e-2, 1e-4, 1e-5);
+  expect_near(Precision::kFloat32, 1e-2, 1e-4, 1e-5, 1e-5);
 }
 
 // bfloat16 keeps 8 bits, so that of some thousand ReLUs a few are decided otherwise, more of them
 // in a deeper network: 0.05 to 0.12 of the movement were measured, 0.42 in a ResNet-20. Statistics
-// are means of many values, and losses hardly change.
+// are means of many values, and losses hardly change. Two-point subtracts probabilities that are
+// nearly the same, so that rounding turns its steps: lengths 0.013 apart were measured.
 TEST_P(ResidualExecutorCaseTest, Bfloat16StaysNear) {
   const bool deep = GetParam().network.starts_with("resnet20");
-  expect_near(Precision::kBfloat16, deep ? 0.6 : 0.25, 0.01, 5e-3);
+  const bool two_point = GetParam().estimator == Estimator::kTwoPoint;
+  expect_near(Precision::kBfloat16, deep ? 0.6 : 0.25, 0.01, 5e-3, two_point ? 0.03 : 5e-3);
 }
 
 TEST_P(ResidualExecutorCaseTest, WavesChangeNothing) {
