@@ -139,8 +139,6 @@ def from_torch(
     from ._torch import compare, take_apart
 
     content = take_apart(module, tuple(input), sigma, list(class_names))
-    model = Model(
-        _core.model_from_bytes(content, "from_torch"), name=type(module).__name__, device=device, threads=threads
-    )
-    compare(module, model)
-    return model
+    native, name = _core.model_from_bytes(content, "from_torch"), type(module).__name__
+    compare(module, Model(native, name=name, device="cpu", threads=threads))
+    return Model(native, name=name, device=device, threads=threads)

@@ -221,9 +221,9 @@ def _keep(module: nn.Module, name: str, tensors: Tensors) -> None:
 
 
 def compare(module: nn.Module, model: Any) -> None:
-    """An Error unless both give the same logits, up to rounding: that a layer is known by its type
-    does not say that the module's forward() calls it."""
-    on_cpu = copy.deepcopy(module).to("cpu", torch.float32)  # GPUs may round far more, to TF32
+    """An Error unless both give the same logits on the CPU, up to rounding: that a layer is known by
+    its type does not say that the module's forward() calls it. model: one of the CPU."""
+    on_cpu = copy.deepcopy(module).to("cpu", torch.float32)  # GPUs round far more, theirs to TF32, ours to bfloat16
     images = np.random.default_rng(0).random((16, *model.input), dtype=np.float32) * 2 - np.float32(0.5)
     with torch.no_grad():
         theirs = to_numpy(on_cpu(torch.from_dlpack(images)), "model")
