@@ -30,6 +30,7 @@ class DeviceCells {
               noise.reach()};
   }
 
+  static_assert(ExactCells::kMargin == ExactNoise::kMargin);
   const ExactCells& view() const { return cells_; }
 
  private:

@@ -19,6 +19,8 @@ struct NoisyCopies {
 
 /// The cells of exact noise (smoothing/exact_noise.h) on the device.
 struct ExactCells {
+  static constexpr uint64_t kMargin = 16;  // by which an edge may be off, in its last bits
+
   const uint64_t* edges = nullptr;  // [count]; null: noise is drawn in floating point
   const uint64_t* fine = nullptr;   // [count, 2]: high and low half of an edge's 128 bits
   const uint32_t* start = nullptr;  // [1025], by the upper 10 bits

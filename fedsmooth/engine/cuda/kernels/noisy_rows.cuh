@@ -43,7 +43,7 @@ __device__ bool find_cell(const ExactCells& cells, uint64_t bits, const Below& b
 __device__ __noinline__ inline bool find_cell_by_more(const ExactCells& cells, uint64_t bits,
                                                       uint64_t further, int32_t& found) {
   using Wide = unsigned __int128;
-  constexpr Wide kMargin = 16;
+  constexpr Wide kMargin = ExactCells::kMargin;
   const Wide all = Wide{bits} << 64 | further;
   const auto edge = [&](int i) { return Wide{cells.fine[2 * i]} << 64 | cells.fine[2 * i + 1]; };
   return find_cell(
@@ -54,7 +54,7 @@ __device__ __noinline__ inline bool find_cell_by_more(const ExactCells& cells, u
 // clip(x + k / 255) for coordinate j, whose 64 bits are these. Not a number if nothing decides k.
 __device__ inline float exact_value(const ExactCells& cells, const NoisyCopies& c, uint32_t sample,
                                     int j, uint64_t bits, float x) {
-  constexpr uint64_t kMargin = 16;
+  constexpr uint64_t kMargin = ExactCells::kMargin;
   int32_t k = 0;
   bool decided = find_cell(
       cells, bits,
