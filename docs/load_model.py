@@ -65,6 +65,9 @@ def _build(layer, weights):
     if kind == "batch-norm":
         channels = len(weights[layer["name"] + ".weight"])
         return _filled(nn.BatchNorm2d(channels), layer, weights)
+    if kind == "group-norm":
+        channels = len(weights[layer["name"] + ".weight"])
+        return _filled(nn.GroupNorm(layer["groups"], channels), layer, weights)
     if kind == "relu":
         return nn.ReLU()
     if kind == "max-pool":

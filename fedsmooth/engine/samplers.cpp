@@ -22,7 +22,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
                                  [[maybe_unused]] bool noise_bank) {
   if (device == "cpu") return base_classifier(model);
 #ifdef FEDSMOOTH_CUDA
-  const Model folded = fold_batch_norm(model);  // the engine knows no batch norm
+  const Model folded = fold_batch_norm(model);  // kernels for votes know no batch norm
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();

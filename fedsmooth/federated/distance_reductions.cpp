@@ -31,7 +31,8 @@ std::vector<double> distances(int threads, const std::vector<ClientWeights>& eac
       const int64_t size = each.front().weights[w].count();
       for (int64_t first = 0; first < size; first += kCachedValues) {
         const int64_t count = std::min(kCachedValues, size - first);
-        for (size_t i = worker; i < pairs.size(); i += workers.count()) {
+        const size_t end = pairs.size() * (worker + 1) / threads;
+        for (size_t i = pairs.size() * worker / threads; i < end; ++i) {
           const auto [a, b] = pairs[i];
           squares[i] += squared_distance(each[a].weights[w].floats() + first,
                                          each[b].weights[w].floats() + first, count);

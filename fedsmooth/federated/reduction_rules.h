@@ -16,8 +16,8 @@ Reduction krum_reduction();
 Reduction multi_krum_reduction();
 Reduction geometric_median_reduction();
 
-/// Adds weights[k] with shares[k], each thread some of them: integers add up to the same in any
-/// order.
+/// What FixedPointSum::add() of each client with its share gives, by threads that have weights of
+/// their own. There is at least one client.
 FixedPointSum add_up(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
                      int threads);
 

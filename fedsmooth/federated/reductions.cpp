@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/federated/reduction_rules.h"
@@ -48,6 +49,17 @@ Weights slack_mean(const AggregateOptions& o, const std::vector<ClientWeights>& 
   const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= total;
   return add_up(each, shares, o.threads).average(global);
+}
+
+// Weights `begin` to `end` of all tensors, one after the other.
+void add_scaled(const Weights& weights, double scale, int64_t begin, int64_t end, long long* sums) {
+  int64_t first = 0;  // of a tensor
+  for (const Array& w : weights) {
+    const int64_t from = std::max(begin, first), to = std::min(end, first + w.count());
+    const float* values = w.floats();
+    for (int64_t i = from; i < to; ++i) sums[i] += std::llrint(scale * values[i - first]);
+    first += w.count();
+  }
 }
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -101,6 +113,8 @@ Gather gathered_for(const AggregateOptions& options) {
 
 Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
                const Weights& global) {
+  check(options.threads > 0, "reduce: {} threads", options.threads);
+  check(!result.each.empty() || gathered_for(options) == Gather::kSum, "reduce: no client");
   if (!result.each.empty()) check_aggregate_options(options, std::ssize(result.each));
   std::sort(result.each.begin(), result.each.end(),
             [](const ClientWeights& a, const ClientWeights& b) { return a.client < b.client; });
@@ -120,15 +134,29 @@ Weights reduce(const AggregateOptions& options, const Network& network, RoundRes
 
 FixedPointSum add_up(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
                      int threads) {
-  Workers workers(static_cast<int>(std::min<int64_t>(threads, std::ssize(each))));
-  std::vector<FixedPointSum> parts(workers.count());
+  check(!each.empty(), "add_up: no client");
+  Workers workers(threads);
+  std::vector<int> kept(each.size());
   workers.run([&](int worker) {
-    for (size_t k = worker; k < each.size(); k += parts.size()) {
-      parts[worker].add(each[k].weights, shares[k]);
+    for (size_t k = worker; k < each.size(); k += threads) kept[k] = usable(each[k].weights);
+  });
+  int64_t size = 0, share = 0, dropped = 0;
+  for (const Array& w : each[0].weights) size += w.count();
+  for (size_t k = 0; k < each.size(); ++k) {
+    share += kept[k] ? std::llrint(shares[k] * FixedPointSum::kUnit) : 0;
+    dropped += kept[k] ? 0 : 1;
+  }
+  std::vector<long long> sums(size);
+  workers.run([&](int worker) {
+    const int64_t begin = size * worker / threads, end = size * (worker + 1) / threads;
+    for (size_t k = 0; k < each.size(); ++k) {
+      if (kept[k])
+        add_scaled(each[k].weights, shares[k] * FixedPointSum::kUnit, begin, end, sums.data());
     }
   });
-  for (size_t i = 1; i < parts.size(); ++i) parts[0].add(parts[i]);
-  return std::move(parts[0]);
+  FixedPointSum sum;
+  sum.add(sums.data(), size, share, dropped);
+  return sum;
 }
 
 int64_t bytes_of_cohort(const Network& network, int64_t clients) {

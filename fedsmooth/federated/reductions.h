@@ -23,7 +23,7 @@ struct AggregateOptions {
   /// SFAT (Zhu et al. 2023), of `mean`: so many times its weight has a client whose loss is among
   /// the smallest fifth; 1: none has more.
   double sfat = 1.0;
-  int threads = 1;  // of the server, while it reduces; they change no bit
+  int threads = 1;  // of the server, at least one; they change no bit
 };
 
 struct Reduction {

@@ -134,7 +134,8 @@ def from_torch(
 
     module: in evaluation mode; images [B, C, H, W] in [0, 1] to logits [B, K].
     input: [C, H, W].
-    Both are compared on random images before the model is returned: its logits agree up to rounding.
+    Both are compared on random images on the CPU, where their logits agree up to rounding. On a GPU the model
+    answers in bfloat16.
     """
     from ._torch import compare, take_apart
 

@@ -73,6 +73,9 @@ def _module(layer: dict[str, Any], tensors: Tensors) -> nn.Module:
         return _filled(conv, layer["name"], tensors)
     if kind == "batch-norm":
         return _filled(nn.BatchNorm2d(len(tensors[layer["name"] + ".weight"])), layer["name"], tensors)
+    if kind == "group-norm":
+        norm = nn.GroupNorm(layer["groups"], len(tensors[layer["name"] + ".weight"]))
+        return _filled(norm, layer["name"], tensors)
     if kind == "linear":
         outputs, inputs = tensors[layer["name"] + ".weight"].shape
         linear = _filled(nn.Linear(inputs, outputs, bias=layer["bias"]), layer["name"], tensors)
@@ -85,7 +88,11 @@ def _module(layer: dict[str, Any], tensors: Tensors) -> nn.Module:
         return nn.Dropout(layer["drop_rate"])
     if kind == "residual":
         return Residual(_sequence(layer["body"], tensors), _sequence(layer["shortcut"], tensors))
-    return {"relu": nn.ReLU, "avg-pool": lambda: nn.AdaptiveAvgPool2d(1)}[kind]()
+    if kind == "avg-pool":
+        return nn.AdaptiveAvgPool2d(1)
+    if kind == "relu":
+        return nn.ReLU()
+    raise Error(f"to_torch: {kind}: a layer that it does not know")
 
 
 def _filled(module: nn.Module, name: str, tensors: Tensors) -> nn.Module:
@@ -181,6 +188,11 @@ def _layers(module: nn.Module, name: str, tensors: Tensors) -> Layers:
             raise refuse("only eps=1e-5 with weights and running statistics is known")
         _keep(module, name, tensors)
         return [{"kind": "batch-norm", "name": name}]
+    if isinstance(module, nn.GroupNorm):
+        if module.eps != 1e-5 or not module.affine:
+            raise refuse("only eps=1e-5 with weights is known")
+        _keep(module, name, tensors)
+        return [{"kind": "group-norm", "name": name, "groups": module.num_groups}]
     if isinstance(module, nn.Linear):
         _keep(module, name, tensors)
         return [{"kind": "linear", "name": name, "outputs": module.out_features, "bias": module.bias is not None}]

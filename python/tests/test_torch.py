@@ -93,17 +93,30 @@ def test_to_torch_and_back(model, tmp_path):
     assert not module.training and module.sigma == 0.25 and module.class_names == model.class_names
     with torch.no_grad():
         assert np.allclose(np.from_dlpack(module(images)), model.logits(images), atol=1e-4)
-    back = fs.from_torch(module, SHAPE, sigma=0.25)
+    back = fs.from_torch(module, SHAPE, sigma=0.25, device="cpu")
     assert np.allclose(back.logits(images), model.logits(images), atol=1e-5)
     (tmp_path / "b.safetensors").write_bytes(network(batch_norm=True))
-    with_norm = fs.load(tmp_path / "b.safetensors")
+    with_norm = fs.load(tmp_path / "b.safetensors", device="cpu")
     with torch.no_grad():
         assert np.allclose(np.from_dlpack(with_norm.to_torch()(images)), with_norm.logits(images), atol=1e-4)
 
 
+def test_group_norms_go_both_ways():
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    module = nn.Sequential(*layers, nn.Linear(8, 4)).eval()
+    nn.init.normal_(module[1].weight), nn.init.normal_(module[1].bias)
+    images = torch.rand(5, *SHAPE)
+    model = fs.from_torch(module, SHAPE, device="cpu")
+    with torch.no_grad():
+        assert np.allclose(np.from_dlpack(module(images)), model.logits(images), atol=1e-5)
+        assert torch.allclose(model.to_torch()(images), module(images), atol=1e-5)
+    with pytest.raises(fs.Error, match="only eps=1e-5"):
+        fs.from_torch(nn.Sequential(layers[0], nn.GroupNorm(4, 8, eps=1e-3), *layers[2:]).eval(), SHAPE)
+
+
 def test_from_torch_certifies_as_the_module_does(tensor):
     module = net().eval()
-    model = fs.from_torch(module, SHAPE, sigma=0.25, class_names=list("abcd"))
+    model = fs.from_torch(module, SHAPE, sigma=0.25, class_names=list("abcd"), device="cpu")
     ours = model.smooth().certificate(tensor, 5, n=2000)
     theirs = fs.Smooth(module, 4, 0.25).certificate(tensor, 5, n=2000, batch_size=100)
     assert abs(ours.count_top - theirs.count_top) <= 2  # rounding apart, the same votes
@@ -121,7 +134,7 @@ def test_named_networks_are_known_by_their_tensors(wrap, example):
     module = wrap(example.Network()).eval()
     images = torch.rand(4, 3, 32, 32)
     with torch.no_grad():
-        assert np.allclose(np.from_dlpack(module(images)), fs.from_torch(module, (3, 32, 32)).logits(images), atol=1e-4)
+        assert np.allclose(np.from_dlpack(module(images)), fs.from_torch(module, (3, 32, 32), device="cpu").logits(images), atol=1e-4)
 
 
 class Block(nn.Module):

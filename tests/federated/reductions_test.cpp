@@ -112,6 +112,11 @@ TEST(ReductionsTest, TheServersThreadsChangeNothing) {
   }
 }
 
+TEST(ReductionsTest, NoThreadOrNoClientIsABug) {
+  EXPECT_THROW(reduced({.kind = "median", .threads = 0}, cohort_of(3)), Bug);
+  EXPECT_THROW(reduced({.kind = "median"}, RoundResult{}), Bug);
+}
+
 // The fixed point of both is the same.
 TEST(ReductionsTest, WithNothingLeftOutEqualClientsGiveTheMeanToTheBit) {
   for (const int64_t clients : kCohorts) {

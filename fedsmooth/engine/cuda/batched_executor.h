@@ -13,13 +13,13 @@ namespace fedsmooth {
 
 class BatchedExecutor : public Executor {
  public:
-  /// Trains networks that training_refusal() does not refuse. At most so many clients are in a
+  /// Trains networks that network_refusal() does not refuse. At most so many clients are in a
   /// wave; 0: as many as fit into the GPU's memory.
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 
-  /// Networks that BatchedPlan does not support, and objectives without a form for the GPU. Needs
-  /// no GPU.
+  /// Networks that network_refusal() refuses, and objectives without a form for the GPU. Needs no
+  /// GPU.
   std::optional<std::string> unsupported(const Round& round) const override;
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
   /// Times of the first wave.

@@ -22,8 +22,8 @@ BaseClassifier banked_gpu_classifier(const Model& model);
 /// maps take 4.5 GB.
 inline constexpr int kRowBatch = 16 * 132;
 
-/// For networks that graph_refusal() does not refuse, on every GPU. Draws that images share are
-/// drawn for each of them: its sampler needs no bank.
+/// For networks that graph_refusal() does not refuse, on GPUs from compute capability 8.0 on. Draws
+/// that images share are drawn for each of them: its sampler needs no bank.
 BaseClassifier row_gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16,
                                   int batch = kRowBatch);
 

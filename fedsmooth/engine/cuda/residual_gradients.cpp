@@ -124,6 +124,7 @@ const void* ResidualPasses::group_norm_back(const StackedWeights& weights, size_
   if (trains) {
     NormGradient sums = norm_gradient(weights, i);
     sums.parts = rows_;
+    sums.values = nullptr;
     launches.add("norms", add_norm_gradients(sums, launches.stream()));
   }
   return dx_.data();

@@ -98,6 +98,9 @@ class Planner {
     if (op.outputs > kMostChannels) {
       refuse(stage, "has {} channels, more than {}", op.outputs, kMostChannels);
     }
+    if (stage.norm && stage.pool && !stage.is_pool(Kind::kAvgPool)) {
+      refuse(stage, "has a norm and a pooling other than the mean over all pixels");
+    }
     if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
     if (stage.norm && op.bias) refuse(stage, "has a norm of a convolution with a bias");
     if (stage.dropout) refuse(stage, "has a dropout");

@@ -1,4 +1,4 @@
-// A residual network as it trains on the GPU: convolutions in the order in which they run, each
+// A residual network as it runs on the GPU: convolutions in the order in which they run, each
 // with the batch or group norm, the sum and the ReLU that follow it,
 //
 //     y = relu(norm(conv(x)) + shortcut),
@@ -58,7 +58,7 @@ struct ResidualGraph {
   const RowMap& last() const { return maps[nodes.back().output]; }
 };
 
-/// Why the GPU cannot train a network as a residual one, with the layer's name; empty if it can.
+/// Why the GPU cannot run a network as a residual one, with the stage's name; empty if it can.
 std::string graph_refusal(const Network& network);
 
 /// For a network that is not refused.

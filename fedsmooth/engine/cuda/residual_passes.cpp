@@ -1,6 +1,9 @@
 #include "fedsmooth/engine/cuda/residual_passes.h"
 
+#include "fedsmooth/base/check.h"
+
 namespace fedsmooth {
+
 ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision, int clients,
                                int rows, bool gradients)
     : device_(device), graph_(device.graph), precision_(precision), clients_(clients), rows_(rows) {
@@ -77,6 +80,7 @@ void ResidualPasses::prepare(const StackedWeights& weights, PassMode mode, Launc
 }
 
 void ResidualPasses::run(const StackedWeights& weights, PassMode mode, Launches& launches) {
+  check(mode == PassMode::kAnswers || !gradients_.empty(), "ResidualPasses: without gradients");
   prepare(weights, mode, launches);
   for (size_t i = 0; i < graph_.nodes.size(); ++i) run_node(weights, i, mode, launches);
   launches.add("rest", answer_rows(precision_, head_of(weights), launches.stream()));

@@ -11,6 +11,8 @@
 namespace fedsmooth {
 namespace {
 
+static_assert(ExactCells::kMargin == ExactNoise::kMargin);
+
 // Tables of exact noise on the device.
 class DeviceCells {
  public:
@@ -30,7 +32,6 @@ class DeviceCells {
               noise.reach()};
   }
 
-  static_assert(ExactCells::kMargin == ExactNoise::kMargin);
   const ExactCells& view() const { return cells_; }
 
  private:

@@ -106,6 +106,10 @@ TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
             "stage 0 (normalize, relu) is not a normalisation alone");
   EXPECT_EQ(graph_refusal(list_of({conv, pool, conv_called("b")})),
             "stage a (conv, max-pool) has a pooling other than the mean at the end");
+  EXPECT_EQ(
+      graph_refusal(list_of({plain, norm, pool, conv_called("b")})),
+      "stage a (conv, batch-norm, max-pool) has a norm and a pooling other than the mean over "
+      "all pixels");
   Layer block{Kind::kResidual};
   block.body = {plain, relu};
   EXPECT_EQ(graph_refusal(list_of({conv_called("b"), block})),

@@ -189,6 +189,7 @@ __global__ void __launch_bounds__(kSumThreads) gradient_values_kernel(NormGradie
   gradients[g.weights.bias + channel] = static_cast<float>(sums.total);
   if (g.x == nullptr) return;
   gradients[g.weights.scale + channel] = static_cast<float>(sums.other);
+  if (g.values == nullptr) return;
   NormValues& values = g.values[client * g.values_client + channel];
   values.mean_dy = static_cast<float>(sums.total / count);
   values.mean_product = static_cast<float>(sums.other / count);

@@ -64,7 +64,7 @@ struct NormGradient {
   void* dx = nullptr;
 };
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream);
-/// From sums that have been taken to the gradients of scale and bias alone.
+/// From sums that have been taken to the gradients of scale and bias, and to `values` unless null.
 cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth
