@@ -18,6 +18,7 @@ TORCH ?=
 PYTHON ?= python3
 PYTHONS ?=
 DEVICE ?= cpu
+DOCKER ?= docker
 FUZZ_RUNS ?= 10000
 CMAKE_FLAGS ?=
 TESTS ?=
@@ -180,10 +181,10 @@ package: program
 
 VERSION = $(shell sed -n 's/.*fedsmooth VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 image:
-	@docker build -t fedsmooth:$(VERSION) .
+	@$(DOCKER) build -t fedsmooth:$(VERSION) .
 
 image-cuda:
-	@docker build -t fedsmooth:$(VERSION)-cuda --build-arg RUN_IMAGE=ubuntu:24.04 \
+	@$(DOCKER) build -t fedsmooth:$(VERSION)-cuda --build-arg RUN_IMAGE=ubuntu:24.04 \
 	  --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
 
 clean:

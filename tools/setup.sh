@@ -9,7 +9,7 @@ set -eu
 packages="g++ cmake ninja-build git librandom123-dev libboost-dev libcli11-dev libtomlplusplus-dev
   libfmt-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev gnuplot-nox curl ca-certificates"
 if [ "${1:-}" = package ]; then
-  packages="$packages dpkg-dev"
+  packages="$packages dpkg-dev file"
 elif [ "${1:-}" = python ]; then
   packages="$packages python3-dev python3-venv"
 elif [ "${1:-}" != program ]; then

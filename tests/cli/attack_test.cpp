@@ -98,8 +98,8 @@ TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
       0);
   const Outcome done = run(attack("--json --n 1000 --device cpu"));
   ASSERT_EQ(done.status, 0) << done.err;
-  const std::string found = done.out;
-  for (const auto& point : nlohmann::json::parse(found)["accuracy_under_attack"]) {
+  const auto found = nlohmann::json::parse(done.out);
+  for (const auto& point : found["accuracy_under_attack"]) {
     EXPECT_LE(point["certified_accuracy"].get<double>(), point["accuracy"].get<double>());
   }
   EXPECT_EQ(done.err.find("warning"), std::string::npos) << done.err;
