@@ -30,7 +30,8 @@ class Reader {
   template <typename T>
   void read(T* values, size_t count) {
     check(count * sizeof(T) <= bytes_.size() - place_, "plan: ends too early");
-    std::memcpy(values, bytes_.data() + place_, count * sizeof(T));
+    // Of nothing there may be no place, which memcpy does not take.
+    if (count > 0) std::memcpy(values, bytes_.data() + place_, count * sizeof(T));
     place_ += count * sizeof(T);
   }
   int64_t number() {
