@@ -41,6 +41,9 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
   lefts_ = DeviceArray<int>(groups.lefts);
   places_ = DeviceArray<int2>(to_int2(groups.places));
   place_first_ = DeviceArray<int>(groups.place_first);
+  const PairSteps steps = tiling.hopper ? steps_of(groups, tiling.results) : PairSteps();
+  steps_ = DeviceArray<int2>(to_int2(steps.steps));
+  step_first_ = DeviceArray<int>(steps.first);
   view_.results = static_cast<int>(lists.size());
   view_.first = first_.data();
   view_.pairs = pairs_.data();
@@ -54,6 +57,9 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
   view_.lefts = lefts_.data();
   view_.places = places_.data();
   view_.place_first = place_first_.data();
+  view_.step_count = static_cast<int>(steps.steps.size());
+  view_.steps = steps_.data();
+  view_.step_first = step_first_.data();
 }
 
 DevicePlan::DevicePlan(const Network& network) : plan(network) {

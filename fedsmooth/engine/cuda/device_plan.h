@@ -18,8 +18,9 @@ class PairTable {
   const DevicePairs& view() const { return view_; }
 
  private:
-  DeviceArray<int> first_, order_, chunk_first_, items_, item_first_, lefts_, place_first_;
-  DeviceArray<int2> pairs_, places_;
+  DeviceArray<int> first_, order_, chunk_first_, items_, item_first_, lefts_, place_first_,
+      step_first_;
+  DeviceArray<int2> pairs_, places_, steps_;
   DevicePairs view_;
 };
 

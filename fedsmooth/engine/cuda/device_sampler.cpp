@@ -7,6 +7,7 @@
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cuda/noise_bank.h"
+#include "fedsmooth/engine/cuda/noisy_layer.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"
 
 namespace fedsmooth {
@@ -69,6 +70,27 @@ class DevicePass : public VotePass {
 
  private:
   void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
+};
+
+// Copies are drawn by the kernel of the first layer, to the same bits; but for exact noise.
+class NoisyLayerPass : public DevicePass {
+ public:
+  NoisyLayerPass(SharedModel model, int batch)
+      : DevicePass(std::move(model), batch), first_(noisy_layer(*model_)) {
+    first_.out = passes().stage_output(kNoisyStages - 1);
+  }
+
+ private:
+  LayerPasses& passes() { return static_cast<LayerPasses&>(*passes_); }
+
+  void enqueue_copies(NoisyRows rows) override {
+    if (rows.exact.edges != nullptr) return DevicePass::enqueue_copies(rows);
+    first_.rows = rows;
+    launches_.add("noise", make_first_layer(first_, launches_.stream()));
+    passes().forward_from(kNoisyStages, model().weights(), launches_);
+  }
+
+  FirstLayerRows first_;
 };
 
 // The first layer in float32, and from the bank.
@@ -169,7 +191,9 @@ BaseClassifier classifier_of(const SharedModel& model, int batch, const std::str
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
-  return classifier_of<DevicePass>(loaded, kGpuBatch, evaluator_of(*loaded));
+  const std::string evaluator = evaluator_of(*loaded);
+  return has_noisy_layer(*loaded) ? classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator)
+                                  : classifier_of<DevicePass>(loaded, kGpuBatch, evaluator);
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {

@@ -1,6 +1,10 @@
 #include "fedsmooth/engine/cuda/pair_groups.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
 
 namespace fedsmooth {
 namespace {
@@ -56,6 +60,22 @@ std::vector<ResultPair> pairs_of_group(const PairLists& lists, const std::vector
   return pairs;
 }
 
+// What the results of a square take with a right side of their chunk: a byte for each, kNoLeft for
+// none. Nothing if bytes cannot say it.
+std::optional<uint32_t> lefts_with(const PairGroups& groups, int first, const int* items,
+                                   int right) {
+  uint32_t lefts = ~0u;
+  for (int r = 0; r < 4; ++r) {
+    for (int i = groups.place_first[first + r]; i < groups.place_first[first + r + 1]; ++i) {
+      if (groups.places[i].right != right) continue;
+      const auto left = static_cast<uint32_t>(items[groups.places[i].left]);
+      if (left >= kNoLeft || (lefts >> 8 * r & 0xFF) != kNoLeft) return std::nullopt;
+      lefts ^= (left ^ kNoLeft) << 8 * r;
+    }
+  }
+  return lefts;
+}
+
 }  // namespace
 
 PairGroups group_pairs(const PairLists& lists, const std::vector<int>& order, int per_group,
@@ -83,6 +103,28 @@ PairGroups group_pairs(const PairLists& lists, const std::vector<int>& order, in
   out.chunk_first.push_back(static_cast<int>(out.lefts.size()));
   out.item_first.push_back(static_cast<int>(out.items.size()));
   out.place_first.push_back(static_cast<int>(out.places.size()));
+  return out;
+}
+
+PairSteps steps_of(const PairGroups& groups, int per_group) {
+  if (per_group % 4 != 0 || groups.order.size() % 4 != 0) return {};
+  PairSteps out;
+  const auto chunks = static_cast<int>(groups.lefts.size());
+  for (int first = 0; first < chunks * per_group; first += 4) {
+    const int chunk = first / per_group;
+    const size_t before = out.steps.size();
+    out.first.push_back(static_cast<int>(before));
+    const int* items = groups.items.data() + groups.item_first[chunk];
+    const int count = groups.item_first[chunk + 1] - groups.item_first[chunk];
+    for (int right = groups.lefts[chunk]; right < count; ++right) {
+      const std::optional<uint32_t> lefts = lefts_with(groups, first, items, right);
+      if (!lefts) return {};
+      if (*lefts != ~0u) out.steps.push_back({static_cast<int>(*lefts), items[right]});
+    }
+    const size_t added = out.steps.size() - before;
+    if (added < kFewestSteps || added > kMostSteps) return {};
+  }
+  out.first.push_back(static_cast<int>(out.steps.size()));
   return out;
 }
 

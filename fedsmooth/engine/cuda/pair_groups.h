@@ -23,6 +23,18 @@ struct PairGroups {
 PairGroups group_pairs(const PairLists& lists, const std::vector<int>& order, int per_group,
                        int most_items);
 
+/// The same for squares, four results that follow each other, whose right sides are taken one after
+/// another: each chunk's in their order, and only those that the square needs.
+struct PairSteps {
+  std::vector<Pair>
+      steps;  // a right side, and in the bytes of `left` what each result takes with it
+  std::vector<int> first;  // of each chunk and each square of its group; and the end
+};
+
+/// Empty where results are no squares, two pairs of one share a right side, or a chunk has too
+/// few steps or too many.
+PairSteps steps_of(const PairGroups& groups, int per_group);
+
 /// The pixels of a map, 2x2 squares one after another: neighbours read much of the same.
 std::vector<int> order_by_squares(int height, int width);
 

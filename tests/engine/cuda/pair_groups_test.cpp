@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "fedsmooth/engine/cuda/kernels/batched_product.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
@@ -75,6 +76,36 @@ TEST(PairGroupsTest, ChunksHoldEveryPairOnce) {
       }
     }
   }
+}
+
+// What a result of a square takes in its steps are its places in the chunk, in their order.
+TEST(PairGroupsTest, StepsTakeEveryPairInOrder) {
+  const BatchedPlan plan(named_network("alexnet"));
+  int tables = 0;
+  for (const BatchedStage& stage : plan.stages) {
+    const std::vector<int> order = order_by_squares(stage.out.height, stage.out.width);
+    for (const auto& [per_group, items] : {std::pair(4, 13), std::pair(8, 26)}) {
+      const PairGroups g = group_pairs(stage.by_output, order, per_group, items);
+      const PairSteps steps = steps_of(g, per_group);
+      if (steps.steps.empty()) continue;
+      ++tables;
+      ASSERT_EQ(steps.first.size() - 1, g.lefts.size() * per_group / 4);
+      for (int at = 0; at < std::ssize(g.place_first) - 1; ++at) {
+        const int first = g.item_first[at / per_group];
+        Pairs expected, found;
+        for (int i = g.place_first[at]; i < g.place_first[at + 1]; ++i) {
+          expected.emplace_back(g.items[first + g.places[i].left],
+                                g.items[first + g.places[i].right]);
+        }
+        for (int i = steps.first[at / 4]; i < steps.first[at / 4 + 1]; ++i) {
+          const int left = steps.steps[i].left >> 8 * (at % 4) & 0xFF;
+          if (left != kNoLeft) found.emplace_back(left, steps.steps[i].right);
+        }
+        EXPECT_EQ(found, expected) << at;
+      }
+    }
+  }
+  EXPECT_GE(tables, 4);  // at least the convolutions after the first
 }
 
 TEST(PairGroupsTest, SquaresAreNeighbours) {

@@ -2,6 +2,7 @@
 
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/hopper_product.h"
+#include "fedsmooth/engine/cuda/kernels/hopper_wide.h"
 #include "fedsmooth/engine/cuda/kernels/matrix_tiles.cuh"
 
 namespace fedsmooth {
@@ -292,6 +293,14 @@ cudaError_t multiply_maps(Precision precision, const MapProduct& p, cudaStream_t
                   p.clients);
   multiply_float<<<grid, 256, 0, stream>>>(p);
   return cudaGetLastError();
+}
+
+cudaError_t multiply_many_rows([[maybe_unused]] const MapProduct& p,
+                               [[maybe_unused]] cudaStream_t stream) {
+#ifdef FEDSMOOTH_HOPPER
+  if (p.pairs.tiling.hopper && is_wide(p)) return multiply_maps_wide(p, stream);
+#endif
+  return cudaErrorNotSupported;
 }
 
 }  // namespace fedsmooth

@@ -33,7 +33,7 @@ Tiling choose_tiling(Side side, int results, int pairs);
 /// One that every GPU has.
 Tiling portable_tiling(Side side, int results);
 
-/// Pair lists on the device: as they are, and as PairGroups for the tiling.
+/// Pair lists on the device: as they are, as PairGroups for the tiling, and as PairSteps.
 struct DevicePairs {
   int results = 0;
   const int* first = nullptr;  // [results + 1], into pairs
@@ -46,7 +46,14 @@ struct DevicePairs {
   const int *items = nullptr, *item_first = nullptr, *lefts = nullptr;
   const int2* places = nullptr;
   const int* place_first = nullptr;
+
+  int step_count = 0;  // 0: there are none
+  const int2* steps = nullptr;
+  const int* step_first = nullptr;
 };
+/// In place of a left side, where a result has no pair in a step.
+constexpr int kNoLeft = 0xFF;
+constexpr int kFewestSteps = 3, kMostSteps = 32;  // of a chunk; a warp's lanes hold them
 
 /// What may differ between the clients of a wave.
 struct ClientSettings {
@@ -85,5 +92,8 @@ struct MapProduct {
 };
 constexpr uint8_t kNoChoice = 4;
 cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
+/// The same in bfloat16 by Hopper's kernel for many rows, however few there are: for tests.
+/// cudaErrorNotSupported where it does not apply.
+cudaError_t multiply_many_rows(const MapProduct& product, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -11,8 +11,8 @@
 namespace fedsmooth {
 
 // A barrier that opens when all bytes announced to it have arrived; its phases alternate.
-inline __device__ void init_barrier(uint32_t barrier) {
-  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(barrier));
+inline __device__ void init_barrier(uint32_t barrier, int arrivals = 1) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
 inline __device__ void show_barriers_to_copies() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -20,6 +20,9 @@ inline __device__ void show_barriers_to_copies() {
 inline __device__ void expect_bytes(uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
+}
+inline __device__ void arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 inline __device__ void wait_for_phase(uint32_t barrier, int phase) {
   asm volatile(
@@ -42,22 +45,78 @@ inline __device__ void copy_box(uint32_t to, const CUtensorMap& from, uint32_t b
       : "memory");
 }
 
+// The same to the same place of all blocks of a cluster, whose barriers there it arrives at.
+inline __device__ void copy_box_to_all(uint32_t to, const CUtensorMap& from, uint32_t barrier,
+                                       int x, int y, int z, int client, int blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+      "l"(&from), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(client),
+      "h"(static_cast<uint16_t>((1 << blocks) - 1))
+      : "memory");
+}
+
+// Of a cluster of blocks.
+inline __device__ int rank_in_cluster() {
+  uint32_t rank = 0;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+inline __device__ void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+// Where another block has what this one has at an address of shared memory.
+inline __device__ uint32_t address_in_peer(uint32_t address, int rank) {
+  uint32_t theirs = 0;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(address), "r"(rank));
+  return theirs;
+}
+// At a barrier there, where products alone have read what will be overwritten, and this thread has
+// waited for them: without a fence for all of memory.
+inline __device__ void show_read(uint32_t barrier_in_peer) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier_in_peer) : "memory");
+}
+
 // A tile in shared memory as a side of a product: rows of kRowBytes, swizzled as the copies leave
-// them. Steps along the tile are added to the low bits, in units of 16 bytes.
+// them. Steps along the tile are added to the low bits, in units of 16 bytes. A transposed side of
+// more than 64 columns is tiles of [depth, 64], `next` bytes from one to the next.
 template <int kRowBytes>
-inline __device__ uint64_t describe_tile(uint32_t address) {
+inline __device__ uint64_t describe_tile(uint32_t address, int next = 16) {
   static_assert(kRowBytes == 128 || kRowBytes == 64);
   constexpr uint64_t kSwizzle = kRowBytes == 128 ? 1 : 2;
   constexpr uint64_t kEightRows = 8 * kRowBytes / 16;
-  return (address & 0x3FFFF) / 16 | uint64_t{1} << 16 | kEightRows << 32 | kSwizzle << 62;
+  return (address & 0x3FFFF) / 16 | static_cast<uint64_t>(next / 16) << 16 | kEightRows << 32 |
+         kSwizzle << 62;
+}
+
+// A side [16 channels, 64 pixels] that lies as eight groups of eight pixels, each group two blocks
+// of 128 bytes (eight pixels x eight channels). Unswizzled, so that it may begin at any pixel: a
+// shift of the map is a shift of the address.
+inline __device__ uint64_t describe_pixels(uint32_t address, int channel_step, int group_step) {
+  return static_cast<uint64_t>(address >> 4 & 0x3FFF) |
+         static_cast<uint64_t>(channel_step >> 4) << 16 |
+         static_cast<uint64_t>(group_step >> 4) << 32;
+}
+
+// What was stored before is seen by products after the next barrier.
+inline __device__ void show_to_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // To be called on every path to a product; where one is missing, the compiler adds waits.
 inline __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+inline __device__ void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// Until at most kLeft groups are under way.
+template <int kLeft>
+inline __device__ void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+}
 inline __device__ void finish_products() {
   begin_products();
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  commit_products();
+  wait_for_products<0>();
 }
 
 // sums += A B for 64 x 16 and 16 x 64 values of bfloat16. A side lies with its depth along the rows

@@ -98,29 +98,6 @@ inline __device__ uint32_t load_word(uint32_t address) {
 
 // Products of a warpgroup (wgmma), the left factor in registers, the right one in shared memory.
 
-/// A right factor [16 channels, 64 pixels] that lies as eight groups of eight pixels, each group
-/// two blocks of 128 bytes (eight pixels x eight channels). Unswizzled, so that it may begin at any
-/// pixel: a shift of the map is a shift of the address.
-inline __device__ uint64_t describe_pixels(uint32_t address, int channel_step, int group_step) {
-  return static_cast<uint64_t>(address >> 4 & 0x3FFF) |
-         static_cast<uint64_t>(channel_step >> 4) << 16 |
-         static_cast<uint64_t>(group_step >> 4) << 32;
-}
-
-inline __device__ void commit_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-/// Until at most kLeft groups are under way.
-template <int kLeft>
-inline __device__ void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
-}
-
-/// What was stored before is seen by products after the next barrier.
-inline __device__ void show_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 /// sums [64 channels, 64 pixels] += a [64, 16] b [16, 64].
 inline __device__ void multiply_add_64x64(float (&d)[32], const uint4& a, uint64_t b) {
   asm volatile(

@@ -1,0 +1,10 @@
+// The launch of first_layer.h.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/first_layer.h"
+
+namespace fedsmooth {
+
+cudaError_t make_first_layer_hopper(const FirstLayerRows& layer, cudaStream_t stream);
+
+}  // namespace fedsmooth
