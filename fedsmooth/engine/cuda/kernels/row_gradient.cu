@@ -8,7 +8,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int kMostPieces = 128, kRowsOfPiece = 8, kFewRows = 256;
+constexpr int kMostPieces = 128, kRowsOfPiece = 8, kManyRows = 256;
 
 // Where a pixel of the item is read: x at its first tap, and dy.
 struct PixelSource {
@@ -210,7 +210,7 @@ cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cuda
 }
 
 int gradient_pieces(int rows) {
-  if (rows > kFewRows) return kMostPieces;
+  if (rows >= kManyRows) return kMostPieces;
   return std::max(1, rows / kRowsOfPiece);
 }
 
