@@ -68,6 +68,10 @@ void ResidualPasses::differentiate_images(const StackedWeights& weights, Launche
   prepare(weights, PassMode::kAnswers, launches);
   end_back(weights, launches);
   for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    if (i > 0 && pairs_[i - 1]) {
+      pair_back(--i, launches);
+      continue;
+    }
     const void* dy = norm_back(weights, i, PassMode::kAnswers, launches);
     input_back(i, dy, PassMode::kAnswers, launches);
   }
@@ -155,14 +159,13 @@ RowConvolution ResidualPasses::back_of(const GraphNode& node) const {
 
 // Convolutions that read a map add their gradients one after another, the last in the list first;
 // where it is added as a shortcut too, that gradient is the first. The last one applies its ReLU.
-void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
+RowConvolution ResidualPasses::input_gradient_of(size_t i, const void* dy) const {
   const GraphNode& node = graph_.nodes[i];
-  bool begins = true, ends = true;
+  bool begins = true;
   const void* add = nullptr;
   for (size_t j = 0; j < graph_.nodes.size(); ++j) {
     const GraphNode& other = graph_.nodes[j];
     if (j > i && other.input == node.input) begins = false;
-    if (j < i && other.input == node.input) ends = false;
     if (other.shortcut == node.input) add = gradient_of(other.output);
   }
   RowConvolution c = back_of(node);
@@ -171,8 +174,25 @@ void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launche
   c.y = gradient_of(node.input);
   c.add = begins ? add : c.y;
   const int made_by = made_by_[node.input];
-  if (ends && made_by >= 0 && graph_.nodes[made_by].relu) c.mask = maps_[node.input].data();
-  if (ends && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
+  if (ends_gradient(i) && made_by >= 0 && graph_.nodes[made_by].relu) {
+    c.mask = maps_[node.input].data();
+  }
+  return c;
+}
+
+// Whether a node is the last whose gradient is added to that of its input.
+bool ResidualPasses::ends_gradient(size_t i) const {
+  for (size_t j = 0; j < i; ++j) {
+    if (graph_.nodes[j].input == graph_.nodes[i].input) return false;
+  }
+  return true;
+}
+
+void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
+  const GraphNode& node = graph_.nodes[i];
+  RowConvolution c = input_gradient_of(i, dy);
+  const int made_by = made_by_[node.input];
+  if (ends_gradient(i) && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
       graph_.nodes[made_by].has_batch_norm()) {
     c.sums = sums_[made_by].data();
     c.normed = raw_[made_by].data();
@@ -184,6 +204,17 @@ void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launche
                bytes_of(node.out) +
                    bytes_of(node.in) *
                        (1 + (c.add != nullptr) + (c.mask != nullptr) + (c.normed != nullptr)));
+}
+
+// Of nodes i and i + 1. The gradient of what is between them is of no further use.
+void ResidualPasses::pair_back(size_t i, Launches& launches) {
+  const GraphNode& node = graph_.nodes[i];
+  RowPair pair{input_gradient_of(i + 1, gradient_of(graph_.nodes[i + 1].output)),
+               input_gradient_of(i, nullptr)};
+  pair.first.y = nullptr;
+  const int masks = (pair.first.mask != nullptr) + (pair.second.mask != nullptr);
+  launches.add("convolutions", convolve_pair(pair, launches.stream()), 2 * operations_of(node),
+               (2 + masks) * bytes_of(node.out));
 }
 
 void ResidualPasses::step(const StackedWeights& weights, const ClientSettings* settings,

@@ -15,6 +15,25 @@ ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision
   means_ = DeviceArray<float>(all_rows * graph_.last().channels);
   logits_ = DeviceArray<float>(all_rows * graph_.classes);
   if (gradients) add_gradients();
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) pairs_.push_back(is_pair(i));
+}
+
+// Whether nodes i and i + 1 are a residual block of their own: nothing else reads what is between
+// them, or adds to the gradient of what they begin with.
+bool ResidualPasses::is_pair(size_t i) const {
+  if (precision_ != Precision::kBfloat16 || i + 1 >= graph_.nodes.size()) return false;
+  const GraphNode &first = graph_.nodes[i], &second = graph_.nodes[i + 1];
+  if (first.has_group_norm() || second.has_group_norm() || first.shortcut >= 0 ||
+      second.input != first.output) {
+    return false;
+  }
+  for (const GraphNode& other : graph_.nodes) {
+    const bool reads = &other != &first && &other != &second &&
+                       (other.input == first.output || other.input == first.input ||
+                        other.shortcut == first.input);
+    if (reads || other.shortcut == first.output) return false;
+  }
+  return can_pair({convolution_of(first), convolution_of(second)});
 }
 
 RowConvolution ResidualPasses::convolution_of(const GraphNode& node) const {
@@ -82,26 +101,51 @@ void ResidualPasses::prepare(const StackedWeights& weights, PassMode mode, Launc
 void ResidualPasses::run(const StackedWeights& weights, PassMode mode, Launches& launches) {
   check(mode == PassMode::kAnswers || !gradients_.empty(), "ResidualPasses: without gradients");
   prepare(weights, mode, launches);
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) run_node(weights, i, mode, launches);
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (mode == PassMode::kAnswers && pairs_[i]) {
+      run_pair(i++, launches);
+    } else {
+      run_node(weights, i, mode, launches);
+    }
+  }
   launches.add("rest", answer_rows(precision_, head_of(weights), launches.stream()));
+}
+
+// The convolution of a node whose norm, if it has one, is in its kernel.
+RowConvolution ResidualPasses::answer_of(size_t i) const {
+  const GraphNode& node = graph_.nodes[i];
+  RowConvolution c = convolution_of(node);
+  c.x = maps_[node.input].data();
+  c.weights = kernels_.data() + node.weight * value_bytes();
+  c.bias = shift_.data() + node.channel;
+  c.bias_client = graph_.channels;
+  c.add = node.shortcut < 0 ? nullptr : maps_[node.shortcut].data();
+  c.relu = node.relu;
+  c.y = maps_[node.output].data();
+  return c;
+}
+
+void ResidualPasses::run_pair(size_t i, Launches& launches) {
+  const GraphNode& node = graph_.nodes[i];
+  RowPair pair{answer_of(i), answer_of(i + 1)};
+  const bool keeps = !gradients_.empty();  // for the masks of the way back
+  if (!keeps) pair.first.y = nullptr;
+  launches.add("convolutions", convolve_pair(pair, launches.stream()), 2 * operations_of(node),
+               (keeps ? 3 : 2) * bytes_of(node.out));
 }
 
 void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
                               Launches& launches) {
   const GraphNode& node = graph_.nodes[i];
   const bool batch_norm = mode == PassMode::kTraining && node.has_batch_norm();
-  const bool norm = batch_norm || node.has_group_norm();
-  RowConvolution c = convolution_of(node);
-  c.x = maps_[node.input].data();
-  c.weights = kernels_.data() + node.weight * value_bytes();
-  c.y = norm ? before_norm(i) : maps_[node.output].data();
-  if (batch_norm) c.sums = sums_[i].data();
-  if (!norm) {
-    c.bias = shift_.data() + node.channel;
-    c.bias_client = graph_.channels;
-    c.add = node.shortcut < 0 ? nullptr : maps_[node.shortcut].data();
-    c.relu = node.relu;
+  RowConvolution c = answer_of(i);
+  if (batch_norm || node.has_group_norm()) {
+    c.bias = nullptr;
+    c.add = nullptr;
+    c.relu = false;
+    c.y = before_norm(i);
   }
+  if (batch_norm) c.sums = sums_[i].data();
   launches.add("convolutions", convolve_rows(precision_, c, launches.stream()), operations_of(node),
                bytes_of(node.in) + bytes_of(node.out));
   if (batch_norm) take_batch_norm(weights, i, convolution_parts(precision_, c), launches);

@@ -9,6 +9,7 @@
 #include "fedsmooth/engine/cuda/kernels/row_convolution.h"
 #include "fedsmooth/engine/cuda/kernels/row_group_norm.h"
 #include "fedsmooth/engine/cuda/kernels/row_head.h"
+#include "fedsmooth/engine/cuda/kernels/row_pair.h"
 #include "fedsmooth/engine/cuda/residual_device.h"
 
 namespace fedsmooth {
@@ -34,6 +35,9 @@ class ResidualPasses : public WavePasses {
   void add_gradients();
   void prepare(const StackedWeights& weights, PassMode mode, Launches& launches);
   void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
+  bool is_pair(size_t i) const;
+  void run_pair(size_t i, Launches& launches);
+  void pair_back(size_t i, Launches& launches);
   void take_batch_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
   void take_group_norm(const StackedWeights& weights, size_t i, Launches& launches);
   void end_back(const StackedWeights& weights, Launches& launches);
@@ -44,6 +48,9 @@ class ResidualPasses : public WavePasses {
   void kernel_back(size_t i, const void* dy, Launches& launches);
   void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
   RowConvolution convolution_of(const GraphNode& node) const;
+  RowConvolution answer_of(size_t i) const;
+  RowConvolution input_gradient_of(size_t i, const void* dy) const;
+  bool ends_gradient(size_t i) const;
   RowConvolution back_of(const GraphNode& node) const;
   RowHead head_of(const StackedWeights& weights) const;
   NormWeights norm_of(const StackedWeights& weights, const GraphNode& node) const;
@@ -61,6 +68,7 @@ class ResidualPasses : public WavePasses {
   const ResidualGraph& graph_;
   Precision precision_;
   int clients_, rows_;
+  std::vector<bool> pairs_;       // of each node: whether it and the next are one as they answer
   std::vector<int> gradient_at_;  // of each map: the map whose gradient is its own too
   std::vector<int> made_by_;      // of each map: its node, -1: the image
   std::optional<PassMode> prepared_;

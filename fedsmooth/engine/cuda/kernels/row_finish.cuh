@@ -62,6 +62,7 @@ struct ThreadPixels {
   int place[2 * kTiles];  // of its first channel, from the item's first row and strip; large: none
   int below;              // from a tile to the next, if stacked
 
+  ThreadPixels() = default;
   __device__ ThreadPixels(const RowConvolution& c, const RowCut& cut, int warp, int channel) {
     const int lane = threadIdx.x % 32;
     any = ItemPixel::find<kStacked>(cut, c.out.width, warp, 0, 0).image < cut.images;
@@ -191,18 +192,18 @@ __device__ void add_over_pixels(float (&v)[kCount]) {
   }
 }
 
-// Writes an item's pixels; its sums over the warp's pixels go to `warp_sums` [2, 32]. Pixels are
-// taken a few at a time: what they read is under way together.
-template <bool kWide, bool kStacked>
-__device__ void finish_item(const RowConvolution& c, const RowCut& cut,
-                            const ThreadPixels<kStacked>& at, int client, int item,
-                            const WarpSums<kWide>& sums, float* warp_sums) {
+// Calls write(pixel, at, y, inputs) for each of a thread's eight pixels that is real: its channels
+// as they are written, and where. Pixels are taken a few at a time: what they read is under way
+// together.
+template <bool kWide, bool kStacked, class Write>
+__device__ void finish_pixels(const RowConvolution& c, const RowCut& cut,
+                              const ThreadPixels<kStacked>& at, int client, int item,
+                              const WarpSums<kWide>& sums, const Write& write) {
   constexpr int kOfThread = Across<kWide>::kOfThread, kTogether = kWide ? 2 : 4;
-  const int row = item / cut.strips * cut.images, quad = threadIdx.x % 4;
+  const int row = item / cut.strips * cut.images;
   const int first = item % cut.strips * cut.strip * c.out.width * c.out.channels;
   const int values = values_of_item(cut, c.rows, row, c.out);
   const int64_t base = (static_cast<int64_t>(client) * c.rows + row) * c.out.row_size() + first;
-  float total[kOfThread] = {}, products[kOfThread] = {};
 #pragma unroll
   for (int begin = 0; begin < 2 * kDown; begin += kTogether) {
     PixelInputs<kWide> in[kTogether];
@@ -220,14 +221,34 @@ __device__ void finish_item(const RowConvolution& c, const RowCut& cut,
       for (int j = 0; j < kOfThread; ++j) {
         v[j] = sums.v[pixel / 2][j / 2][pixel % 2 * 2 + j % 2];
       }
-      const Pack<kWide> out = finish_pixel<kWide>(c, in[i], v);
-      *reinterpret_cast<Pack<kWide>*>(static_cast<bf16*>(c.y) + base + place) = out;
-      if (c.sums != nullptr) add_to_sums<kWide>(c, out, in[i].normed, total, products);
+      write(pixel, base + place, finish_pixel<kWide>(c, in[i], v), in[i]);
     }
   }
+}
+
+template <bool kWide>
+__device__ void write_pixel(void* map, int64_t at, const Pack<kWide>& y) {
+  *reinterpret_cast<Pack<kWide>*>(static_cast<bf16*>(map) + at) = y;
+}
+
+// Writes an item's pixels; its sums over the warp's pixels go to `warp_sums` [2, 32].
+template <bool kWide, bool kStacked>
+__device__ void finish_item(const RowConvolution& c, const RowCut& cut,
+                            const ThreadPixels<kStacked>& at, int client, int item,
+                            const WarpSums<kWide>& sums, float* warp_sums) {
+  constexpr int kOfThread = Across<kWide>::kOfThread;
+  float total[kOfThread] = {}, products[kOfThread] = {};
+  finish_pixels<kWide>(c, cut, at, client, item, sums,
+                       [&](int, int64_t to, const Pack<kWide>& y, const PixelInputs<kWide>& in) {
+                         write_pixel<kWide>(c.y, to, y);
+                         if (c.sums != nullptr) {
+                           add_to_sums<kWide>(c, y, in.normed, total, products);
+                         }
+                       });
   if (c.sums == nullptr) return;
   add_over_pixels(total);
   add_over_pixels(products);
+  const int quad = threadIdx.x % 4;
   if (threadIdx.x % 32 < 4) {
 #pragma unroll
     for (int j = 0; j < kOfThread; ++j) {
