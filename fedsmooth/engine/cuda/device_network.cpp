@@ -8,6 +8,12 @@
 
 namespace fedsmooth {
 
+void WavePasses::run_images(Precision precision, const WaveShape& shape, const InputMap& images,
+                            const StackedWeights& weights, PassMode mode, Launches& launches) {
+  launches.add("images", make_input(precision, shape, images, launches.stream()));
+  run(weights, mode, launches);
+}
+
 void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
                     const DeviceArray<float>& vector, const ClientVectors& to,
                     cudaStream_t stream) {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #include "fedsmooth/engine/cuda/launches.h"
 #include "fedsmooth/model/network.h"
 
@@ -34,6 +34,10 @@ class WavePasses {
 
   /// From input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
+  /// The same from a wave's images, in the maps' precision; `images.out` is input(), which need not
+  /// be filled where no step() follows.
+  virtual void run_images(Precision precision, const WaveShape& shape, const InputMap& images,
+                          const StackedWeights& weights, PassMode mode, Launches& launches);
   /// From output_gradient() to input_gradient(), after a pass as the network answers.
   virtual void differentiate_images(const StackedWeights& weights, Launches& launches) = 0;
   /// From output_gradient() to a step of SGD, after a pass as the network trains.

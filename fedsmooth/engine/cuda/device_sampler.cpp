@@ -192,8 +192,9 @@ BaseClassifier classifier_of(const SharedModel& model, int batch, const std::str
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
   const std::string evaluator = evaluator_of(*loaded);
-  return has_noisy_layer(*loaded) ? classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator)
-                                  : classifier_of<DevicePass>(loaded, kGpuBatch, evaluator);
+  return has_noisy_layer(loaded->device(), precision)
+             ? classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator)
+             : classifier_of<DevicePass>(loaded, kGpuBatch, evaluator);
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {

@@ -1,9 +1,18 @@
 #include "fedsmooth/engine/cuda/layer_passes.h"
 
+#include "fedsmooth/engine/cuda/noisy_layer.h"
+
 namespace fedsmooth {
 namespace {
 
 int64_t size_of(Precision precision) { return precision == Precision::kBfloat16 ? 2 : 4; }
+
+// What is read of them: an image once, as its copies follow each other.
+double bytes_of(const WaveShape& shape, const ExampleCopies& examples) {
+  if (examples.copies == 0) return 0;
+  const int each = 1 + (examples.noise == nullptr ? 0 : examples.copies);
+  return static_cast<double>(sizeof(float)) * shape.clients * shape.batch * shape.image_size * each;
+}
 
 }  // namespace
 
@@ -102,6 +111,39 @@ void LayerPasses::forward_stage(const StackedWeights& weights, size_t i, Launche
   }
   launches.add("products", multiply_maps(precision_, p, launches.stream()), operations_of(stage),
                map_bytes_of(stage) + weights_of(stage) * static_cast<double>(size_of(precision_)));
+}
+
+FirstLayerWave LayerPasses::first_layer(const WaveShape& shape, const InputMap& images,
+                                        const StackedWeights& weights) const {
+  const BatchedStage& stage = device_.plan.stages.front();
+  FirstLayerWave w;
+  w.shape = shape;
+  w.images = images;
+  w.kernel = kernel(weights, stage);
+  w.bias = weights.weights + stage.bias;
+  w.weights_client = device_.plan.size;
+  w.out = maps_[kNoisyStages - 1].data();
+  w.choice = gradients_.back().size() > 0 ? choices_[kNoisyStages - 1].data() : nullptr;
+  return w;
+}
+
+void LayerPasses::run_images(Precision precision, const WaveShape& shape, const InputMap& images,
+                             const StackedWeights& weights, PassMode mode, Launches& launches) {
+  if (!has_noisy_layer(device_, precision_)) {
+    WavePasses::run_images(precision, shape, images, weights, mode, launches);
+    return;
+  }
+  const BatchedStage &stage = device_.plan.stages[0], &pool = device_.plan.stages[1];
+  FirstLayerWave w = first_layer(shape, images, weights);
+  // Only the weights' gradient reads it again.
+  if (mode == PassMode::kAnswers) w.images.out = nullptr;
+  const double rows = static_cast<double>(clients_) * rows_;
+  const double written = static_cast<double>(pool.out.row_size()) * (w.choice == nullptr ? 2 : 3) +
+                         (w.images.out == nullptr ? 0.0 : 2.0 * stage.in.row_size());
+  launches.add("products", make_first_layer(w, launches.stream()), operations_of(stage),
+               bytes_of(shape, images.first) + bytes_of(shape, images.second) + rows * written +
+                   2 * weights_of(stage));
+  forward_from(kNoisyStages, weights, launches);
 }
 
 void LayerPasses::forward(const StackedWeights& weights, Launches& launches) {

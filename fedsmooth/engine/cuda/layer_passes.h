@@ -7,6 +7,7 @@
 #include "fedsmooth/engine/cuda/device_plan.h"
 #include "fedsmooth/engine/cuda/kernels/batched_pooling.h"
 #include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/first_layer.h"
 #include "fedsmooth/engine/cuda/launches.h"
 
 namespace fedsmooth {
@@ -25,6 +26,8 @@ class LayerPasses : public WavePasses {
   void run(const StackedWeights& weights, PassMode, Launches& launches) override {
     forward(weights, launches);
   }
+  void run_images(Precision precision, const WaveShape& shape, const InputMap& images,
+                  const StackedWeights& weights, PassMode mode, Launches& launches) override;
   void differentiate_images(const StackedWeights& weights, Launches& launches) override {
     differentiate_input(weights, launches);
   }
@@ -54,6 +57,8 @@ class LayerPasses : public WavePasses {
   double operations_of(const BatchedStage& stage) const;
   double weights_of(const BatchedStage& stage) const;
   double map_bytes_of(const BatchedStage& stage) const;
+  FirstLayerWave first_layer(const WaveShape& shape, const InputMap& images,
+                             const StackedWeights& weights) const;
   void forward_stage(const StackedWeights& weights, size_t stage, Launches& launches);
   void differentiate_stage(const StackedWeights& weights, size_t stage, Launches& launches);
   void update_stage(const StackedWeights& weights, const ClientSettings* settings, size_t stage,

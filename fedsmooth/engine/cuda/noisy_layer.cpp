@@ -11,10 +11,10 @@ bool is(const BatchedMap& map, int side, int channels) {
 
 }  // namespace
 
-bool has_noisy_layer(const DeviceModel& model) {
-  const BatchedPlan& plan = model.plan();
-  if (model.precision() != Precision::kBfloat16 || plan.stages.size() <= kNoisyStages ||
-      !model.device().by_output.front().view().tiling.hopper || plan.input != Shape{3, 32, 32}) {
+bool has_noisy_layer(const DevicePlan& device, Precision precision) {
+  const BatchedPlan& plan = device.plan;
+  if (precision != Precision::kBfloat16 || plan.stages.size() <= kNoisyStages ||
+      !device.by_output.front().view().tiling.hopper || plan.input != Shape{3, 32, 32}) {
     return false;
   }
   const BatchedStage &product = plan.stages[0], &pool = plan.stages[1];

@@ -1,4 +1,4 @@
-// Models whose first layer takes noisy copies from the kernel that draws them.
+// Networks whose first layer is one kernel with what makes its noisy copies.
 #pragma once
 
 #include "fedsmooth/engine/cuda/device_model.h"
@@ -10,10 +10,9 @@ namespace fedsmooth {
 inline constexpr size_t kNoisyStages = 2;
 
 /// Whether make_first_layer() can do so: AlexNet's on images [3, 32, 32], in bfloat16, on Hopper.
-/// For networks that BatchedPlan supports.
-bool has_noisy_layer(const DeviceModel& model);
+bool has_noisy_layer(const DevicePlan& device, Precision precision);
 
-/// What make_first_layer() needs of such a model. Rows and `out` are left to the caller.
+/// What make_first_layer() needs of a model with one. Rows and `out` are left to the caller.
 FirstLayerRows noisy_layer(const DeviceModel& model);
 
 }  // namespace fedsmooth

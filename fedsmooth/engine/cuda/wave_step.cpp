@@ -142,8 +142,7 @@ InputMap Wave::input_of(const WavePasses& passes) const {
 // From images to logits.
 void Wave::enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
                         const InputMap& input) {
-  launches_.add("images", make_input(precision_, shape, input, launches_.stream()));
-  passes.run(stacked(), mode, launches_);
+  passes.run_images(precision_, shape, input, stacked(), mode, launches_);
   if (!task_.local.calibrate) return;
   launches_.add("rest", shift_logits(shape, offsets_.data(), passes.logits(), launches_.stream()));
 }

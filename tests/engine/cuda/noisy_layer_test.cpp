@@ -125,9 +125,10 @@ class NoisyLayerTest : public GpuTest {
 };
 
 TEST_F(NoisyLayerTest, IsAlexNetsInBfloat16Alone) {
-  EXPECT_TRUE(has_noisy_layer(*model_));
-  EXPECT_FALSE(has_noisy_layer(DeviceModel(model_called("alexnet"), Precision::kFloat32)));
-  EXPECT_FALSE(has_noisy_layer(DeviceModel(model_called("small"), Precision::kBfloat16)));
+  const DevicePlan small(named_network("small"));
+  EXPECT_TRUE(has_noisy_layer(model_->device(), Precision::kBfloat16));
+  EXPECT_FALSE(has_noisy_layer(model_->device(), Precision::kFloat32));
+  EXPECT_FALSE(has_noisy_layer(small, Precision::kBfloat16));
 }
 
 TEST_F(NoisyLayerTest, GivesTheBitsOfTheKernelsApart) {

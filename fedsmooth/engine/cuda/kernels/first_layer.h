@@ -1,7 +1,8 @@
-// The first layer of AlexNet of noisy copies, in one kernel on Hopper: the copies never leave the
-// multiprocessor that draws them.
+// The first layer of AlexNet of noisy copies, in one kernel on Hopper: the copies need not leave
+// the multiprocessor that makes them.
 #pragma once
 
+#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
 
 namespace fedsmooth {
@@ -18,7 +19,21 @@ struct FirstLayerRows {
   void* out = nullptr;           // bfloat16 [16 squares, row, 64]
 };
 
+/// The same for the examples of a wave, each client with weights of its own: to the bit what
+/// make_input() and multiply_maps() give, in rows that are left over too. Only these do not see
+/// weights that are not finite.
+struct FirstLayerWave {
+  WaveShape shape;
+  InputMap images;               // `source` is not used; `out` null: the input map is not wanted
+  const void* kernel = nullptr;  // bfloat16 [client, 9 taps, 48 channels, 64]
+  const float* bias = nullptr;   // [client, 64]
+  int64_t weights_client = 0;    // from one client's kernel or bias to the next
+  void* out = nullptr;           // bfloat16 [client, 16 squares, row, 64]
+  uint8_t* choice = nullptr;     // of the same shape, as in MapProduct; null: not wanted
+};
+
 /// Only where multiply_maps() has tilings for Hopper.
 cudaError_t make_first_layer(const FirstLayerRows& layer, cudaStream_t stream);
+cudaError_t make_first_layer(const FirstLayerWave& layer, cudaStream_t stream);
 
 }  // namespace fedsmooth

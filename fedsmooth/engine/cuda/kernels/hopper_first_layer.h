@@ -1,4 +1,4 @@
-// The launch of first_layer.h.
+// The launches of first_layer.h.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/first_layer.h"
@@ -6,5 +6,6 @@
 namespace fedsmooth {
 
 cudaError_t make_first_layer_hopper(const FirstLayerRows& layer, cudaStream_t stream);
+cudaError_t make_first_layer_hopper(const FirstLayerWave& layer, cudaStream_t stream);
 
 }  // namespace fedsmooth
