@@ -220,19 +220,27 @@ void LayerPasses::update_stage(const StackedWeights& weights, const ClientSettin
       (weights.working == nullptr ? 16 : 18) + (weights.global == nullptr ? 0 : 4);
   launches.add("update", update_weights(precision_, u, launches.stream()), operations_of(stage),
                map_bytes_of(stage) + weights_of(stage) * per_weight);
-  if (!stage.has_bias) return;
-  BiasUpdate bias;
-  bias.clients = clients_;
-  bias.rows = rows_;
-  bias.channels = stage.out.channels;
-  bias.pixels = stage.out.pixels();
-  bias.dy = gradients_[i].data();
-  bias.weights = weights.weights + stage.bias;
-  bias.velocity = weights.velocity + stage.bias;
-  bias.global = weights.global == nullptr ? nullptr : weights.global + stage.bias;
-  bias.client_size = plan.size;
-  bias.settings = settings;
-  launches.add("update", update_bias(precision_, bias, launches.stream()));
+}
+
+void LayerPasses::update_biases_of(const StackedWeights& weights, const ClientSettings* settings,
+                                   Launches& launches) {
+  std::vector<BiasUpdate> biases;
+  for (size_t i = 0; i < maps_.size(); ++i) {
+    const BatchedStage& stage = device_.plan.stages[i];
+    if (stage.is_pool || !stage.has_bias) continue;
+    BiasUpdate bias;
+    bias.rows = rows_;
+    bias.channels = stage.out.channels;
+    bias.pixels = stage.out.pixels();
+    bias.dy = gradients_[i].data();
+    bias.weights = weights.weights + stage.bias;
+    bias.velocity = weights.velocity + stage.bias;
+    bias.global = weights.global == nullptr ? nullptr : weights.global + stage.bias;
+    bias.client_size = device_.plan.size;
+    bias.settings = settings;
+    biases.push_back(bias);
+  }
+  launches.add("update", update_biases(precision_, clients_, biases, launches.stream()));
 }
 
 void LayerPasses::update(const StackedWeights& weights, const ClientSettings* settings,
@@ -243,6 +251,8 @@ void LayerPasses::update(const StackedWeights& weights, const ClientSettings* se
     if (i > 0) differentiate_stage(weights, i, launches);
     if (!device_.plan.stages[i].is_pool) update_stage(weights, settings, i, launches);
   }
+  // Beside the first stage's weights, which for many clients leave multiprocessors idle.
+  update_biases_of(weights, settings, launches);
 }
 
 }  // namespace fedsmooth

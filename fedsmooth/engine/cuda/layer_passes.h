@@ -63,6 +63,8 @@ class LayerPasses : public WavePasses {
   void differentiate_stage(const StackedWeights& weights, size_t stage, Launches& launches);
   void update_stage(const StackedWeights& weights, const ClientSettings* settings, size_t stage,
                     Launches& launches);
+  void update_biases_of(const StackedWeights& weights, const ClientSettings* settings,
+                        Launches& launches);
 
   const DevicePlan& device_;
   Precision precision_;

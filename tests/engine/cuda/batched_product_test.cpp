@@ -193,6 +193,66 @@ TEST_P(BatchedProductTest, WeightGradientAndStep) {
   }
 }
 
+// A channel's gradient, summed as batched_weights.cu orders it: by parts, then over them.
+float sum_of_channel(const Matrices& dy, int client, int64_t channel) {
+  const int64_t rows = dy.items * dy.rows, parts = 1024 / (dy.columns / 8);
+  float sum = 0;
+  for (int64_t part = 0; part < parts; ++part) {
+    float of_part = 0;
+    for (int64_t r = part; r < rows; r += parts) {
+      of_part += static_cast<float>(dy.of(client, 0)[r * dy.columns + channel]);
+    }
+    sum += of_part;
+  }
+  return sum;
+}
+
+// More layers than a launch takes. Without momentum and decay the velocity is the gradient.
+TEST_P(BatchedProductTest, BiasesHaveTheBitsOfTheirOrder) {
+  const auto& [name, rows, path] = GetParam();
+  const BatchedPlan plan = plan_of(name);
+  std::vector<Matrices> gradients;
+  for (int i = 0; i < 3; ++i) {
+    for (const BatchedStage& stage : plan.stages) {
+      if (stage.is_pool) continue;
+      gradients.push_back(draw(stage.out.pixels(), rows, stage.out.channels, gradients.size()));
+    }
+  }
+  std::vector<ClientSettings> settings(kClients);
+  for (int i = 0; i < kClients; ++i) settings[i].learning_rate = 0.25f * static_cast<float>(i + 1);
+  const DeviceArray<ClientSettings> on_device(settings);
+  std::vector<DeviceValues> dy, weights, velocity;
+  std::vector<BiasUpdate> updates;
+  for (const Matrices& gradient : gradients) {
+    const std::vector<double> ones(kClients * gradient.columns, 1.0);
+    dy.emplace_back(gradient.values, path.type());
+    weights.emplace_back(ones, NumberType::kFloat);
+    velocity.emplace_back(ones, NumberType::kFloat);
+    BiasUpdate& u = updates.emplace_back();
+    u.rows = rows;
+    u.channels = static_cast<int>(gradient.columns);
+    u.pixels = static_cast<int>(gradient.items);
+    u.dy = dy.back().data();
+    u.weights = weights.back().floats();
+    u.velocity = velocity.back().floats();
+    u.client_size = gradient.columns;
+    u.settings = on_device.data();
+  }
+  ASSERT_GT(updates.size(), 8u);
+  check_cuda(update_biases(path.precision, kClients, updates, nullptr), "update_biases");
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const std::vector<double> v = velocity[i].read(), w = weights[i].read();
+    const int64_t channels = gradients[i].columns;
+    for (int64_t at = 0; at < std::ssize(v); ++at) {
+      const auto client = static_cast<int>(at / channels);
+      const float sum = sum_of_channel(gradients[i], client, at % channels);
+      ASSERT_EQ(v[at], sum) << "layer " << i << ", channel " << at % channels;
+      ASSERT_NEAR(w[at], 1.0 - settings[client].learning_rate * v[at],
+                  (1.0 + std::abs(v[at])) * 4 * kRounding);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Layers, BatchedProductTest,
     testing::Values(Case{"odd", 64, kFloat}, Case{"odd", 128, kFloat}, Case{"odd", 64, kPortable},

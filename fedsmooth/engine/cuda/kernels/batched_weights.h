@@ -2,6 +2,8 @@
 // added up for the average or taken one by one.
 #pragma once
 
+#include <vector>
+
 #include "fedsmooth/engine/cuda/kernels/batched_product.h"
 
 namespace fedsmooth {
@@ -35,16 +37,19 @@ struct WeightUpdate {
 };
 cudaError_t update_weights(Precision precision, const WeightUpdate& update, cudaStream_t stream);
 
-/// A step of SGD on a bias [K].
+/// A step of SGD on a layer's bias [K].
 struct BiasUpdate {
-  int clients = 0, rows = 0, channels = 0, pixels = 0;
+  int rows = 0, channels = 0, pixels = 0;
   const void* dy = nullptr;
   float *weights = nullptr, *velocity = nullptr;
   const float* global = nullptr;  // as above
   int64_t client_size = 0;
   const ClientSettings* settings = nullptr;
 };
-cudaError_t update_bias(Precision precision, const BiasUpdate& update, cudaStream_t stream);
+/// Of all layers at once. The kernel before it on the stream may still run: nothing may be read
+/// here that update_weights() writes, nor the other way round.
+cudaError_t update_biases(Precision precision, int clients, const std::vector<BiasUpdate>& layers,
+                          cudaStream_t stream);
 
 /// Sets usable[k], which is 1 before, to 0 for the clients k with a weight that is not within
 /// +-largest.

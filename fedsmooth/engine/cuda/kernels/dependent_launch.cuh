@@ -7,14 +7,25 @@
 
 namespace fedsmooth {
 
-/// Until all earlier kernels are done. Every kernel of launch_dependent() calls it, in every
-/// thread, before its first access to global memory.
-inline __device__ void wait_for_earlier_kernels() {
+/// Lets the next kernel begin once every block of this one has called it.
+inline __device__ void let_next_kernel_begin() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  // Not before: the next kernel may then count on all but this one.
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
+}
+
+/// Until the kernel before, which let this one begin, is done.
+inline __device__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Until all earlier kernels are done. Every kernel of launch_dependent() calls it, in every
+/// thread, before its first access to global memory; bias_kernel alone says why it does not.
+inline __device__ void wait_for_earlier_kernels() {
+  wait_for_kernel_before();
+  let_next_kernel_begin();  // not before: that one may then count on all but this one
 }
 
 inline bool overlaps_kernels() {

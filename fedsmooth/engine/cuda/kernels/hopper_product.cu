@@ -1,6 +1,7 @@
 #include "fedsmooth/engine/cuda/kernels/hopper_product.h"
 
 #include "fedsmooth/engine/cuda/kernels/boxed_tensor.h"
+#include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 #include "fedsmooth/engine/cuda/kernels/hopper_maps.cuh"
 #include "fedsmooth/engine/cuda/kernels/hopper_wide.h"
 #include "fedsmooth/engine/cuda/kernels/sgd_step.cuh"
@@ -76,6 +77,7 @@ struct WeightTile {
 template <class S, int kBlocks>
 __global__ void __launch_bounds__(S::kWarpgroups * 128, kBlocks)
     update_kernel(const __grid_constant__ Operands o, const __grid_constant__ WeightUpdate u) {
+  let_next_kernel_begin();  // on multiprocessors that this one leaves idle: update_biases()
   uint8_t* shared = aligned_memory();
   const Place place = place_of_block((u.out_channels + 63) / 64);
   const int warpgroup = uniform(threadIdx.x / 128);
