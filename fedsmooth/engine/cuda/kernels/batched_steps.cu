@@ -164,35 +164,48 @@ __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float s
   }
 }
 
-// A block an image.
-template <typename T>
-__global__ void __launch_bounds__(kThreads) attack_kernel(WaveShape s, AttackStep a) {
+// A block an image, a thread kOwn of its values, kThreads apart. They are read once, all under way
+// together with the gradient.
+template <typename T, int kOwn>
+__global__ void __launch_bounds__(kThreads, kOwn <= 12 ? 3 : 1)
+    attack_kernel(WaveShape s, AttackStep a) {
   extern __shared__ float g[];
   const int image = blockIdx.x, client = blockIdx.y, size = s.image_size;
-  const ClientSettings c = a.settings[client];
   const int64_t offset = (static_cast<int64_t>(client) * s.batch + image) * size;
-  const float* x = a.x + offset;
-  float* x_adv = a.x_adv + offset;
-  for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // some pixels meet no kernel
+  // Calls each(k, v) for a thread's values v, in order.
+  const auto each_own = [&](const auto& each) {
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) {
+      const int v = threadIdx.x + k * kThreads;
+      if (v < size) each(k, v);
+    }
+  };
+  float x[kOwn], moved[kOwn], off[kOwn];
+  each_own([&](int k, int v) {
+    x[k] = a.x[offset + v];
+    moved[k] = a.x_adv[offset + v];
+  });
+  const ClientSettings c = a.settings[client];
+  each_own([&](int, int v) { g[v] = 0.0f; });  // some pixels meet no kernel
   __syncthreads();
   gather_gradient<T>(s, a, c.sigma, g);
   __syncthreads();
   float squared_norm = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) squared_norm += g[v] * g[v];
+  each_own([&](int, int v) { squared_norm += g[v] * g[v]; });
   const float norm = a.normalize ? fmaxf(sqrtf(sum_block(squared_norm)), 1e-30f) : 1.0f;
   squared_norm = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) {
-    const float moved = fminf(fmaxf(x_adv[v] + c.step_size * (g[v] / norm), 0.0f), 1.0f);
-    g[v] = moved - x[v];
-    squared_norm += g[v] * g[v];
-  }
+  each_own([&](int k, int v) {
+    off[k] = fminf(fmaxf(moved[k] + c.step_size * (g[v] / norm), 0.0f), 1.0f) - x[k];
+    squared_norm += off[k] * off[k];
+  });
   const float factor = fminf(c.epsilon / (sqrtf(sum_block(squared_norm)) + 1e-7f), 1.0f);
   squared_norm = 0.0f;
-  for (int v = threadIdx.x; v < size; v += kThreads) {
-    x_adv[v] = x[v] + g[v] * factor;
-    const float d = x_adv[v] - x[v];
+  each_own([&](int k, int v) {
+    const float to = x[k] + off[k] * factor;
+    a.x_adv[offset + v] = to;
+    const float d = to - x[k];
     squared_norm += d * d;
-  }
+  });
   const float length = sqrtf(sum_block(squared_norm));
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
@@ -270,8 +283,12 @@ cudaError_t step_attack(Precision precision, const WaveShape& shape, const Attac
                         cudaStream_t stream) {
   const dim3 grid(shape.batch, shape.clients);
   const size_t bytes = sizeof(float) * shape.image_size;
+  constexpr int kFew = 12, kMany = 48;  // CIFAR-10's images; any that fit into shared memory
   return launch_in(precision, [&](auto value) {
-    attack_kernel<decltype(value)><<<grid, kThreads, bytes, stream>>>(shape, attack);
+    using T = decltype(value);
+    const auto kernel =
+        shape.image_size <= kFew * kThreads ? attack_kernel<T, kFew> : attack_kernel<T, kMany>;
+    kernel<<<grid, kThreads, bytes, stream>>>(shape, attack);
   });
 }
 

@@ -30,6 +30,12 @@ inline __device__ void store_eight(void* to, int64_t at, const Eight<T>& values)
   reinterpret_cast<Eight<T>*>(to)[at] = values;
 }
 
+template <typename T>
+inline __device__ void add_eight(float (&sums)[8], const Eight<T>& values) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) sums[j] += to_float(values.value[j]);
+}
+
 inline dim3 blocks_for(int64_t items, int clients) {
   return dim3(static_cast<unsigned>((items + kThreads - 1) / kThreads), clients);
 }

@@ -184,12 +184,6 @@ struct BiasUpdates {
   int end[kMost] = {};  // of a layer's blocks of a client
 };
 
-template <typename T>
-__device__ void add_eight(float (&sum)[8], const Eight<T>& values) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j) sum[j] += to_float(values.value[j]);
-}
-
 // Four blocks: with registers for more of them the compiler would take one read at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4) bias_kernel(const __grid_constant__ BiasUpdates b) {
