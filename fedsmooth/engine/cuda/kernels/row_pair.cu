@@ -103,8 +103,6 @@ __global__ void __launch_bounds__(kRowThreads, S::kResident)
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
   const auto load = [&](int i) {
     load_tile<2 * S::kChunks>(a, cut, cells, i / cut.items, i % cut.items, x);
-    prefetch_inputs(a, cut, i / cut.items, i % cut.items);
-    prefetch_inputs(b, cut, i / cut.items, i % cut.items);
   };
   if (first < end) load(first);
   for (int i = first; i < end; ++i) {
