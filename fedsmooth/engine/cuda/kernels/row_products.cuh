@@ -43,7 +43,7 @@ __device__ void multiply(float (&sums)[2 * Across<kWide>::kTiles][4], const uint
 
 // Adds an item's products: `tile` is its x, `kernel` the lane's row of the first tap.
 template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<false>& at, uint32_t tile,
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kAny>& at, uint32_t tile,
                               uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
@@ -68,8 +68,9 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<false>& at, 
 }
 
 template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<true>& at, uint32_t tile,
-                              uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kStacked>& at,
+                              uint32_t tile, uint32_t kernel, int tap_bytes,
+                              WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
   for (int chunk = 0; chunk < kChunks; ++chunk) {
@@ -91,6 +92,34 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<true>& at, u
         for (int m = 0; m < kDown; ++m) {
           if (line >= m && line < m + kKernel) multiply<kWide>(sums.v[m], a, b[line - m]);
         }
+      }
+    }
+  }
+}
+
+// A tap meets the tiles of one parity; tiles and taps that are left out would add zeros.
+template <int kKernel, int kChunks, bool kWide>
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kHalved>& at,
+                              uint32_t tile, uint32_t kernel, int tap_bytes,
+                              WarpSums<kWide>& sums) {
+  constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
+#pragma unroll
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+#pragma unroll
+    for (int tap = 0; tap < kKernel * kKernel; ++tap) {
+      uint32_t b[kTiles][4];
+#pragma unroll
+      for (int n = 0; n < kTiles; ++n) {
+        load_matrices<false>(b[n], kernel + tap * tap_bytes + n * 16 * kPitch + chunk * 32);
+      }
+#pragma unroll
+      for (int m = 0; m < kDown; ++m) {
+        const int y = m / 2 + tap / kKernel - kKernel / 2, x = m % 2 + tap % kKernel - kKernel / 2;
+        if (y % 2 != 0 || x % 2 != 0) continue;
+        uint32_t a[4];
+        load_matrices<false>(
+            a, tile + at.cell[0] + chunk * 2 * cut.plane + (y / 2 * cut.columns + x / 2) * 16);
+        multiply<kWide>(sums.v[m], a, b);
       }
     }
   }

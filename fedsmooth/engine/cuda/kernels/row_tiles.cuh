@@ -22,19 +22,30 @@ struct RowCut {
   int lines = 1, columns = 1;  // of a row's part in the tile, with its surroundings
   int pixels = 0;              // of the item, of all its rows
   int plane = 0;               // bytes of eight channels of the tile
+  bool halved = false;         // of a spread x: without the zeros between its pixels
 
   __host__ __device__ int cells() const { return images * lines * columns; }
 };
 
+/// Whether a warp can take pixels of the same parity together: of a gradient of a stride of two,
+/// those meet the same taps, and other taps meet zeros.
+inline bool can_halve(const RowConvolution& c, int strip) {
+  return c.spread == 2 && c.padding == c.kernel / 2 && c.in.channels == 2 * c.out.channels &&
+         c.out.height == 2 * c.in.height && c.out.width == 2 * c.in.width &&
+         ((c.out.width == 32 && strip % 2 == 0) || (c.out.width == 16 && strip % 4 == 0));
+}
+
 /// A row's part that has `strip` lines of the output; or several rows.
 inline RowCut cut_rows(const RowConvolution& c, int images, int strip) {
   RowCut cut;
+  cut.halved = can_halve(c, strip);
   cut.images = images;
   cut.strip = strip;
   cut.strips = (c.out.height + strip - 1) / strip;
   cut.items = (c.rows + images - 1) / images * cut.strips;
-  cut.lines = (strip - 1) * c.stride + c.kernel;
-  cut.columns = (c.out.width - 1) * c.stride + c.kernel;
+  cut.lines = cut.halved ? strip / 2 + c.kernel / 2 : (strip - 1) * c.stride + c.kernel;
+  cut.columns =
+      cut.halved ? c.out.width / 2 + c.kernel / 2 : (c.out.width - 1) * c.stride + c.kernel;
   cut.pixels = images * strip * c.out.width;
   // Planes lie so that the cells of one pixel are in different banks.
   cut.plane = (cut.cells() * 16 + 127) / 128 * 128 + 128 / (c.in.channels / 8);
@@ -63,8 +74,10 @@ RowCut choose_cut(const RowConvolution& c, int pixels, int room, const Bytes& by
 inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, int* cells) {
   for (int i = threadIdx.x; i < cut.strips * cut.cells(); i += kRowThreads) {
     const int strip = i / cut.cells(), image = i % cut.cells() / (cut.lines * cut.columns);
-    const int y = strip * cut.strip * c.stride + i / cut.columns % cut.lines - c.padding;
-    const int x = i % cut.columns - c.padding;
+    const int in_tile = i / cut.columns % cut.lines;
+    const int y = cut.halved ? strip * cut.strip + in_tile * 2
+                             : strip * cut.strip * c.stride + in_tile - c.padding;
+    const int x = cut.halved ? i % cut.columns * 2 : i % cut.columns - c.padding;
     const int line = y / c.spread, column = x / c.spread;
     const bool real = y >= 0 && y % c.spread == 0 && line < c.in.height && x >= 0 &&
                       x % c.spread == 0 && column < c.in.width;
