@@ -72,25 +72,39 @@ class DevicePass : public VotePass {
   void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
 };
 
-// Copies are drawn by the kernel of the first layer, to the same bits; but for exact noise.
+// Copies are drawn by the kernel of the first layer, to the same bits.
 class NoisyLayerPass : public DevicePass {
  public:
   NoisyLayerPass(SharedModel model, int batch)
       : DevicePass(std::move(model), batch), first_(noisy_layer(*model_)) {
     first_.out = passes().stage_output(kNoisyStages - 1);
+    std::vector<NoisyCopies> clean(batch);
+    for (int i = 0; i < batch; ++i) clean[i].image = static_cast<int32_t>(clean[i].first = i);
+    clean_ = DeviceArray<NoisyCopies>(clean);
+    check_cuda(cudaStreamSynchronize(nullptr), "copies");
   }
 
  private:
   LayerPasses& passes() { return static_cast<LayerPasses&>(*passes_); }
 
+  // As copies with a sigma of zero: what counts votes is what is checked and probed.
+  void enqueue_images(const float* x) override {
+    NoisyRows rows;
+    rows.copies = clean_.data();
+    rows.requests = rows.rows = batch();
+    rows.x = x;
+    rows.total = batch();
+    enqueue_copies(rows);
+  }
+
   void enqueue_copies(NoisyRows rows) override {
-    if (rows.exact.edges != nullptr) return DevicePass::enqueue_copies(rows);
     first_.rows = rows;
     launches_.add("noise", make_first_layer(first_, launches_.stream()));
     passes().forward_from(kNoisyStages, model().weights(), launches_);
   }
 
   FirstLayerRows first_;
+  DeviceArray<NoisyCopies> clean_;  // one of each image
 };
 
 // The first layer in float32, and from the bank.
@@ -191,10 +205,12 @@ BaseClassifier classifier_of(const SharedModel& model, int batch, const std::str
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
-  const std::string evaluator = evaluator_of(*loaded);
-  return has_noisy_layer(loaded->device(), precision)
-             ? classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator)
-             : classifier_of<DevicePass>(loaded, kGpuBatch, evaluator);
+  BaseClassifier f = classifier_of<DevicePass>(loaded, kGpuBatch, evaluator_of(*loaded));
+  if (!has_noisy_layer(loaded->device(), precision)) return f;
+  const auto exact = f.exact_sampler;  // whose noise that layer does not draw
+  f = classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator_of(*loaded));
+  f.exact_sampler = exact;
+  return f;
 }
 
 BaseClassifier banked_gpu_classifier(const Model& model) {

@@ -264,6 +264,24 @@ class Planner {
   std::vector<Region> regions_;  // of each position
 };
 
+// Marks pairs of nodes where nothing else reads what is between them, or adds to the gradient of
+// what they begin with. A norm by groups does not fold into a kernel.
+void find_pairs(std::vector<GraphNode>& nodes) {
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    GraphNode& first = nodes[i];
+    const GraphNode& second = nodes[i + 1];
+    const bool taken = i > 0 && nodes[i - 1].paired;
+    first.paired = !taken && !first.has_group_norm() && !second.has_group_norm() &&
+                   first.shortcut < 0 && second.input == first.output;
+    for (const GraphNode& other : nodes) {
+      const bool reads = &other != &first && &other != &second &&
+                         (other.input == first.output || other.input == first.input ||
+                          other.shortcut == first.input);
+      if (reads || other.shortcut == first.output) first.paired = false;
+    }
+  }
+}
+
 }  // namespace
 
 std::string graph_refusal(const Network& network) {
@@ -281,6 +299,7 @@ ResidualGraph plan_graph(const Network& network) {
   check(refusal.empty(), "plan_graph: network {}: {}", network.name, refusal);
   ResidualGraph graph;
   Planner(network, graph).run();
+  find_pairs(graph.nodes);
   return graph;
 }
 

@@ -25,6 +25,7 @@ struct GraphNode {
   RowMap in, out;
   bool fixed = false;  // a kernel of ones and zeros, which is not trained
   bool has_bias = false, has_norm = false, relu = false;
+  bool paired = false;             // it and the next are a residual block, see find_pairs()
   ChannelGroups groups;            // of a group norm; none: a batch norm
   int shortcut = -1;               // the map that is added; -1: none
   int64_t weight = 0;              // where a client's vector holds the kernel

@@ -15,25 +15,11 @@ ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision
   means_ = DeviceArray<float>(all_rows * graph_.last().channels);
   logits_ = DeviceArray<float>(all_rows * graph_.classes);
   if (gradients) add_gradients();
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) pairs_.push_back(is_pair(i));
-}
-
-// Whether nodes i and i + 1 are a residual block of their own: nothing else reads what is between
-// them, or adds to the gradient of what they begin with.
-bool ResidualPasses::is_pair(size_t i) const {
-  if (precision_ != Precision::kBfloat16 || i + 1 >= graph_.nodes.size()) return false;
-  const GraphNode &first = graph_.nodes[i], &second = graph_.nodes[i + 1];
-  if (first.has_group_norm() || second.has_group_norm() || first.shortcut >= 0 ||
-      second.input != first.output) {
-    return false;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    pairs_.push_back(
+        precision == Precision::kBfloat16 && graph_.nodes[i].paired &&
+        can_pair({convolution_of(graph_.nodes[i]), convolution_of(graph_.nodes[i + 1])}));
   }
-  for (const GraphNode& other : graph_.nodes) {
-    const bool reads = &other != &first && &other != &second &&
-                       (other.input == first.output || other.input == first.input ||
-                        other.shortcut == first.input);
-    if (reads || other.shortcut == first.output) return false;
-  }
-  return can_pair({convolution_of(first), convolution_of(second)});
 }
 
 RowConvolution ResidualPasses::convolution_of(const GraphNode& node) const {

@@ -35,7 +35,6 @@ class ResidualPasses : public WavePasses {
   void add_gradients();
   void prepare(const StackedWeights& weights, PassMode mode, Launches& launches);
   void run_node(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
-  bool is_pair(size_t i) const;
   void run_pair(size_t i, Launches& launches);
   void pair_back(size_t i, Launches& launches);
   void take_batch_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
@@ -68,7 +67,7 @@ class ResidualPasses : public WavePasses {
   const ResidualGraph& graph_;
   Precision precision_;
   int clients_, rows_;
-  std::vector<bool> pairs_;       // of each node: whether it and the next are one as they answer
+  std::vector<bool> pairs_;       // of each node: whether it and the next are one kernel
   std::vector<int> gradient_at_;  // of each map: the map whose gradient is its own too
   std::vector<int> made_by_;      // of each map: its node, -1: the image
   std::optional<PassMode> prepared_;

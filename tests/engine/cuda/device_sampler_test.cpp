@@ -100,6 +100,7 @@ TEST_P(DeviceSamplerCaseTest, IsAFunction) {
     return check_is_function(of, {3, 32, 32}).fingerprint;
   };
   EXPECT_EQ(fingerprint(f), fingerprint(gpu_classifier(model)));
+  EXPECT_EQ(fingerprint(f), fingerprint(row_gpu_classifier(model, Precision::kBfloat16, f.batch)));
   EXPECT_NE(fingerprint(f), fingerprint(gpu_classifier(model, Precision::kFloat32)));
 }
 

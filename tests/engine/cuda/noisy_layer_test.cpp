@@ -178,7 +178,9 @@ TEST_F(NoisyLayerTest, BrokenPixelsBreakTheSameValues) {
 }
 
 // A full batch, from the noise to the logits, either way.
-TEST_F(NoisyLayerTest, TakesLessTimeThanTheKernelsApart) {
+using SlowNoisyLayerTest = NoisyLayerTest;
+
+TEST_F(SlowNoisyLayerTest, TakesLessTimeThanTheKernelsApart) {
   const NoisyCopyList list(0.5f);
   const NoisyRows rows = list.rows(kGpuBatch, 0, kGpuBatch);
   LayerPasses passes(model_->device(), Precision::kBfloat16, 1, kGpuBatch, /*gradients=*/false);

@@ -44,6 +44,20 @@ TEST(ResidualGraphTest, PutsAShortcutBeforeTheSumThatNeedsIt) {
   EXPECT_EQ(graph.nodes[2].shortcut, graph.nodes[0].output);  // the block's input itself
 }
 
+TEST(ResidualGraphTest, BlocksWithoutAProjectionArePairs) {
+  const auto paired = [](const char* name) {
+    std::vector<std::string> names;
+    for (const GraphNode& node : plan_graph(named_network(name)).nodes) {
+      if (node.paired) names.push_back(node.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(paired("resnet8"), (std::vector<std::string>{"layer1.0.conv1"}));
+  EXPECT_EQ(paired("resnet14"), (std::vector<std::string>{"layer1.0.conv1", "layer1.1.conv1",
+                                                          "layer2.1.conv1", "layer3.1.conv1"}));
+  EXPECT_TRUE(paired("resnet14-gn").empty());
+}
+
 TEST(ResidualGraphTest, AShortcutWithoutWeightsIsAFixedKernel) {
   const ResidualGraph graph = plan_graph(named_network("resnet8-a"));
   const GraphNode& shortcut = graph.nodes[4];

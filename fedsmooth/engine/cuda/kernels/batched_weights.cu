@@ -163,14 +163,14 @@ __global__ void __launch_bounds__(256) update_float(WeightUpdate u) {
 }
 
 // The gradient of a channel is summed in parts, each of every parts-th row, then over the parts in
-// order: as many as a block of 1,024 threads had that did all channels of a client.
+// order. Their number, 1,024 threads over a layer's eights of channels, fixes the sum's bits.
 inline __host__ __device__ int bias_parts(const BiasUpdate& u) {
   const int parts = 1024 / (u.channels / 8), rows = u.pixels * u.rows;
   return parts < rows ? parts : rows;
 }
 
-// A block's channels, in eights: a part each for its threads, if that makes pieces of rows that are
-// worth a read.
+// A block's channels, in eights: so many that each thread has one part, but at least four, so that
+// a row's reads are 64 bytes or more.
 inline __host__ __device__ int bias_eights(const BiasUpdate& u) {
   constexpr int kFewest = 4;
   const int even = kThreads / bias_parts(u) / 2 * 2, most = u.channels / 8;
@@ -184,7 +184,7 @@ struct BiasUpdates {
   int end[kMost] = {};  // of a layer's blocks of a client
 };
 
-// Four blocks: with registers for more of them the compiler would take one read at a time.
+// Four blocks: with more a thread has fewer registers, and the compiler takes one read at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4) bias_kernel(const __grid_constant__ BiasUpdates b) {
   constexpr int kReads = 4;

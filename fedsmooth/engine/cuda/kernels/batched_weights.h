@@ -46,8 +46,9 @@ struct BiasUpdate {
   int64_t client_size = 0;
   const ClientSettings* settings = nullptr;
 };
-/// Of all layers at once. The kernel before it on the stream may still run: nothing may be read
-/// here that update_weights() writes, nor the other way round.
+/// Of all layers at once. The launch just before it on the stream may still run, and must be
+/// update_weights(): plainly launched, so that all gradients were there before it began, and of
+/// other weights than these.
 cudaError_t update_biases(Precision precision, int clients, const std::vector<BiasUpdate>& layers,
                           cudaStream_t stream);
 

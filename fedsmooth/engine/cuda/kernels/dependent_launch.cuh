@@ -1,6 +1,6 @@
 // Launches of kernels that follow each other on a stream. From compute capability 9.0 on, a kernel
 // may begin while the one before it ends: it sets itself up, and waits before it touches what
-// earlier kernels read or write. Elsewhere these are plain launches.
+// the one before reads or writes. Elsewhere these are plain launches.
 #pragma once
 
 #include <cuda_runtime_api.h>

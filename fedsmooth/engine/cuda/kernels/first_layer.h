@@ -1,5 +1,5 @@
-// The first layer of AlexNet of noisy copies, in one kernel on Hopper: the copies need not leave
-// the multiprocessor that makes them.
+// The first layer of AlexNet of copies of images, in one kernel on Hopper: the copies need not
+// leave the multiprocessor that makes them.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/batched_steps.h"
@@ -20,8 +20,8 @@ struct FirstLayerRows {
 };
 
 /// The same for the examples of a wave, each client with weights of its own: to the bit what
-/// make_input() and multiply_maps() give, in rows that are left over too. Only these do not see
-/// weights that are not finite.
+/// make_input() and multiply_maps() give, in rows that are left over too; but in those a weight
+/// that is not finite does not show.
 struct FirstLayerWave {
   WaveShape shape;
   InputMap images;               // `source` is not used; `out` null: the input map is not wanted

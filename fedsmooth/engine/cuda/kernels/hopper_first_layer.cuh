@@ -102,14 +102,10 @@ inline __device__ void multiply(float (&sums)[32], uint32_t map, uint32_t weight
 inline __device__ uint32_t rounded(float a, float b) {
   return bits_as<uint32_t>(__floats2bfloat162_rn(a, b));
 }
-// The larger of two values each; NaN wins.
-inline __device__ uint32_t larger(uint32_t a, uint32_t b) {
-  return bits_as<uint32_t>(__hmax2_nan(bits_as<__nv_bfloat162>(a), bits_as<__nv_bfloat162>(b)));
-}
 
 // A thread's sixteen outputs of two pixels, one above the other, with their bias, as pairs. Four
-// lanes away are the pixels beside them. That ReLU comes after the maxima changes no bit, as sums
-// are never a negative zero.
+// lanes away are the pixels beside them. That ReLU comes after the maxima changes no bit: of two
+// zeros the positive one is the larger, and both compare alike.
 struct TwoPixels {
   uint32_t upper[8], lower[8];
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
 
 #include <cstdint>
 
@@ -135,6 +136,13 @@ inline __device__ void multiply_64x64x16(float (&sums)[32], uint64_t a, uint64_t
         "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]),
         "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])
       : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
+}
+
+// The larger of two values of bfloat16 each; NaN wins.
+inline __device__ uint32_t larger(uint32_t a, uint32_t b) {
+  const __nv_bfloat162 most = __hmax2_nan(reinterpret_cast<const __nv_bfloat162&>(a),
+                                          reinterpret_cast<const __nv_bfloat162&>(b));
+  return reinterpret_cast<const uint32_t&>(most);
 }
 
 // Among the 128 threads of a warpgroup.

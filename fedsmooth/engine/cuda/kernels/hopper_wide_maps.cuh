@@ -30,13 +30,6 @@ inline __device__ uint32_t finish_pair(const float (&sums)[32], int i, float2 bi
   return pair;
 }
 
-// The larger of two values each; NaN wins. After ReLU it does not matter which of equal ones.
-inline __device__ uint32_t larger(uint32_t a, uint32_t b) {
-  const __nv_bfloat162 most = __hmax2_nan(reinterpret_cast<const __nv_bfloat162&>(a),
-                                          reinterpret_cast<const __nv_bfloat162&>(b));
-  return reinterpret_cast<const uint32_t&>(most);
-}
-
 // A warpgroup's 64 x 64 values to its tile: pair(i, bias) is a thread's i-th pair.
 template <class Pair>
 inline __device__ void fill_tile(const float* bias, bf16* tile, const Pair& pair) {

@@ -70,7 +70,6 @@ struct ThreadPixels {
   int place[2 * kTiles];  // of its first channel, from the item's first row and strip; large: none
   int below, beside;      // from a pixel to the next, if not kAny
 
-  ThreadPixels() = default;
   __device__ ThreadPixels(const RowConvolution& c, const RowCut& cut, int warp, int channel) {
     const int lane = threadIdx.x % 32;
     any = ItemPixel::find<kTilesOf>(cut, c.out.width, warp, 0, 0).image < cut.images;
