@@ -9,5 +9,7 @@ for run in "$1"/*/; do
   for file in experiment.toml provenance.json rounds.tsv certificates.tsv certificates.json; do
     cp "$run/$file" "$kept/"
   done
+  # Where the model lay on the machine that certified it says nothing elsewhere.
+  sed -i -E 's#("model": ")/.*/([^/]+/model.safetensors")#\1\2#' "$kept/certificates.json"
 done
 if [ -f "$1/figures.toml" ]; then cp "$1/figures.toml" "$2/"; fi
