@@ -53,7 +53,7 @@ __device__ void write_sums(const RowConvolution& c, const RowCut& cut, int clien
 template <int kChunks, bool kWide>
 constexpr int kResident = kWide ? (kChunks == 4 ? 1 : 2) : 3;
 
-template <int kKernel, int kChunks, bool kWide, Tiles kTiles>
+template <int kKernel, int kChunks, bool kWide, Layout kLayout>
 __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
     convolve_kernel(const __grid_constant__ RowConvolution c, const __grid_constant__ RowCut cut) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
   const int warps_across = c.out.channels / kChannels, column = warp % warps_across;
   const int channel = column * kChannels + lane % 4 * Across<kWide>::kOfThread;
   find_cells(c, cut, shared.cells);
-  const ThreadPixels<kTiles> at(c, cut, warp / warps_across, channel);
+  const ThreadPixels<kLayout> at(c, cut, warp / warps_across, channel);
   const uint32_t kernel = lane_kernel(c, shared.kernel, column * kChannels);
   __syncthreads();
   wait_for_earlier_kernels();
@@ -121,10 +121,10 @@ RowCut cut_for(const RowConvolution& c) {
   return 2 * two.pixels >= one.pixels ? two : one;
 }
 
-template <int kKernel, int kChunks, bool kWide, Tiles kTiles>
+template <int kKernel, int kChunks, bool kWide, Layout kLayout>
 cudaError_t launch(const RowConvolution& c, const RowCut& cut, cudaStream_t stream) {
   const int bytes = shared_bytes(c, cut);
-  const auto kernel = convolve_kernel<kKernel, kChunks, kWide, kTiles>;
+  const auto kernel = convolve_kernel<kKernel, kChunks, kWide, kLayout>;
   int resident = 1;
   cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -141,12 +141,12 @@ template <int kKernel, int kChunks, bool kWide>
 cudaError_t launch(const RowConvolution& c, cudaStream_t stream) {
   const RowCut cut = cut_for(c);
   if constexpr (kKernel > 1) {
-    if (can_stack(c, cut)) return launch<kKernel, kChunks, kWide, Tiles::kStacked>(c, cut, stream);
+    if (can_stack(c, cut)) return launch<kKernel, kChunks, kWide, Layout::kStacked>(c, cut, stream);
   }
   if constexpr (kChunks == (kWide ? 4 : 2)) {  // see can_halve()
-    if (cut.halved) return launch<kKernel, kChunks, kWide, Tiles::kHalved>(c, cut, stream);
+    if (cut.halved) return launch<kKernel, kChunks, kWide, Layout::kHalved>(c, cut, stream);
   }
-  return launch<kKernel, kChunks, kWide, Tiles::kAny>(c, cut, stream);
+  return launch<kKernel, kChunks, kWide, Layout::kAny>(c, cut, stream);
 }
 
 template <int kKernel>

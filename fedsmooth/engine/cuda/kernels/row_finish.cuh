@@ -9,7 +9,7 @@ constexpr int kDown = 4;  // tiles of 16 pixels of a warp
 
 // Which pixels a warp's four tiles are: any one after another, lines below each other, or those of
 // a halved cut whose y and x are even or odd.
-enum class Tiles { kAny, kStacked, kHalved };
+enum class Layout { kAny, kStacked, kHalved };
 
 // kWide: 32 channels of a warp, eight of a thread; else 16 and four.
 template <bool kWide>
@@ -42,12 +42,12 @@ struct ItemPixel {
   int image, y, x;
 
   // Number j of tile m of a warp.
-  template <Tiles kTiles>
+  template <Layout kLayout>
   static __device__ ItemPixel find(const RowCut& cut, int width, int warp, int m, int j) {
-    if constexpr (kTiles == Tiles::kHalved) {
+    if constexpr (kLayout == Layout::kHalved) {
       const int line = warp * (width == 32 ? 2 : 4) + (width == 32 ? 0 : j / 8 * 2);
       return {line / cut.strip, line % cut.strip + m / 2, j % (width / 2) * 2 + m % 2};
-    } else if constexpr (kTiles == Tiles::kAny) {
+    } else if constexpr (kLayout == Layout::kAny) {
       const int p = (warp * kDown + m) * 16 + j;
       return {p / (cut.strip * width), p / width % cut.strip, p % width};
     } else if (width == 8) {
@@ -61,10 +61,10 @@ struct ItemPixel {
 };
 
 // Where a thread's pixels lie: eight of them, two to a tile.
-template <Tiles kTilesOf>
+template <Layout kLayout>
 struct ThreadPixels {
   // The others lie below the first, or beside and below it.
-  static constexpr int kTiles = kTilesOf == Tiles::kAny ? kDown : 1;
+  static constexpr int kTiles = kLayout == Layout::kAny ? kDown : 1;
   bool any;               // whether the warp has any
   int cell[kTiles];       // of the pixel whose channels the lane loads
   int place[2 * kTiles];  // of its first channel, from the item's first row and strip; large: none
@@ -72,19 +72,19 @@ struct ThreadPixels {
 
   __device__ ThreadPixels(const RowConvolution& c, const RowCut& cut, int warp, int channel) {
     const int lane = threadIdx.x % 32;
-    any = ItemPixel::find<kTilesOf>(cut, c.out.width, warp, 0, 0).image < cut.images;
+    any = ItemPixel::find<kLayout>(cut, c.out.width, warp, 0, 0).image < cut.images;
     below = c.out.width * c.out.channels;
     beside = c.out.channels;
 #pragma unroll
     for (int m = 0; m < kTiles; ++m) {
-      const auto read = ItemPixel::find<kTilesOf>(cut, c.out.width, warp, m, lane % 16);
+      const auto read = ItemPixel::find<kLayout>(cut, c.out.width, warp, m, lane % 16);
       const int image = min(read.image, cut.images - 1);
-      const int y = kTilesOf == Tiles::kHalved ? read.y / 2 : read.y * c.stride;
-      const int x = kTilesOf == Tiles::kHalved ? read.x / 2 : read.x * c.stride;
+      const int y = kLayout == Layout::kHalved ? read.y / 2 : read.y * c.stride;
+      const int x = kLayout == Layout::kHalved ? read.x / 2 : read.x * c.stride;
       cell[m] = ((image * cut.lines + y) * cut.columns + x) * 16 + lane / 16 * cut.plane;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const auto own = ItemPixel::find<kTilesOf>(cut, c.out.width, warp, m, half * 8 + lane / 4);
+        const auto own = ItemPixel::find<kLayout>(cut, c.out.width, warp, m, half * 8 + lane / 4);
         const int pixel = own.image * c.out.pixels() + own.y * c.out.width + own.x;
         place[2 * m + half] = own.image < cut.images ? pixel * c.out.channels + channel : kNoPlace;
       }
@@ -92,8 +92,8 @@ struct ThreadPixels {
   }
 
   __device__ int place_of(int i) const {
-    if constexpr (kTilesOf == Tiles::kAny) return place[i];
-    if constexpr (kTilesOf == Tiles::kStacked) return place[i % 2] + i / 2 * below;
+    if constexpr (kLayout == Layout::kAny) return place[i];
+    if constexpr (kLayout == Layout::kStacked) return place[i % 2] + i / 2 * below;
     return place[i % 2] + i / 4 * below + i / 2 % 2 * beside;
   }
 };
@@ -206,9 +206,9 @@ __device__ void add_over_pixels(float (&v)[kCount]) {
 // Calls write(pixel, at, y, inputs) for each of a thread's eight pixels that is real: its channels
 // as they are written, and where. Pixels are taken a few at a time: what they read is under way
 // together.
-template <bool kWide, Tiles kTiles, class Write>
+template <bool kWide, Layout kLayout, class Write>
 __device__ void finish_pixels(const RowConvolution& c, const RowCut& cut,
-                              const ThreadPixels<kTiles>& at, int client, int item,
+                              const ThreadPixels<kLayout>& at, int client, int item,
                               const WarpSums<kWide>& sums, const Write& write) {
   constexpr int kOfThread = Across<kWide>::kOfThread, kTogether = kWide ? 2 : 4;
   const int row = item / cut.strips * cut.images;
@@ -243,9 +243,9 @@ __device__ void write_pixel(void* map, int64_t at, const Pack<kWide>& y) {
 }
 
 // Writes an item's pixels; its sums over the warp's pixels go to `warp_sums` [2, 32].
-template <bool kWide, Tiles kTiles>
+template <bool kWide, Layout kLayout>
 __device__ void finish_item(const RowConvolution& c, const RowCut& cut,
-                            const ThreadPixels<kTiles>& at, int client, int item,
+                            const ThreadPixels<kLayout>& at, int client, int item,
                             const WarpSums<kWide>& sums, float* warp_sums) {
   constexpr int kOfThread = Across<kWide>::kOfThread;
   float total[kOfThread] = {}, products[kOfThread] = {};

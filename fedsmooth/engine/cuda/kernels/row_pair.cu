@@ -34,7 +34,7 @@ int shared_bytes(const RowPair& pair, const RowCut& cut) {
 // A thread's pixels of a part, and where the map between holds the first two of them; the others
 // lie below.
 struct PairPixels {
-  ThreadPixels<Tiles::kStacked> at;
+  ThreadPixels<Layout::kStacked> at;
   int cell[2], line;
 
   __device__ PairPixels(const RowConvolution& c, const RowCut& cut, int warp, int channel)
@@ -43,7 +43,7 @@ struct PairPixels {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const auto own =
-          ItemPixel::find<Tiles::kStacked>(cut, c.out.width, warp, 0, half * 8 + lane / 4);
+          ItemPixel::find<Layout::kStacked>(cut, c.out.width, warp, 0, half * 8 + lane / 4);
       cell[half] = channel / 8 * cut.plane + channel % 8 * 2 +
                    ((own.image * cut.lines + own.y + 1) * cut.columns + own.x + 1) * 16;
     }

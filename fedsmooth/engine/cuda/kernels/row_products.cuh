@@ -43,8 +43,9 @@ __device__ void multiply(float (&sums)[2 * Across<kWide>::kTiles][4], const uint
 
 // Adds an item's products: `tile` is its x, `kernel` the lane's row of the first tap.
 template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kAny>& at, uint32_t tile,
-                              uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kAny>& at,
+                              uint32_t tile, uint32_t kernel, int tap_bytes,
+                              WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
   for (int chunk = 0; chunk < kChunks; ++chunk) {
@@ -68,7 +69,7 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kAny>
 }
 
 template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kStacked>& at,
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kStacked>& at,
                               uint32_t tile, uint32_t kernel, int tap_bytes,
                               WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
@@ -99,7 +100,7 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kStac
 
 // A tap meets the tiles of one parity; tiles and taps that are left out would add zeros.
 template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Tiles::kHalved>& at,
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kHalved>& at,
                               uint32_t tile, uint32_t kernel, int tap_bytes,
                               WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
