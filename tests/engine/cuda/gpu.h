@@ -29,6 +29,32 @@ inline uint16_t to_bfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 inline float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+inline std::vector<uint16_t> rounded(const std::vector<float>& values) {
+  std::vector<uint16_t> bits;
+  bits.reserve(values.size());
+  for (const float value : values) bits.push_back(to_bfloat16(value));
+  return bits;
+}
+
+/// How long launch() takes on the default stream, of many times.
+template <class Launch>
+double microseconds(const Launch& launch) {
+  constexpr int kTimes = 20;
+  cudaEvent_t begin = nullptr, end = nullptr;
+  check_cuda(cudaEventCreate(&begin), "event");
+  check_cuda(cudaEventCreate(&end), "event");
+  for (int i = -3; i < kTimes; ++i) {
+    if (i == 0) check_cuda(cudaEventRecord(begin), "event");
+    launch();
+  }
+  check_cuda(cudaEventRecord(end), "event");
+  check_cuda(cudaEventSynchronize(end), "event");
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, begin, end), "event");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return ms * 1e3 / kTimes;
+}
 
 enum class NumberType { kFloat, kBfloat16, kByte };
 

@@ -50,13 +50,6 @@ std::vector<float> draw(int64_t count, uint64_t seed, float size) {
   return values;
 }
 
-std::vector<uint16_t> rounded(const std::vector<float>& values) {
-  std::vector<uint16_t> bits;
-  bits.reserve(values.size());
-  for (const float value : values) bits.push_back(to_bfloat16(value));
-  return bits;
-}
-
 // Images that all agree somewhere, for equal maxima: everywhere, along rows, or along columns; with
 // zeros of both signs in the first color.
 void make_even(float* image, int kind) {
@@ -324,25 +317,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Training{"SmoothMix", Method::kSmoothMix}, Training{"CatRs", Method::kCatRs},
                     Training{"Sun", Method::kSun}),
     [](const auto& info) { return info.param.name; });
-
-template <class Launch>
-double microseconds(const Launch& launch) {
-  constexpr int kTimes = 20;
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check_cuda(cudaEventCreate(&begin), "event");
-  check_cuda(cudaEventCreate(&end), "event");
-  for (int i = -3; i < kTimes; ++i) {
-    if (i == 0) check_cuda(cudaEventRecord(begin), "event");
-    launch();
-  }
-  check_cuda(cudaEventRecord(end), "event");
-  check_cuda(cudaEventSynchronize(end), "event");
-  float ms = 0;
-  check_cuda(cudaEventElapsedTime(&ms, begin, end), "event");
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  return ms * 1e3 / kTimes;
-}
 
 TEST_F(SlowWaveLayerTest, TakesLessTimeThanTheKernelsApart) {
   const WaveLayer layer(*device_, {100, 30, {0, 2, 0}});

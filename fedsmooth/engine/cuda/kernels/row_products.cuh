@@ -41,18 +41,27 @@ __device__ void multiply(float (&sums)[2 * Across<kWide>::kTiles][4], const uint
   }
 }
 
-// Adds an item's products: `tile` is its x, `kernel` the lane's row of the first tap.
-template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kAny>& at,
-                              uint32_t tile, uint32_t kernel, int tap_bytes,
-                              WarpSums<kWide>& sums) {
+// How far a tap moves tile m, in lines or columns of x. A halved tile meets the taps of its parity,
+// which move it by whole pixels: `offset` is the tile's, 0 or 1.
+template <Layout kLayout, int kKernel>
+__device__ constexpr int tap_move(int offset, int tap) {
+  return kLayout == Layout::kHalved ? (offset + tap - kKernel / 2) / 2 : tap;
+}
+template <Layout kLayout, int kKernel>
+__device__ constexpr bool tap_meets(int offset, int tap) {
+  return kLayout != Layout::kHalved || (offset + tap - kKernel / 2) % 2 == 0;
+}
+
+// Adds an item's products: `tile` is its x, `kernel` the lane's row of the first tap. Tiles and
+// taps that do not meet would add zeros.
+template <int kKernel, int kChunks, bool kWide, Layout kLayout>
+__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<kLayout>& at, uint32_t tile,
+                              uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
   constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
 #pragma unroll
   for (int chunk = 0; chunk < kChunks; ++chunk) {
 #pragma unroll
     for (int tap = 0; tap < kKernel * kKernel; ++tap) {
-      const uint32_t shift =
-          chunk * 2 * cut.plane + (tap / kKernel * cut.columns + tap % kKernel) * 16;
       uint32_t b[kTiles][4];
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
@@ -60,8 +69,14 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kAny
       }
 #pragma unroll
       for (int m = 0; m < kDown; ++m) {
+        const int line = tap / kKernel, column = tap % kKernel;
+        if (!tap_meets<kLayout, kKernel>(m / 2, line)) continue;
+        if (!tap_meets<kLayout, kKernel>(m % 2, column)) continue;
+        const int shift = tap_move<kLayout, kKernel>(m / 2, line) * cut.columns +
+                          tap_move<kLayout, kKernel>(m % 2, column);
         uint32_t a[4];
-        load_matrices<false>(a, tile + at.cell[m] + shift);
+        load_matrices<false>(a, tile + at.cell[kLayout == Layout::kAny ? m : 0] +
+                                    chunk * 2 * cut.plane + shift * 16);
         multiply<kWide>(sums.v[m], a, b);
       }
     }
@@ -93,34 +108,6 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kSta
         for (int m = 0; m < kDown; ++m) {
           if (line >= m && line < m + kKernel) multiply<kWide>(sums.v[m], a, b[line - m]);
         }
-      }
-    }
-  }
-}
-
-// A tap meets the tiles of one parity; tiles and taps that are left out would add zeros.
-template <int kKernel, int kChunks, bool kWide>
-__device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kHalved>& at,
-                              uint32_t tile, uint32_t kernel, int tap_bytes,
-                              WarpSums<kWide>& sums) {
-  constexpr int kTiles = Across<kWide>::kTiles, kPitch = 32 * kChunks + 16;
-#pragma unroll
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-#pragma unroll
-    for (int tap = 0; tap < kKernel * kKernel; ++tap) {
-      uint32_t b[kTiles][4];
-#pragma unroll
-      for (int n = 0; n < kTiles; ++n) {
-        load_matrices<false>(b[n], kernel + tap * tap_bytes + n * 16 * kPitch + chunk * 32);
-      }
-#pragma unroll
-      for (int m = 0; m < kDown; ++m) {
-        const int y = m / 2 + tap / kKernel - kKernel / 2, x = m % 2 + tap % kKernel - kKernel / 2;
-        if (y % 2 != 0 || x % 2 != 0) continue;
-        uint32_t a[4];
-        load_matrices<false>(
-            a, tile + at.cell[0] + chunk * 2 * cut.plane + (y / 2 * cut.columns + x / 2) * 16);
-        multiply<kWide>(sums.v[m], a, b);
       }
     }
   }
