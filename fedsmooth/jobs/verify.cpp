@@ -1,17 +1,15 @@
 #include "fedsmooth/jobs/verify.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/model_under_test.h"
+#include "fedsmooth/jobs/plausibility.h"
 #include "fedsmooth/records/certificate_file.h"
-#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -27,21 +25,6 @@ uint64_t choose_seed(const Overrides& overrides, const Rows& rows) {
       throw Error("--seed={}: is the table's own; its draws would be the same", seed);
   }
   return seed;
-}
-
-// The rows that claim something.
-Rows choose_rows(const Rows& rows, int64_t count, uint64_t seed) {
-  Rows certified;
-  for (const CertificateRow& row : rows) {
-    if (!row.abstained() && row.estimated()) certified.push_back(row);
-  }
-  const auto all = std::ssize(certified);
-  Draws draws(Stream{make_key(seed, Purpose::kProbe)});
-  std::vector<int64_t> chosen = draws.choose(std::min(count, all), all);
-  std::sort(chosen.begin(), chosen.end());
-  Rows some;
-  for (const int64_t i : chosen) some.push_back(certified[i]);
-  return some;
 }
 
 std::string find_subject(const std::string& given, const fs::path& table, const json& sidecar) {
@@ -143,28 +126,6 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   return redraw;
 }
 
-// That new votes speak against a row. Votes that were stopped early do not have a fixed law; what
-// their row claims is that its class has more than a probability, and it may be wrong with alpha.
-double p_value_of(const CertificateRow& row, int64_t top, int64_t n) {
-  const Certificate& c = row.certificate;
-  if (row.rule != VoteRule::kRadii) return fisher_p_value(c.counts.top, c.counts.n, top, n);
-  return std::min(1.0, binomial_p_value(top, n, c.p_lower) + row.alpha);
-}
-
-// One p-value from those of K images: K times the smallest. Where votes were stopped early no
-// p-value is below alpha, but many small ones are unusual: s of K independent ones are at most p
-// with a probability of at most P[Bin(K, p) >= s], and K times the smallest of these, over s, is a
-// p-value.
-double p_value_of(std::vector<double> p, bool stopped_early) {
-  std::sort(p.begin(), p.end());
-  const auto k = std::ssize(p);
-  double smallest = stopped_early ? 1 : p.front();
-  for (int64_t s = 1; stopped_early && s <= k && p[s - 1] < 1; ++s) {
-    smallest = std::min(smallest, 1 - binomial_p_value(s - 1, k, p[s - 1]));
-  }
-  return std::min(1.0, smallest * static_cast<double>(k));
-}
-
 // New votes for the class of each row.
 std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t seed, Redraw& redraw,
                                     const Context& context) {
@@ -178,7 +139,7 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
     const int64_t top = found[stored.selected];
     images.push_back(
-        {row.index, stored.selected, stored.top, stored.n, top, n, p_value_of(row, top, n)});
+        {row.index, stored.selected, stored.top, stored.n, top, n, row_p_value(row, top, n)});
     progress->step(fmt::format("p {:.3g}", images.back().p_value));
   }
   redraw.sampler->probe();
@@ -204,7 +165,7 @@ Verification verify(const VerifyArguments& a, const Overrides& overrides, const 
   std::vector<double> p;
   for (const RedrawnImage& image : found.images) p.push_back(image.p_value);
   const CertificateRow& row = chosen.front();
-  found.p_value = p_value_of(p, row.rule == VoteRule::kRadii && !row.shared);
+  found.p_value = table_p_value(p, row.rule == VoteRule::kRadii && !row.shared);
   return found;
 }
 

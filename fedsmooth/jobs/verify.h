@@ -2,8 +2,8 @@
 // anew for some images must not speak against the stored ones.
 //
 // For each such image Fisher's exact test asks whether the stored count is too high beside the new
-// one. K times the smallest p-value is one for the table (Bonferroni); below kImplausible it fails.
-// Where votes were stopped early the new ones are held against the radius itself.
+// one; together they give the table's p-value (see plausibility.h), and below kImplausible the
+// table fails. Where votes were stopped early the new ones are held against the radius itself.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct Verification {
 };
 
 /// Rows that do not follow from their counts are an Error, and so are a model or data of another
-/// SHA-256 than the table's. Images are chosen from those with a certificate; the seed is drawn
-/// unless the overrides give one, which must not be the table's own.
+/// SHA-256 than the table's. Images are chosen among all with votes, abstained ones too; the
+/// seed is drawn unless the overrides give one, which must not be the table's own.
 Verification verify(const VerifyArguments& arguments, const Overrides& overrides,
                     const Context& context);
 

@@ -125,9 +125,7 @@ TEST_F(VerifyTest, ARowThatClaimsMoreThanItsCountsIsRefused) {
 TEST_F(VerifyTest, FewerVotesAndMoreImagesThanThereAre) {
   const jobs::Verification found =
       verify({.table = table_.string(), .images = 1000, .n = 200}, {{"seed", "7"}});
-  int64_t certified = 0;
-  for (const CertificateRow& row : read_certificates(table_)) certified += !row.abstained();
-  EXPECT_EQ(std::ssize(found.images), certified);
+  EXPECT_EQ(std::ssize(found.images), found.rows);
   EXPECT_EQ(found.images[0].n, 200);
 }
 
