@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Centralized training of a network on CIFAR-10's binary files as a PyTorch user writes it, with
-Gaussian noise or SmoothAdv, and its certified accuracy on every 20th test image by Cohen et al.'s bound.
-A second opinion on what `fedsmooth train` learns with the same settings. Prints a line per epoch, last
-a JSON line."""
+Gaussian noise, SmoothAdv or consistency regularisation (Jeong and Shin 2020): a second opinion on what
+`fedsmooth train` learns with the same settings. Prints a line per epoch. The result is either certified
+here, on every 20th test image by Cohen et al.'s bound, with a JSON line at the end, or saved (--save) as a
+state dict for `fedsmooth certify`."""
 import argparse
 import json
 import pathlib
@@ -13,10 +14,11 @@ from scipy.stats import beta, norm
 from torch.nn import functional as F
 
 import train as peer
-from networks import NETWORKS
+from networks import NETWORKS, BasicBlock
 
 RADII = (0, 0.25, 0.5, 0.75)
 ALPHA, N0 = 0.001, 100
+LAMBDA, ETA = 20, 0.5  # of consistency regularisation, as published for sigma = 0.25
 
 
 def read_cifar10(root, names, device):
@@ -26,6 +28,19 @@ def read_cifar10(root, names, device):
     return images.to(device), torch.from_numpy(records[:, 0].astype(np.int64)).to(device)
 
 
+def loss_of(logits, y, options):
+    """Cross-entropy over all noisy copies; with `consistency` also lambda KL(s || p_i) + eta H(s)."""
+    loss = F.cross_entropy(logits, y.repeat_interleave(options.m))
+    if options.method != "consistency":
+        return loss
+    log_p = logits.log_softmax(1).view(len(y), options.m, -1)
+    s = log_p.exp().mean(1)
+    log_s = s.clamp_min(1e-20).log()
+    divergence = (s.unsqueeze(1) * (log_s.unsqueeze(1) - log_p)).sum(2).mean()
+    entropy = -(s * log_s).sum(1).mean()
+    return loss + LAMBDA * divergence + ETA * entropy
+
+
 def train_epoch(model, run, data, optimizer, options):
     images, labels = data
     model.train()
@@ -33,10 +48,10 @@ def train_epoch(model, run, data, optimizer, options):
     losses = []
     for chosen in order[:len(order) // options.batch * options.batch].view(-1, options.batch):
         x, y = peer.augment(images[chosen].float() / 255), labels[chosen]
-        noise = torch.randn(options.batch, peer.M, 3, 32, 32, device=x.device) * options.sigma
+        noise = torch.randn(options.batch, options.m, 3, 32, 32, device=x.device) * options.sigma
         if options.method == "smoothadv":
             x = peer.smooth_adv(run, x, y, noise, "stochastic")
-        loss = F.cross_entropy(run(peer.add_noise(x, noise)), y.repeat_interleave(peer.M))
+        loss = loss_of(run(peer.add_noise(x, noise)), y, options)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -67,12 +82,42 @@ def certify(model, run, data, options):
     return np.array(radii)
 
 
+def common_names(model):
+    """A residual network's state dict under the names that the common PyTorch codes use."""
+    renamed = {}
+    stages = [i for i, layer in enumerate(model) if isinstance(layer, BasicBlock)]
+    blocks = len(stages) // 3
+    heads = {"1": "conv1", "2": "bn1", str(len(model) - 1): "fc"}
+    parts = {"body.0": "conv1", "body.1": "bn1", "body.3": "conv2", "body.4": "bn2",
+             "shortcut.0": "downsample.0", "shortcut.1": "downsample.1"}
+    for name, value in model.state_dict().items():
+        index, rest = name.split(".", 1)
+        if index in heads:
+            renamed[f"{heads[index]}.{rest}"] = value
+        else:
+            block = stages.index(int(index))
+            part, tensor = rest.rsplit(".", 1)
+            renamed[f"layer{block // blocks + 1}.{block % blocks}.{parts[part]}.{tensor}"] = value
+    return {name: value for name, value in renamed.items() if not name.endswith("num_batches_tracked")}
+
+
+def save(model, path):
+    """Writes a .safetensors file: length of the header, header, tensors."""
+    header, data = {}, b""
+    for name, value in common_names(model).items():
+        begin, data = len(data), data + value.detach().float().contiguous().cpu().numpy().tobytes()
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True, help="folder of data_batch_1.bin to test_batch.bin")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--model", choices=NETWORKS, default="resnet20")
-    parser.add_argument("--method", choices=("gaussian", "smoothadv"), default="gaussian")
+    parser.add_argument("--method", choices=("gaussian", "smoothadv", "consistency"), default="gaussian")
+    parser.add_argument("--m", type=int, default=2, help="noisy copies of an image in a step")
     parser.add_argument("--sigma", type=float, default=0.25)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--epochs", type=int, default=60)
@@ -80,10 +125,11 @@ def main():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", help="write the state dict there and do not certify it")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.backends.cudnn.benchmark = True
-    peer.EPSILON = options.epsilon
+    peer.EPSILON, peer.M = options.epsilon, options.m
     model = NETWORKS[options.model]().to(options.device)
     run = peer.Bfloat16(model) if options.device == "cuda" else model
     data = read_cifar10(options.data, [f"data_batch_{i}" for i in range(1, 6)], options.device)
@@ -93,6 +139,9 @@ def main():
         loss = train_epoch(model, run, data, optimizer, options)
         schedule.step()
         print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
+    if options.save:
+        save(model, options.save)
+        return
     radii = certify(model, run, read_cifar10(options.data, ["test_batch"], options.device), options)
     print(json.dumps({"torch": torch.__version__, "model": options.model, "method": options.method,
                       "certified": {r: float((radii >= r).mean()) for r in RADII}}))
