@@ -86,6 +86,14 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   }
 }
 
+void flush_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int status = descriptor < 0 ? -1 : ::fsync(descriptor);
+  const int why = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (status != 0) throw Error("{}: cannot be flushed: {}", path.string(), std::strerror(why));
+}
+
 void remove_unfinished(const std::filesystem::path& folder,
                        std::initializer_list<std::string_view> names) {
   if (!std::filesystem::is_directory(folder)) return;

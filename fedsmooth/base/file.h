@@ -16,6 +16,9 @@ std::string read_file(const std::filesystem::path& path);
 /// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// Flushes what was appended to a file to disk. An Error if the disk does not take it.
+void flush_file(const std::filesystem::path& path);
+
 /// Removes what a kill left of writing one of `names` in `folder`, and nothing else.
 void remove_unfinished(const std::filesystem::path& folder,
                        std::initializer_list<std::string_view> names);

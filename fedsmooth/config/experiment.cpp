@@ -73,6 +73,18 @@ void refuse_deep_keys(std::string_view text, const std::string& where) {
   if (dots > kMaxDots) throw Error("{}: {} dots, at most {} are allowed", where, dots, kMaxDots);
 }
 
+std::string format_fields(const std::vector<Field>& fields) {
+  std::string out, section;
+  for (const Field& field : fields) {
+    if (field.is_alias) continue;
+    const size_t dot = field.key.rfind('.');
+    const std::string head = dot == std::string::npos ? "" : field.key.substr(0, dot);
+    if (head != section) out += fmt::format("\n[{}]\n", section = head);
+    out += fmt::format("{} = {}\n", field.key.substr(dot + 1), field.show());
+  }
+  return out;
+}
+
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& name) {
@@ -136,15 +148,22 @@ Experiment read_experiment(const std::filesystem::path& path) {
 
 std::string format_experiment(const Experiment& experiment) {
   Experiment copy = experiment;
-  std::string out, section;
-  for (const Field& field : experiment_fields(copy)) {
-    if (field.is_alias) continue;
-    const size_t dot = field.key.rfind('.');
-    const std::string head = dot == std::string::npos ? "" : field.key.substr(0, dot);
-    if (head != section) out += fmt::format("\n[{}]\n", section = head);
-    out += fmt::format("{} = {}\n", field.key.substr(dot + 1), field.show());
+  return format_fields(experiment_fields(copy));
+}
+
+std::string format_training(const Experiment& experiment) {
+  Experiment copy = experiment;
+  return format_fields(training_fields(copy));
+}
+
+std::string training_difference(const Experiment& there, const Experiment& here) {
+  Experiment a = there, b = here;
+  const std::vector<Field> old = training_fields(a), now = training_fields(b);
+  for (size_t i = 0; i < old.size(); ++i) {
+    if (old[i].is_alias || old[i].show() == now[i].show()) continue;
+    return fmt::format("{} is {} there, {} here", old[i].key, old[i].show(), now[i].show());
   }
-  return out;
+  return {};
 }
 
 void set_key(Experiment& experiment, const std::string& key, const std::string& value) {

@@ -60,6 +60,12 @@ Experiment read_experiment(const std::filesystem::path& path);
 /// Every value as TOML that reads back to the same experiment.
 std::string format_experiment(const Experiment& experiment);
 
+/// The part of it that training reads. Experiments with the same text train the same model.
+std::string format_training(const Experiment& experiment);
+/// The first key that training reads in which two experiments differ, with both values; empty if
+/// there is none.
+std::string training_difference(const Experiment& there, const Experiment& here);
+
 /// Applies `section.key` = `value` as given on the command line.
 void set_key(Experiment& experiment, const std::string& key, const std::string& value);
 

@@ -52,7 +52,7 @@ Field server_momentum(ServerOptions& server) {
 
 }  // namespace
 
-std::vector<Field> experiment_fields(Experiment& e) {
+std::vector<Field> training_fields(Experiment& e) {
   LocalOptions& local = e.train.local;
   ServerOptions& server = e.train.server;
   AggregateOptions& aggregate = e.train.aggregate;
@@ -145,6 +145,12 @@ std::vector<Field> experiment_fields(Experiment& e) {
       automatic_number("objective.step_size", e.objective.step_size, positive, "must be positive"),
       text("objective.teacher", e.objective.teacher),
       count("objective.teacher_votes", e.objective.teacher_votes, 1),
+  };
+}
+
+std::vector<Field> experiment_fields(Experiment& e) {
+  std::vector<Field> all = training_fields(e);
+  const std::vector<Field> after_training = {
       count("certify.n0", e.certify.n0, 1, kMaxVotes),
       count("certify.n", e.certify.n, 1, kMaxVotes),
       number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),
@@ -164,6 +170,8 @@ std::vector<Field> experiment_fields(Experiment& e) {
       count("certify.limit", e.certify.limit, 0),
       boolean("log.tensorboard", e.log.tensorboard),
   };
+  all.insert(all.end(), after_training.begin(), after_training.end());
+  return all;
 }
 
 }  // namespace fedsmooth

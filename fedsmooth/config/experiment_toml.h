@@ -7,7 +7,10 @@
 
 namespace fedsmooth {
 
-/// Every key, bound to its value in `experiment`, which must outlive the list.
+/// Every key that training reads, bound to its value in `experiment`, which must outlive the list.
+std::vector<Field> training_fields(Experiment& experiment);
+
+/// Every key: those of training, then those of certificates and logs.
 std::vector<Field> experiment_fields(Experiment& experiment);
 
 /// An Error says `name` and the line.

@@ -121,11 +121,19 @@ std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const Tr
   return std::make_unique<FolderLock>(a.folder);
 }
 
-// Rows up to the checkpoint stay; later ones belong to rounds that will be done again.
+// Rows up to the checkpoint stay; later ones belong to rounds that will be done again. A row is
+// written before its round's checkpoint, so that a table without it is of another run.
 std::vector<RoundRow> keep_rounds(const fs::path& path, int64_t last) {
   std::vector<RoundRow> rows;
   if (fs::exists(path)) rows = read_rounds(path);
   std::erase_if(rows, [&](const RoundRow& row) { return row.round > last; });
+  for (int64_t round = 1; round <= last; ++round) {
+    if (round <= std::ssize(rows) && rows[round - 1].round == round) continue;
+    throw Error(
+        "{}: has no row of round {}, the checkpoint is of round {}; bring back the table of this "
+        "run, or start again with another --out",
+        path.string(), round, last);
+  }
   std::string text = round_header();
   for (const RoundRow& row : rows) text += format_round(row);
   write_file(path, text);
@@ -277,6 +285,7 @@ bool OpenRun::write_round(const RoundReport& report,
   if (experiment_.log.tensorboard) append_round_event(run_.folder, row);
   const bool stop = setting_.stopped();
   const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
+  if (stop || due) flush_file(run_.folder / "rounds.tsv");  // see keep_rounds()
   checkpoints_.add(state_, stop || due);
   on_row(row);
   return !stop;

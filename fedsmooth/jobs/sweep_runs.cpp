@@ -23,9 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool same_training(Experiment a, Experiment b) {
-  a.certify = b.certify = {};
-  return format_experiment(a) == format_experiment(b);
+bool same_training(const Experiment& a, const Experiment& b) {
+  return format_training(a) == format_training(b);
 }
 
 class SweepRuns {
@@ -96,8 +95,7 @@ class SweepRuns {
 
   // A folder may also be that of another experiment, which is its own failure alone.
   bool holds_training(size_t i) const {
-    return is_trained(i) && format_experiment(open_run(folder(i)).experiment) ==
-                                format_experiment(all_[i].experiment);
+    return is_trained(i) && same_training(open_run(folder(i)).experiment, all_[i].experiment);
   }
 
   // Trains one, and later ones that can go side by side with it.

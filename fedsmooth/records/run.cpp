@@ -1,7 +1,6 @@
 #include "fedsmooth/records/run.h"
 
 #include <charconv>
-#include <sstream>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
@@ -14,18 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVelocity = "client_velocity";
-constexpr const char* kChecksum = "checksum";  // of the file without it
+constexpr const char* kChecksum = "checksum";      // of the file without it
+constexpr const char* kExperiment = "experiment";  // what training reads of it, as TOML
 
 fs::path checkpoint_path(const Run& run) { return run.folder / "checkpoint" / "state.safetensors"; }
-
-std::string first_difference(const std::string& there, const std::string& here) {
-  std::istringstream a(there), b(here);
-  std::string old_line, new_line;
-  while (std::getline(a, old_line) && std::getline(b, new_line)) {
-    if (old_line != new_line) return fmt::format("\"{}\" there, \"{}\" here", old_line, new_line);
-  }
-  return "one is longer";
-}
 
 Weights take_weights(const Safetensors& content, const std::string& prefix, const Network& network,
                      const std::string& name) {
@@ -38,6 +29,18 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
     weights.push_back(found->second);
   }
   return weights;
+}
+
+// Checkpoints of earlier versions do not state their experiment.
+void check_is_of_experiment(const Safetensors& content, const Experiment& here,
+                            const std::string& name) {
+  const auto text = content.metadata.find(kExperiment);
+  if (text == content.metadata.end()) return;
+  const std::string difference = training_difference(parse_experiment(text->second, name), here);
+  if (!difference.empty()) {
+    throw Error("{}: is of another experiment: {}; start again with another --out", name,
+                difference);
+  }
 }
 
 // All that a state has beside the global weights, by name.
@@ -69,17 +72,20 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
     return {folder, experiment};
   }
   const Run begun = {folder, experiment};
-  const std::string old = format_experiment(read_experiment(file));
+  const Experiment before = read_experiment(file);
+  const std::string old = format_experiment(before);
   if (read_file(file) == old && !has_results(begun)) {
     write_file(file, text);
     return begun;
   }
-  if (old != text) {
-    throw Error("{}: is another experiment: {}", folder.string(), first_difference(old, text));
+  const std::string difference = training_difference(before, experiment);
+  if (!difference.empty()) {
+    throw Error("{}: is another experiment: {}", folder.string(), difference);
   }
   if (!resume) {
     throw Error("{}: exists; continue it with --resume or choose another --out", folder.string());
   }
+  if (old != text) write_file(file, text);  // other certificates or logs are asked for
   return begun;
 }
 
@@ -112,6 +118,7 @@ void write_checkpoint(const Run& run, const Network& network, const ServerState&
   Safetensors content;
   content.metadata = origin;
   content.metadata["round"] = std::to_string(state.round);
+  content.metadata[kExperiment] = format_training(run.experiment);
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
     content.tensors["global." + names[i].name] = state.global[i];
@@ -130,6 +137,7 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   if (!checksum.empty() && checksum.mapped() != sha256(format_safetensors(content))) {
     throw Error("{}: is damaged; start again with another --out", path.string());
   }
+  check_is_of_experiment(content, run.experiment, path.string());
   ServerState state;
   const auto round = content.metadata.find("round");
   const std::string text = round == content.metadata.end() ? "" : round->second;

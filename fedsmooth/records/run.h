@@ -20,8 +20,9 @@ struct Run {
 };
 
 /// Makes the folder and writes its experiment, or opens it again if `resume` is set. A folder that
-/// has more than the beginning of a training is an Error otherwise; one of another experiment
-/// always, with the first line that differs.
+/// has more than the beginning of a training is an Error otherwise; one whose training differs
+/// always, with the first key that does. Keys that training does not read ([certify], [log]) take
+/// the values of `experiment`.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
 
 /// Gives an experiment whose seed was drawn the one that the folder's run drew, if there is one.
@@ -40,8 +41,8 @@ using Provenance = std::map<std::string, std::string>;
 bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const Provenance& origin);
-/// One of another origin is an Error: the run would be neither one's. So is one with more or less
-/// than what the experiment's server keeps.
+/// A checkpoint of another origin or of another experiment is an Error: the run would be neither
+/// one's. So is one with more or less than what the experiment's server keeps.
 ServerState read_checkpoint(const Run& run, const Network& network, const Provenance& origin);
 
 }  // namespace fedsmooth

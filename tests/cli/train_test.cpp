@@ -128,6 +128,47 @@ TEST_F(TrainCommandTest, DoesNotContinueWithOtherClientsOrOtherArithmetic) {
   expect_refused(run(tiny), "partition_sha256");
 }
 
+TEST_F(TrainCommandTest, RefusesTheCheckpointOfAnotherExperiment) {
+  const std::string run_a = train("a", "--train.rounds=2 --resume");
+  ASSERT_EQ(run(run_a).status, 0);
+  ASSERT_EQ(run(train("b", "--train.rounds=2 --train.method=standard --seed=9")).status, 0);
+  fs::remove(path("a/DONE"));
+  const std::string state = "/checkpoint/state.safetensors";
+  const std::string own = read_file(path("a" + state));
+  write_file(path("a" + state), read_file(path("b" + state)));
+  expect_refused(run(run_a), "is of another experiment: seed is 9 there, 0 here");
+  // One of an earlier version does not say.
+  Safetensors older = parse_safetensors(own, "own");
+  older.metadata.erase("checksum");
+  older.metadata.erase("experiment");
+  write_file(path("a" + state), format_safetensors(older));
+  EXPECT_EQ(run(run_a).status, 0);
+}
+
+TEST_F(TrainCommandTest, RefusesARoundsTableThatEndsBeforeTheCheckpoint) {
+  const std::string two = train("run", "--train.rounds=2 --resume");
+  ASSERT_EQ(run(two).status, 0);
+  fs::remove(path("run/DONE"));
+  const auto rows = read_rounds(path("run/rounds.tsv"));
+  write_file(path("run/rounds.tsv"), round_header() + format_round(rows[0]));
+  expect_refused(run(two), "has no row of round 2, the checkpoint is of round 2");
+  write_file(path("run/rounds.tsv"), round_header() + format_round(rows[1]));
+  expect_refused(run(two), "has no row of round 1");
+}
+
+TEST_F(TrainCommandTest, ResumesWithOtherCertificatesAndLogs) {
+  const std::string two = train("run", "--train.rounds=2 --resume ");
+  ASSERT_EQ(run(two).status, 0);
+  const std::string model = model_of("run");
+  fs::remove(path("run/DONE"));
+  const Outcome again = run(two + "--certify.every=77 --log.tensorboard=true");
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(model_of("run"), model);
+  const std::string now = read_file(path("run/experiment.toml"));
+  EXPECT_NE(now.find("every = 77\n"), std::string::npos) << now;
+  EXPECT_NE(now.find("tensorboard = true\n"), std::string::npos) << now;
+}
+
 TEST_F(TrainCommandTest, RefusesADamagedCheckpointAndASecondProcess) {
   const std::string two = train("run", "--train.rounds=2 --resume");
   ASSERT_EQ(run(two).status, 0);
@@ -168,7 +209,7 @@ TEST_F(TrainCommandTest, ContinuesWithTheSeedThatItDrew) {
 TEST_F(TrainCommandTest, RefusesTheUsersMistakes) {
   ASSERT_EQ(run(train("run", "--train.rounds=1")).status, 0);
   expect_refused(run(train("run", "--train.rounds=1")), "exists");
-  expect_refused(run(train("run", "--train.rounds=2 --resume")), "rounds = 1");
+  expect_refused(run(train("run", "--train.rounds=2 --resume")), "train.rounds is 1 there");
   EXPECT_EQ(run(train("run", "--train.rounds=1 --resume")).status, 0);
   expect_refused(run(train("x", "--train.clients_per_round=21")), "there are 20 clients");
   expect_refused(run(train("x", "--train.local.learning_rate=0")), "must be positive");
