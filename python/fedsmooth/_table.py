@@ -14,8 +14,6 @@ from ._model import Model
 from ._progress import bar_or_none
 from ._smooth import Smooth
 
-PUBLISHED = "idx\tlabel\tpredict\tradius\tcorrect\ttime"
-
 
 class Table:
     """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii;
@@ -71,10 +69,6 @@ def read_certificates(path: str | os.PathLike[str]) -> Table:
     """Reads a table, or that of a run folder. Every row is checked against its counts. Tables of six
     columns, as locuslab/smoothing publishes them, are accepted; they have no counts to check."""
     path = pathlib.Path(path)
-    if path.is_file():
-        with path.open(encoding="utf-8", errors="replace") as file:
-            if file.readline().rstrip("\r\n") == PUBLISHED:
-                return Table(_read_published(path), path)
     return Table(_core.read_certificates(path), path)
 
 
@@ -100,24 +94,6 @@ def _path_of(table: Table | str | os.PathLike[str]) -> str:
     if path is None:
         raise Error("compare: this table has no file; give fs.certify an `out`")
     return os.fspath(path)
-
-
-def _read_published(path: pathlib.Path) -> dict[str, Any]:
-    """idx, label, predict and radius; `correct` follows from them."""
-    rows = []
-    for number, line in enumerate(path.read_text().splitlines()[1:], 2):
-        fields = line.split("\t")
-        try:
-            row = (int(fields[0]), int(fields[1]), int(fields[2]), float(fields[3]))
-            correct = int(fields[4])
-        except (ValueError, IndexError):
-            raise Error(f"{path}:{number}: not a row of {PUBLISHED!r}") from None
-        if not (0 <= row[3] < np.inf) or correct != (row[1] == row[2]):
-            raise Error(f"{path}:{number}: radius or correct cannot be")
-        rows.append(row)
-    names = ("idx", "label", "predict", "radius")
-    types = (np.int64, np.int64, np.int64, np.float64)
-    return {name: np.array([row[i] for row in rows], dtype=types[i]) for i, name in enumerate(names)}
 
 
 def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ nb::dict columns(const std::vector<CertificateRow>& rows) {
   all["predict"] = column<int64_t>(rows, [](Row r) { return r.certificate.predict; });
   all["radius"] = column<double>(rows, [](Row r) { return r.certificate.radius; });
   all["time"] = column<double>(rows, [](Row r) { return r.seconds; });
+  if (!rows.empty() && rows.front().published) return all;  // it states nothing else
   all["selected"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.selected; });
   all["n0"] = column<int64_t>(rows, [](Row r) { return r.n0; });
   all["n"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.n; });
@@ -107,7 +108,7 @@ void bind_tables(nb::module_& m) {
   m.def(
       "read_certificates",
       [](const std::filesystem::path& path) {
-        return columns(read_certificates(jobs::find_table(path)));
+        return columns(read_any_certificates(jobs::find_table(path)));
       },
       nb::arg("path"));
   m.def(

@@ -14,8 +14,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 SHAPE = (3, 6, 6)
 W = np.linspace(-1, 1, 108, dtype=np.float32).reshape(SHAPE)
 PUBLISHED_ROWS = (
-    "idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t3\t3\t0.5\t1\t0:00:15.1\n20\t7\t-1\t0.0\t0\t0:00:15.1\n"
-    "40\t1\t2\t0.9\t0\t15.4\n60\t1\t1\t1e-05\t1\t15\n"
+    "idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t3\t3\t0.5\t1\t0:00:15.100000\n20\t7\t-1\t0.0\t0\t0:00:15\n"
+    "40\t1\t2\t0.9\t0\t0:00:15.400000\n60\t1\t1\t1e-05\t1\t0:00:15\n"
 )
 
 

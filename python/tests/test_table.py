@@ -120,9 +120,15 @@ def test_published_tables_of_six_columns(tmp_path):
     assert len(table) == 4 and table.abstained == 0.25
     assert table.certified_accuracy(0) == 0.5 and table.certified_accuracy(0.5) == 0.25
     assert table.acr == pytest.approx((0.5 + 1e-5) / 4)
-    path.write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t3\t3\tnan\t1\t0\n")
-    with pytest.raises(fs.Error, match="published.tsv:2"):
-        fs.read_certificates(path)
+    row = "\t3\t3\t0.5\t1\t0:00:15\n"
+    for rows, message in {
+        "0\t3\t3\tnan\t1\t0:00:15\n": "published.tsv:2: radius",
+        "0" + row + "0" + row: "published.tsv:3: idx 0 occurs twice",
+        "-7" + row: "published.tsv:2: idx is out of range",
+    }.items():
+        path.write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n" + rows)
+        with pytest.raises(fs.Error, match=message):
+            fs.read_certificates(path)
 
 
 def test_two_tables_on_their_common_images(model, test_set, tmp_path):
