@@ -22,9 +22,6 @@ constexpr std::string_view kVoid = "void\t";
 // Summaries keep an array over classes, which a damaged label must not blow up.
 constexpr int64_t kMaxClass = 999'999;
 constexpr int64_t kMaxIndex = 0xffffffff;  // of an image, as in certify()
-constexpr double kMaxSigma = 1e30;
-// Two versions of Boost may differ in a last digit.
-constexpr double kTolerance = 1e-12;
 
 /// Python's str(timedelta), as in Cohen's logs, but always with the fraction.
 std::string format_duration(double seconds) {
@@ -57,7 +54,9 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   }
   if (!(c.p_lower >= 0 && c.p_lower <= 1)) return "p_lower must lie between 0 and 1";
   if (!(row.alpha > 0 && row.alpha < 1)) return "alpha must lie strictly between 0 and 1";
-  if (!(row.sigma > 0 && row.sigma <= kMaxSigma)) return "sigma must be positive, at most 1e30";
+  if (!(row.sigma > 0 && row.sigma <= kLargestSigma)) {
+    return "sigma must be positive, at most 1e30";
+  }
   if (!(c.radius >= 0)) return "radius_exact must not be negative";
   if (!(printed_radius >= 0 && printed_radius <= c.radius)) {
     return "radius must lie between 0 and radius_exact";
@@ -166,9 +165,14 @@ std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
       certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius, law_of(row.noise));
   if (claimed.counts.n == 0) return {};  // nothing is claimed
   if (!row.abstained() && c.predict == kAbstain) return "its counts support no answer";
-  if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";
-  if (claimed.radius > c.radius + kTolerance)
+  if (claimed.p_lower > c.p_lower * (1 + kRounding)) {
+    return "p_lower is above what its counts support";
+  }
+  // Relative to sigma: near p_lower = 1/2 a last digit of it moves a tiny radius by many of its
+  // own.
+  if (claimed.radius > c.radius + kRounding * row.sigma) {
     return "radius_exact is above what its counts support";
+  }
   return {};
 }
 

@@ -10,9 +10,6 @@
 namespace fedsmooth {
 namespace {
 
-// Two versions of Boost may differ in a last digit.
-constexpr double kTolerance = 1e-12;
-
 VoteRule read_rule(FieldReader& fields) {
   const std::string name = fields.text();
   for (const VoteRule rule : {VoteRule::kFixed, VoteRule::kRadii, VoteRule::kPlan}) {
@@ -107,7 +104,9 @@ std::string_view unsupported_radii(const CertificateRow& row) {
   }
   const Certificate c = certificate_from_latches(claimed.counts, claimed.latches, row.radii,
                                                  row.sigma, law_of(row.noise));
-  if (claimed.p_lower > c.p_lower + kTolerance) return "p_lower is above what its counts support";
+  if (claimed.p_lower > c.p_lower * (1 + kRounding)) {
+    return "p_lower is above what its counts support";
+  }
   return {};
 }
 

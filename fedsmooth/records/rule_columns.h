@@ -10,6 +10,9 @@
 
 namespace fedsmooth {
 
+/// Relative: two versions of Boost may differ in a last digit.
+inline constexpr double kRounding = 1e-12;
+
 void read_rule_columns(FieldReader& fields, CertificateRow& row);
 /// With tabs between them.
 std::string format_rule_columns(const CertificateRow& row);

@@ -23,7 +23,9 @@ void check_pixels(const Array& x) {
 }
 
 void check_noise_and_level(double alpha, double sigma) {
-  if (!(sigma > 0) || !std::isfinite(sigma)) throw Error("sigma={}: must be positive", sigma);
+  if (!(sigma > 0 && sigma <= kLargestSigma)) {
+    throw Error("sigma={}: must be positive and at most {}", sigma, kLargestSigma);
+  }
   if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
 }
 

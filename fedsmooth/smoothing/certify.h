@@ -25,6 +25,9 @@ enum class RadiusKind {
 /// A sample's number has 32 bits: more votes would repeat draws.
 inline constexpr int64_t kMaxVotes = int64_t{1} << 32;
 
+/// The largest noise level: sigma times a normal number stays within single precision.
+inline constexpr double kLargestSigma = 1e30;
+
 /// How many fresh votes an image gets.
 enum class VoteRule {
   kFixed,  // n

@@ -199,6 +199,8 @@ TEST_F(CertifyCommandTest, LeavesOtherCertificationsAlone) {
 TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   const std::string out = " --out " + path("a.tsv");
   expect_refused(run(certify("--sigma 0" + out)), "must be positive");
+  expect_refused(run(certify("--sigma 3e38" + out)), "sigma=3e+38: must be positive and at most");
+  EXPECT_FALSE(fs::exists(path("a.tsv")));
   expect_refused(run(certify("--alpha 1" + out)), "--certify.alpha=1: must be between 0 and 1");
   expect_refused(run(certify("--n 9" + out)), "at least 10");
   expect_refused(run(certify("--n0 0" + out)), "must be positive");

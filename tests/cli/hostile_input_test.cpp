@@ -137,8 +137,9 @@ TEST_F(HostileInputTest, NumbersBeyondSinglePrecision) {
 
 TEST_F(HostileInputTest, NoiseThatDrownsEverythingIsNamed) {
   const std::string data = write_tiny_data();
-  expect_refused(run(train(data, "--smoothing.sigma=1e38 --out " + path("r"))),
-                 "smoothing.sigma=1e+38 may be too large");
+  expect_refused(run(train(data, "--smoothing.sigma=1e30 --out " + path("r"))),
+                 "smoothing.sigma=1e+30 may be too large");
+  expect_refused(run(train(data, "--smoothing.sigma=1e38 --out " + path("r"))), "at most 1e+30");
 }
 
 TEST_F(HostileInputTest, ResumingATrainingRemovesNothingOfTheUsers) {

@@ -143,6 +143,15 @@ TEST(CertificatesTest, ARowClaimsNoMoreThanItsCountsSupport) {
   row = example_row();
   row.certificate.p_lower += 1e-9;
   EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "p_lower is above what its counts support");
+  for (const double sigma : {1e-14, 1e14}) {  // the tolerance is of rounding, at any scale
+    row.sigma = sigma;
+    row.certificate = certificate_from_counts(row.certificate.counts, sigma, row.alpha,
+                                              RadiusKind::kOneSided, law_of(row.noise));
+    row.certificate.radius *= 1 + 1e-15;
+    EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "") << sigma;
+    row.certificate.radius *= 50;
+    EXPECT_NE(unsupported(row, RadiusKind::kOneSided), "") << sigma;
+  }
   row = example_row();
   row.certificate.counts.top = 40'000;
   EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "its counts support no answer");
