@@ -129,17 +129,19 @@ def from_torch(
     device: str = "auto",
     threads: int = 0,
 ) -> Model:
-    """A torch module as a Model of our engine, where every layer is known; else an Error names the
-    first that is not.
+    """A torch module as a Model of our engine, where every operation of its forward() is known; else an Error
+    names the first that is not.
 
     module: in evaluation mode; images [B, C, H, W] in [0, 1] to logits [B, K].
     input: [C, H, W].
-    Both are compared on random images on the CPU, where their logits agree up to rounding. On a GPU the model
-    answers in bfloat16.
+    sigma: the noise of the votes; 0: not known yet.
+    Both are compared under noise of sigma and of 4 sigma (of 1 and 4 if sigma is 0) on the CPU, where their logits
+    agree up to rounding. On a GPU the model answers in bfloat16.
     """
-    from ._torch import compare, take_apart
+    from ._from_torch import compare, copy_to_cpu, take_apart
 
-    content = take_apart(module, tuple(input), sigma, list(class_names))
-    native, name = _core.model_from_bytes(content, "from_torch"), type(module).__name__
-    compare(module, Model(native, name=name, device="cpu", threads=threads))
+    on_cpu = copy_to_cpu(module)
+    content = take_apart(on_cpu, tuple(input), sigma, list(class_names))
+    native, name = _core.model_from_bytes(content, "from_torch"), type(on_cpu).__name__
+    compare(on_cpu, Model(native, name=name, device="cpu", threads=threads), sigma)
     return Model(native, name=name, device=device, threads=threads)

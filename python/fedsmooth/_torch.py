@@ -1,17 +1,12 @@
-"""Between torch modules and the layers of a fedsmooth model. Imported only where torch is asked for."""
+"""The layers of a fedsmooth model as a torch module. Imported only where torch is asked for."""
 
-import copy
-import json
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from . import _core
-from ._convert import refuse_training_mode, to_numpy
 from ._core import Error
-from ._safetensors import format_safetensors
 
 Layers = list[dict[str, Any]]
 Tensors = dict[str, np.ndarray]
@@ -100,148 +95,3 @@ def _filled(module: nn.Module, name: str, tensors: Tensors) -> nn.Module:
         if field != "num_batches_tracked":
             tensor.data.copy_(torch.from_dlpack(tensors[f"{name}.{field}"]))
     return module
-
-
-def take_apart(module: nn.Module, input: tuple[int, ...], sigma: float, class_names: list[str]) -> bytes:
-    """A model file of the module: of its layers where they are known one by one, else of the named
-    network that its tensors fit."""
-    refuse_training_mode(module)
-    if isinstance(module, nn.DataParallel):
-        module = module.module
-    tensors: Tensors = {}
-    metadata = {"fedsmooth.sigma": repr(float(sigma)), "fedsmooth.classes": json.dumps(class_names)}
-    try:
-        layers = _layers(module, "", tensors)
-    except Error as unknown:
-        return _named(module, input, metadata, unknown)
-    if layers[:1] and layers[0]["kind"] != "normalize":  # without one our engines fall back to the slow reference
-        layers.insert(0, {"kind": "normalize", "mean": [0.0] * input[0], "sd": [1.0] * input[0]})
-    network = {"name": type(module).__name__, "input": list(input), "layers": layers}
-    return format_safetensors(tensors, {"fedsmooth.network": json.dumps(network), **metadata})
-
-
-def _named(module: nn.Module, input: tuple[int, ...], metadata: dict[str, str], unknown: Error) -> bytes:
-    net, mean, sd = module, [0.0] * input[0], [1.0] * input[0]
-    if isinstance(module, nn.Sequential) and len(module) == 2 and (found := _normalization(module[0])):
-        net, (mean, sd) = module[1], found
-    state = {name: to_numpy(tensor, name).astype(np.float32) for name, tensor in net.state_dict().items()}
-    first = next(module.parameters())
-    with torch.no_grad():
-        classes = module(torch.zeros(1, *input, device=first.device, dtype=first.dtype)).shape[-1]
-    try:
-        model = _core.model_from_state(
-            format_safetensors(state, metadata), type(net).__name__, mean, sd, list(input), classes
-        )
-    except Error:
-        raise unknown from None
-    return model.to_bytes()
-
-
-def _normalization(module: nn.Module) -> tuple[list[float], list[float]] | None:
-    """Mean and sd of a module that has them under the usual names, and nothing that is trained."""
-    if next(module.parameters(), None) is not None:
-        return None
-    for mean, sd in (("mean", "sd"), ("means", "sds"), ("mean", "std")):
-        if hasattr(module, mean) and hasattr(module, sd):
-            return _list(getattr(module, mean)), _list(getattr(module, sd))
-    return None
-
-
-def _list(values: Any) -> list[float]:
-    return torch.as_tensor(values).detach().cpu().double().flatten().tolist()
-
-
-def _layers(module: nn.Module, name: str, tensors: Tensors) -> Layers:
-    """The layers of one module, whose tensors are taken along."""
-    name = name or "net"
-
-    def refuse(why: str) -> Error:
-        return Error(f"from_torch: {name} ({type(module).__name__}): {why}")
-
-    if isinstance(module, (nn.Sequential, nn.Identity)):
-        return [layer for child, part in module.named_children() for layer in _layers(part, f"{name}.{child}", tensors)]
-    if found := _normalization(module):
-        return [{"kind": "normalize", "mean": found[0], "sd": found[1]}]
-    if isinstance(module, nn.Conv2d):
-        windows = (module.kernel_size, module.stride, module.padding)  # padding may be a word
-        if (
-            any(len(set(w)) != 1 for w in windows)
-            or module.groups != 1
-            or set(module.dilation) != {1}
-            or module.padding_mode != "zeros"
-        ):
-            raise refuse("only square kernels with zero padding, without groups and dilation, are known")
-        _keep(module, name, tensors)
-        return [
-            {
-                "kind": "conv",
-                "name": name,
-                "outputs": module.out_channels,
-                "kernel": module.kernel_size[0],
-                "stride": module.stride[0],
-                "padding": module.padding[0],
-                "bias": module.bias is not None,
-            }
-        ]
-    if isinstance(module, nn.BatchNorm2d):
-        if module.eps != 1e-5 or not module.affine or not module.track_running_stats:
-            raise refuse("only eps=1e-5 with weights and running statistics is known")
-        _keep(module, name, tensors)
-        return [{"kind": "batch-norm", "name": name}]
-    if isinstance(module, nn.GroupNorm):
-        if module.eps != 1e-5 or not module.affine:
-            raise refuse("only eps=1e-5 with weights is known")
-        _keep(module, name, tensors)
-        return [{"kind": "group-norm", "name": name, "groups": module.num_groups}]
-    if isinstance(module, nn.Linear):
-        _keep(module, name, tensors)
-        return [{"kind": "linear", "name": name, "outputs": module.out_features, "bias": module.bias is not None}]
-    if isinstance(module, nn.MaxPool2d):
-        kernel, stride = _pair(module.kernel_size), _pair(module.stride)
-        if len({*kernel}) != 1 or len({*stride}) != 1 or _pair(module.padding) != (0, 0) or module.ceil_mode:
-            raise refuse("only square windows without padding are known")
-        return [{"kind": "max-pool", "kernel": kernel[0], "stride": stride[0]}]
-    if isinstance(module, nn.AdaptiveAvgPool2d) and _pair(module.output_size) == (1, 1):
-        return [{"kind": "avg-pool"}]
-    if isinstance(module, nn.ReLU):
-        return [{"kind": "relu"}]
-    if isinstance(module, (nn.Dropout, nn.Dropout2d)):
-        return [{"kind": "dropout", "drop_rate": module.p}]
-    if isinstance(module, (nn.Flatten, nn.Unflatten)):
-        return []
-    if isinstance(module, Subsample):
-        return [{"kind": "subsample", "stride": module.stride, "outputs": module.outputs}]
-    if isinstance(module, Residual):
-        return [
-            {
-                "kind": "residual",
-                "body": _layers(module.body, f"{name}.body", tensors),
-                "shortcut": _layers(module.shortcut, f"{name}.shortcut", tensors),
-            }
-        ]
-    raise refuse("our engine does not know this layer; use fs.Smooth(model, ...), which needs none")
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else tuple(value)
-
-
-def _keep(module: nn.Module, name: str, tensors: Tensors) -> None:
-    for field, tensor in module.state_dict().items():
-        if field != "num_batches_tracked":
-            tensors[f"{name}.{field}"] = to_numpy(tensor, name).astype(np.float32)
-
-
-def compare(module: nn.Module, model: Any) -> None:
-    """An Error unless both give the same logits on the CPU, up to rounding: that a layer is known by
-    its type does not say that the module's forward() calls it. model: one of the CPU."""
-    on_cpu = copy.deepcopy(module).to("cpu", torch.float32)  # GPUs round far more, theirs to TF32, ours to bfloat16
-    images = np.random.default_rng(0).random((16, *model.input), dtype=np.float32) * 2 - np.float32(0.5)
-    with torch.no_grad():
-        theirs = to_numpy(on_cpu(torch.from_dlpack(images)), "model")
-    ours = model.logits(images)
-    if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=1e-3 * np.abs(theirs).max()):
-        raise Error(
-            f"from_torch: {type(module).__name__} does more than its layers say: the logits differ; "
-            "use fs.Smooth(model, ...)"
-        )

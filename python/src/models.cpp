@@ -82,15 +82,6 @@ Model model_from_bytes(const nb::bytes& bytes, const std::string& name) {
   return parse_model({bytes.c_str(), bytes.size()}, name, {}, nullptr);
 }
 
-// A plain state dict of one of the named networks.
-Model model_from_state(const nb::bytes& bytes, const std::string& name,
-                       const std::vector<double>& mean, const std::vector<double>& sd,
-                       const Shape& input, int64_t classes) {
-  const ModelOptions options{"", mean, sd};
-  const ImageKind kind{input, classes};
-  return parse_model({bytes.c_str(), bytes.size()}, name, options, &kind);
-}
-
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -106,8 +97,6 @@ void bind_models(nb::module_& m) {
         return nb::bytes(bytes.data(), bytes.size());
       });
   m.def("model_from_bytes", model_from_bytes, nb::arg("bytes"), nb::arg("name"));
-  m.def("model_from_state", model_from_state, nb::arg("bytes"), nb::arg("name"), nb::arg("mean"),
-        nb::arg("sd"), nb::arg("input"), nb::arg("classes"));
   m.def("read_file", [](const std::filesystem::path& path) {
     const std::string bytes = read_file(path);
     return nb::bytes(bytes.data(), bytes.size());

@@ -1,8 +1,5 @@
 """Beside torch, in one process. Skipped where it is not installed."""
 
-import importlib
-import pathlib
-
 import numpy as np
 import pytest
 from conftest import SHAPE, network
@@ -99,71 +96,6 @@ def test_to_torch_and_back(model, tmp_path):
     with_norm = fs.load(tmp_path / "b.safetensors", device="cpu")
     with torch.no_grad():
         assert np.allclose(np.from_dlpack(with_norm.to_torch()(images)), with_norm.logits(images), atol=1e-4)
-
-
-def test_group_norms_go_both_ways():
-    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    module = nn.Sequential(*layers, nn.Linear(8, 4)).eval()
-    nn.init.normal_(module[1].weight), nn.init.normal_(module[1].bias)
-    images = torch.rand(5, *SHAPE)
-    model = fs.from_torch(module, SHAPE, device="cpu")
-    with torch.no_grad():
-        assert np.allclose(np.from_dlpack(module(images)), model.logits(images), atol=1e-5)
-        assert torch.allclose(model.to_torch()(images), module(images), atol=1e-5)
-    with pytest.raises(fs.Error, match="only eps=1e-5"):
-        fs.from_torch(nn.Sequential(layers[0], nn.GroupNorm(4, 8, eps=1e-3), *layers[2:]).eval(), SHAPE)
-
-
-def test_from_torch_certifies_as_the_module_does(tensor):
-    module = net().eval()
-    model = fs.from_torch(module, SHAPE, sigma=0.25, class_names=list("abcd"), device="cpu")
-    ours = model.smooth().certificate(tensor, 5, n=2000)
-    theirs = fs.Smooth(module, 4, 0.25).certificate(tensor, 5, n=2000, batch_size=100)
-    assert abs(ours.count_top - theirs.count_top) <= 2  # rounding apart, the same votes
-
-
-@pytest.fixture
-def example(monkeypatch):
-    """examples/certify_torch.py, whose network is `small`, written as people write it."""
-    monkeypatch.syspath_prepend(pathlib.Path(__file__).parents[2] / "examples")
-    return importlib.import_module("certify_torch")
-
-
-@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: nn.Sequential(NormalizeLayer(), m), nn.DataParallel])
-def test_named_networks_are_known_by_their_tensors(wrap, example):
-    module = wrap(example.Network()).eval()
-    images = torch.rand(4, 3, 32, 32)
-    with torch.no_grad():
-        assert np.allclose(np.from_dlpack(module(images)), fs.from_torch(module, (3, 32, 32), device="cpu").logits(images), atol=1e-4)
-
-
-class Block(nn.Module):
-    def __init__(self, body):
-        super().__init__()
-        self.body = body
-
-    def forward(self, x):
-        return self.body(x)
-
-
-class Doubled(nn.Sequential):
-    def forward(self, x):
-        return 2 * super().forward(x)
-
-
-@pytest.mark.parametrize(
-    "module, message",
-    [
-        (nn.Sequential(nn.Conv2d(3, 4, 3, groups=1, dilation=2), nn.Flatten(), nn.Linear(16, 4)), "dilation"),
-        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)), "net.1 .GELU."),
-        (nn.Sequential(nn.Conv2d(3, 4, 3, padding="same"), nn.Flatten(), nn.Linear(144, 4)), "zero padding"),
-        (Block(nn.Sequential(nn.Flatten(), nn.Linear(108, 4))), "Block"),
-        (Doubled(nn.Flatten(), nn.Linear(108, 4)), "does more than its layers say"),
-    ],
-)
-def test_from_torch_refuses_what_it_does_not_know(module, message):
-    with pytest.raises(fs.Error, match=message):
-        fs.from_torch(module.eval(), SHAPE)
 
 
 def test_a_data_set_of_tensors(tmp_path):

@@ -1,0 +1,304 @@
+"""from_torch: a module becomes our layers, or is refused by the name of what our layers do not say."""
+
+import importlib
+import pathlib
+
+import numpy as np
+import pytest
+from conftest import SHAPE
+
+import fedsmooth as fs
+
+torch = pytest.importorskip("torch")
+prune = pytest.importorskip("torch.nn.utils.prune")
+nn = torch.nn
+F = nn.functional
+
+
+def spread(module):
+    """The module in evaluation mode, with weights and statistics that no two layers share."""
+    torch.manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, (nn.BatchNorm2d, nn.GroupNorm)) and part.affine:
+            nn.init.uniform_(part.weight, 0.5, 2), nn.init.normal_(part.bias)
+        if isinstance(part, nn.BatchNorm2d):
+            nn.init.normal_(part.running_mean), nn.init.uniform_(part.running_var, 0.5, 2)
+    return module.eval()
+
+
+def convert(module, input=SHAPE, **options):
+    """The model, whose logits on images under noise are the module's."""
+    model = fs.from_torch(spread(module), input, device="cpu", **options)
+    images = torch.rand(6, *input) + 0.5 * torch.randn(6, *input)
+    with torch.no_grad():
+        theirs = np.from_dlpack(module(images))
+    assert np.allclose(theirs, model.logits(images), atol=1e-4 * np.abs(theirs).max())
+    return model
+
+
+def small(*after, shape=(8, 6, 6)):
+    """A convolution, what follows it, and a linear layer."""
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *after, nn.Flatten(), nn.Linear(int(np.prod(shape)), 4))
+
+
+class NormalizeLayer(nn.Module):
+    """As in locuslab/smoothing: plain tensors, no buffers, repeated for every pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.means, self.sds = torch.tensor([0.5, 0.4, 0.3]), torch.tensor([0.2, 0.25, 0.3])
+
+    def forward(self, input):
+        (batch_size, num_channels, height, width) = input.shape
+        means = self.means.repeat((batch_size, height, width, 1)).permute(0, 3, 1, 2)
+        sds = self.sds.repeat((batch_size, height, width, 1)).permute(0, 3, 1, 2)
+        return (input - means) / sds
+
+
+class DownsampleA(nn.Module):
+    """As in the ResNets for CIFAR of D-X-Y/ResNeXt-DenseNet and locuslab/smoothing."""
+
+    def __init__(self, stride):
+        super().__init__()
+        self.avg = nn.AvgPool2d(kernel_size=1, stride=stride)
+
+    def forward(self, x):
+        x = self.avg(x)
+        return torch.cat((x, x.mul(0)), 1)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, outputs, shortcut=None):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, outputs // inputs, 1, bias=False)
+        self.bn1, self.bn2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.relu, self.shortcut = nn.ReLU(inplace=True), shortcut
+
+    def forward(self, x):
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        out += x if self.shortcut is None else self.shortcut(x)
+        return self.relu(out)
+
+
+class ResNet(nn.Module):
+    def __init__(self, shortcut, pool):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8)
+        self.layer1 = nn.Sequential(BasicBlock(8, 8), BasicBlock(8, 16, shortcut), BasicBlock(16, 16))
+        self.fc, self.pool = nn.Linear(16, 4), pool
+
+    def forward(self, x):
+        x = self.pool(self.layer1(F.relu(self.bn1(self.conv1(x)), inplace=True)))
+        return self.fc(F.dropout(x.view(x.size(0), -1), 0.5, self.training))
+
+
+def project():
+    return nn.Sequential(nn.Conv2d(8, 16, 1, 2, bias=False), nn.BatchNorm2d(16))
+
+
+@pytest.mark.parametrize("shortcut", [lambda: DownsampleA(2), project])
+@pytest.mark.parametrize("pool", [nn.AvgPool2d(3), nn.AdaptiveAvgPool2d(1), lambda x: x.mean((2, 3))])
+@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: nn.Sequential(NormalizeLayer(), m), nn.DataParallel])
+def test_resnets_as_people_write_them(shortcut, pool, wrap):
+    model = convert(wrap(ResNet(shortcut(), pool)))
+    kinds = [layer["kind"] for layer in model.network["layers"]]
+    assert kinds[:4] == ["normalize", "conv", "batch-norm", "relu"] and kinds.count("residual") == 3
+
+
+def test_models_go_to_torch_and_back():
+    layers = [nn.GroupNorm(4, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Dropout(0.5)]
+    module = nn.Sequential(NormalizeLayer(), small(*layers, shape=(8,)))
+    model = convert(module)
+    back = convert(model.to_torch())
+    assert [x["kind"] for x in back.network["layers"]] == [x["kind"] for x in model.network["layers"]]
+    residual = convert(ResNet(DownsampleA(2), nn.AdaptiveAvgPool2d(1)))
+    convert(residual.to_torch())
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """examples/certify_torch.py, whose network is written as people write it."""
+    monkeypatch.syspath_prepend(pathlib.Path(__file__).parents[2] / "examples")
+    return importlib.import_module("certify_torch")
+
+
+def test_the_example_s_network(example):
+    convert(example.Network(), (3, 32, 32))
+
+
+def test_a_layer_may_be_called_in_several_places():
+    relu = nn.ReLU()
+    model = convert(small(relu, nn.Conv2d(8, 8, 3, padding=1), relu))
+    assert [layer["kind"] for layer in model.network["layers"]].count("relu") == 2
+
+
+def test_torchvision_s_normalize():
+    transforms = pytest.importorskip("torchvision.transforms")
+    convert(nn.Sequential(transforms.Normalize((0.5, 0.4, 0.3), (0.2, 0.25, 0.3)), small()))
+
+
+def test_from_torch_certifies_as_the_module_does():
+    module = spread(small(nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(), shape=(8, 3, 3)))
+    image = torch.rand(SHAPE)
+    ours = fs.from_torch(module, SHAPE, sigma=0.25, device="cpu").smooth().certificate(image, 5, n=2000)
+    theirs = fs.Smooth(module, 4, 0.25).certificate(image, 5, n=2000, batch_size=100)
+    assert abs(ours.count_top - theirs.count_top) <= 2  # rounding apart, the same votes
+
+
+class FlipsFarOut(nn.Sequential):
+    def forward(self, x):
+        y = super().forward(x)
+        return torch.where((x.abs().amax((1, 2, 3)) > 2)[:, None], y.flip(1), y)
+
+
+class Clamps(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x.clamp(-0.5, 1.5))
+
+
+class Doubles(nn.Sequential):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Branches(nn.Sequential):
+    def forward(self, x):
+        return super().forward(-x if x.amax() > 2 else x)
+
+
+class OverwritesItsInput(nn.Sequential):
+    def forward(self, x):
+        x = super().forward(x)
+        x.clamp_(-1, 1)
+        return x
+
+
+class Scaled(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * (1 + (x.abs().amax() > 2))
+
+
+class DropsAlways(nn.Sequential):
+    def forward(self, x):
+        return F.dropout(super().forward(x), 0.5)
+
+
+class AddsAMap(nn.Module):
+    """Whose body may overwrite what its shortcut reads."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+
+    def forward(self, x):
+        return self.body(x) + x
+
+
+OTHER_FUNCTIONS = {
+    "flips far out": (FlipsFarOut(small()), "where|amax|abs"),
+    "clamps": (Clamps(small()), "clamp"),
+    "doubles": (Doubles(small()), "mul"),
+    "branches": (Branches(small()), "cannot be recorded"),
+    "overwrites": (OverwritesItsInput(small()), "clamp_"),
+    "a changed linear layer": (nn.Sequential(nn.Flatten(), Scaled(108, 4)), "linear"),
+    "drops always": (DropsAlways(small()), "dropout"),
+    "an unknown layer": (small(nn.GELU()), r"net\.1 \(GELU\)"),
+    "dilation": (small(nn.Conv2d(8, 8, 3, padding=2, dilation=2)), "dilation"),
+    "groups": (small(nn.Conv2d(8, 8, 3, padding=1, groups=2)), "groups"),
+    "padding by a word": (small(nn.Conv2d(8, 8, 3, padding="same")), "padding='same'"),
+    "reflected padding": (small(nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect")), "padding_mode"),
+    "no square": (small(nn.Conv2d(8, 8, (3, 1), padding=(1, 0))), "kernel_size"),
+    "another eps": (small(nn.BatchNorm2d(8, eps=1e-3)), "eps"),
+    "no weights": (small(nn.GroupNorm(4, 8, affine=False)), "affine"),
+    "no statistics": (small(nn.BatchNorm2d(8, track_running_stats=False)), "track_running_stats"),
+    "dilated pool": (small(nn.MaxPool2d(2, 1, padding=0, dilation=5), shape=(8, 1, 1)), "dilation"),
+    "ceiled pool": (small(nn.MaxPool2d(4, ceil_mode=True), shape=(8, 2, 2)), "ceil_mode"),
+    "mean of parts": (small(nn.AvgPool2d(2), shape=(8, 3, 3)), "whole map"),
+    "rows": (nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Linear(6, 4)), "4 axes"),
+    "another map": (small(nn.Flatten(), nn.Unflatten(1, (2, 12, 12))), "flattening"),
+    "overwritten shortcut": (small(AddsAMap(nn.Sequential(nn.Identity(), nn.ReLU(inplace=True)))), "read elsewhere"),
+    "two outputs": (nn.Conv2d(3, 4, 3), "logits"),
+}
+
+
+@pytest.mark.parametrize("module, message", OTHER_FUNCTIONS.values(), ids=OTHER_FUNCTIONS)
+def test_what_our_layers_do_not_say_is_refused_by_name(module, message):
+    with pytest.raises(fs.Error, match=message):
+        fs.from_torch(module.eval(), SHAPE, sigma=1.0)
+
+
+def replace_forward(module):
+    module[0].forward = lambda x: 2 * nn.Conv2d.forward(module[0], x)
+
+
+def replace_inner_method(module):
+    module[0]._conv_forward = lambda x, w, b: F.conv2d(2 * x, w, b, padding=1)
+
+
+def hook(module):
+    module[0].register_forward_hook(lambda m, x, y: 2 * y)
+
+
+def pre_hook(module):
+    module.register_forward_pre_hook(lambda m, x: (x[0].clamp(0, 1),))
+
+
+def subclass_of_tensor(module):
+    class Quantized(torch.Tensor):
+        pass
+
+    module[0].weight = nn.Parameter(module[0].weight.detach().as_subclass(Quantized))
+
+
+CHANGES = {
+    "forward": (replace_forward, r"net\.0 \(Conv2d\): its forward\(\) was replaced"),
+    "inner method": (replace_inner_method, r"its _conv_forward\(\) was replaced"),
+    "hook": (hook, r"net\.0 \(Conv2d\): has a forward hook"),
+    "pre-hook": (pre_hook, r"net \(Sequential\): has a forward hook"),
+    "weight norm": (lambda m: nn.utils.weight_norm(m[0]), "hook"),
+    "spectral norm": (lambda m: nn.utils.spectral_norm(m[2]), "hook"),
+    "parametrization": (lambda m: nn.utils.parametrizations.weight_norm(m[0]), r"net\.0 .*is parametrized"),
+    "pruning": (lambda m: prune.random_unstructured(m[2], "weight", 0.5), "hook"),
+    "tensor": (subclass_of_tensor, r"net\.0 \(Conv2d\): its weight is a Quantized"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("change, message", CHANGES.values(), ids=CHANGES)
+def test_changed_modules_are_refused_by_name(change, message):
+    module = small().eval()
+    change(module)
+    module.eval()
+    with pytest.raises(fs.Error, match=message):
+        fs.from_torch(module, SHAPE, sigma=1.0)
+
+
+def test_a_parametrization_that_was_removed_is_part_of_the_weights():
+    module = small()
+    nn.utils.parametrizations.weight_norm(module[0])
+    nn.utils.parametrize.remove_parametrizations(module[0], "weight")
+    convert(module)
+
+
+def test_global_hooks_are_refused():
+    handle = nn.modules.module.register_module_forward_hook(lambda m, x, y: y)
+    try:
+        with pytest.raises(fs.Error, match="global forward hook"):
+            fs.from_torch(small().eval(), SHAPE)
+    finally:
+        handle.remove()
+
+
+class ClampsRealTensors(nn.Sequential):
+    """What is recorded is no tensor, and goes another way."""
+
+    def forward(self, x):
+        return super().forward(x.clamp(-0.5, 1.5) if type(x) is torch.Tensor else x)
+
+
+@pytest.mark.parametrize("sigma, noise", [(1.0, "1"), (0.2, "0.8"), (0.0, "1")])
+def test_logits_are_compared_at_the_noise_of_the_votes(sigma, noise):
+    with pytest.raises(fs.Error, match=f"the logits differ under noise of {noise};"):
+        fs.from_torch(ClampsRealTensors(small()).eval(), SHAPE, sigma=sigma)
+    fs.from_torch(ClampsRealTensors(small()).eval(), SHAPE, sigma=0.01)  # where no pixel is clamped
