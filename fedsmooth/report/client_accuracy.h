@@ -1,8 +1,12 @@
 // What a client may expect on data like its own: with its label shares p_c,
 //   sum over classes c of p_c * (certified accuracy at radius r on the test images of class c).
 // Classes without certified images are left out, and the other shares scaled up to 1.
+//
+// It is an estimate from few images of each class, and the least of many estimates is more often
+// too low than too high. The interval of the worst client is therefore one for all clients at once.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fedsmooth/records/certificates.h"
@@ -20,12 +24,18 @@ std::vector<ClientAccuracy> accuracy_by_client(const std::vector<CertificateRow>
                                                const std::vector<ClientRow>& clients, double r);
 
 struct ClientSummary {
+  int64_t clients = 0;  // those that hold a class with certified images
   double mean = 0.0;
   double median = 0.0;
   ClientAccuracy worst;  // the first of equals
+  /// At least about 95% over the choice of test images, for the least that any of the clients may
+  /// expect, whichever it is: the least lower and the least upper end of intervals that hold for
+  /// all clients at once. These are 2 to 3.5 standard errors to either side.
+  double worst_low = 0.0, worst_high = 0.0;
 };
-/// The summary of at least one client.
-ClientSummary summarize_clients(const std::vector<ClientAccuracy>& accuracies);
+/// Nothing if no client holds a class with certified images.
+std::optional<ClientSummary> summarize_clients(const std::vector<CertificateRow>& rows,
+                                               const std::vector<ClientRow>& clients, double r);
 
 /// Classes that some client holds but no certified image has.
 std::vector<size_t> classes_left_out(const std::vector<CertificateRow>& rows,

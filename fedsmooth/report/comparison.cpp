@@ -43,9 +43,11 @@ std::string comparison_line(const RunRecord& run, const std::vector<double>& rad
 }
 
 // The worst client's certified accuracy at radius 0; empty where clients are not known.
-std::string percent_of_worst_client(const RunRecord& run) {
-  const auto accuracies = accuracy_by_client(run.rows, run.clients, 0);
-  return accuracies.empty() ? "" : percent(summarize_clients(accuracies).worst.accuracy);
+std::string worst_client(const RunRecord& run) {
+  const auto clients = summarize_clients(run.rows, run.clients, 0);
+  if (!clients) return {};
+  return fmt::format("{} ({}–{})", percent(clients->worst.accuracy), percent(clients->worst_low),
+                     percent(clients->worst_high));
 }
 
 std::string markdown_cells(const RunRecord& run, const std::vector<double>& radii,
@@ -64,7 +66,7 @@ std::string markdown_cells(const RunRecord& run, const std::vector<double>& radi
   }
   cells += fmt::format(" {} | {} |", format_mean(run.norm, s.average_certified_radius),
                        percent_abstained(s));
-  return with_clients ? cells + fmt::format(" {} |", percent_of_worst_client(run)) : cells;
+  return with_clients ? cells + fmt::format(" {} |", worst_client(run)) : cells;
 }
 
 std::string escape_markdown(const std::string& text) {
@@ -114,7 +116,9 @@ std::string render_markdown(const std::vector<RunRecord>& runs) {
   text +=
       "\nIn brackets 95% intervals over the choice of test images. ACR: average certified radius.";
   if (with_clients) {
-    text += " Worst client: the least that any may expect at radius 0, on data like its own.";
+    text +=
+        " Worst client: an estimate of the least that any client may expect at radius 0, on data "
+        "like its own; its interval holds for all clients at once.";
   }
   return text + "\n";
 }

@@ -101,12 +101,13 @@ void add_left_out(const std::vector<CertificateRow>& rows, Facts& facts) {
 }
 
 void add_client_facts(const RunRecord& run, Facts& facts) {
-  const auto accuracies = accuracy_by_client(run.rows, run.clients, 0);
-  if (accuracies.empty()) return;
-  const ClientAccuracy worst = summarize_clients(accuracies).worst;
+  const auto clients = summarize_clients(run.rows, run.clients, 0);
+  if (!clients) return;
   facts.emplace_back("worst client",
-                     fmt::format("{}% (client {}, of {} looked at)", percent(worst.accuracy),
-                                 worst.client, accuracies.size()));
+                     fmt::format("{} (client {}, of {} looked at)",
+                                 format_proportion({clients->worst.accuracy, clients->worst_low,
+                                                    clients->worst_high}),
+                                 clients->worst.client, clients->clients));
 }
 
 void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {

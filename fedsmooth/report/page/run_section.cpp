@@ -18,10 +18,10 @@ constexpr std::string_view kNotCertifiedYet =
     "<p>Not certified yet: <code>fedsmooth certify</code> does it.</p>\n";
 
 constexpr std::string_view kClientNote =
-    "<p class=\"note\">What a client may expect on data like its own: certified accuracy of each "
-    "class, weighted by the client’s label shares. Below, clients by accuracy at radius 0, in "
-    "steps "
-    "of 5%.</p>\n";
+    "<p class=\"note\">An estimate of what a client may expect on data like its own: certified "
+    "accuracy of each class, weighted by the client’s label shares. The interval of the worst is "
+    "over the choice of test images and holds for all clients at once. Below, clients by accuracy "
+    "at radius 0, in steps of 5%.</p>\n";
 
 std::string warnings_and_facts(const RunRecord& run) {
   std::string body;
@@ -73,25 +73,27 @@ std::string left_out_note(const RunRecord& run) {
 }
 
 std::string client_table(const RunRecord& run) {
-  if (accuracy_by_client(run.rows, run.clients, 0).empty()) return {};
-  std::string radii, mean, median, worst, number;
+  std::string radii, mean, median, worst, interval, number;
   for (const AtRadius& at : summarize(run.rows, run.norm).table) {
-    const ClientSummary clients =
-        summarize_clients(accuracy_by_client(run.rows, run.clients, at.radius));
+    const auto clients = summarize_clients(run.rows, run.clients, at.radius);
+    if (!clients) return {};
     radii += fmt::format("<th>{}</th>", format_step(run.norm, at.radius));
-    mean += fmt::format("<td>{}</td>", percent(clients.mean));
-    median += fmt::format("<td>{}</td>", percent(clients.median));
-    worst += fmt::format("<td>{}</td>", percent(clients.worst.accuracy));
-    number += fmt::format("<td>{}</td>", clients.worst.client);
+    mean += fmt::format("<td>{}</td>", percent(clients->mean));
+    median += fmt::format("<td>{}</td>", percent(clients->median));
+    worst += fmt::format("<td>{}</td>", percent(clients->worst.accuracy));
+    interval +=
+        fmt::format("<td>{}–{}</td>", percent(clients->worst_low), percent(clients->worst_high));
+    number += fmt::format("<td>{}</td>", clients->worst.client);
   }
   return fmt::format(
       "<h3>By client</h3>\n<div class=\"scroll\"><table>\n"
       "<thead><tr><th>{} radius</th>{}</tr></thead>\n<tbody>\n"
       "<tr><th>mean %</th>{}</tr>\n<tr><th>median %</th>{}</tr>\n"
-      "<tr><th>worst %</th>{}</tr>\n<tr><th>worst client</th>{}</tr>\n"
+      "<tr><th>worst %</th>{}</tr>\n<tr><th>95% interval</th>{}</tr>\n"
+      "<tr><th>worst client</th>{}</tr>\n"
       "</tbody>\n</table></div>\n{}{}{}",
-      norm_symbol(run.norm), radii, mean, median, worst, number, kClientNote, left_out_note(run),
-      client_histogram(accuracy_by_client(run.rows, run.clients, 0)));
+      norm_symbol(run.norm), radii, mean, median, worst, interval, number, kClientNote,
+      left_out_note(run), client_histogram(accuracy_by_client(run.rows, run.clients, 0)));
 }
 
 std::string confidence_histogram(const RunRecord& run) {

@@ -189,7 +189,9 @@ TEST_F(HtmlTest, ClientsHaveATableAndAHistogram) {
   EXPECT_TRUE(contains(page, "<th>median %</th><td>50.0</td><td>31.2</td><td>31.2</td>"));
   EXPECT_TRUE(contains(page, "<th>worst %</th><td>50.0</td><td>12.5</td><td>12.5</td>"));
   EXPECT_TRUE(contains(page, "<th>worst client</th><td>3</td><td>8</td><td>8</td>"));
-  EXPECT_TRUE(contains(page, "<dt>worst client</dt><dd>50.0% (client 3, of 2 looked at)</dd>"));
+  EXPECT_TRUE(contains(page, "<th>95% interval</th><td>"));
+  EXPECT_TRUE(contains(page, "<dt>worst client</dt><dd>50.0% ["));
+  EXPECT_TRUE(contains(page, "] (client 3, of 2 looked at)</dd>"));
   EXPECT_EQ(count_of(page, "<title>2 clients</title>"), 1);
 }
 
