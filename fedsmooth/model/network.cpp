@@ -3,6 +3,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
@@ -100,9 +101,14 @@ Shape shape_after(const Layer& layer, const Shape& in) {
               window_count(in[2], 1, layer.stride, 0, "subsample")};
     case Kind::kLinear:
       return {layer.outputs, 1, 1};
-    default:
+    case Kind::kBatchNorm:
+    case Kind::kRelu:
+    case Kind::kDropout:
       return in;
+    case Kind::kResidual:
+      break;
   }
+  throw Bug("shape_after: not one layer of a known kind");
 }
 
 size_t count_tensors(const Layer& layer) {

@@ -39,6 +39,8 @@ struct Layer {
   int64_t groups = 1;                 // group norm
   std::vector<double> mean, sd;       // normalize
   std::vector<Layer> body, shortcut;  // residual
+
+  bool operator==(const Layer&) const = default;
 };
 
 /// Added to a variance before its root is taken, by group norm too.

@@ -1,11 +1,14 @@
 #include "fedsmooth/model/network_json.h"
 
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
+#include <type_traits>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/model/layer_properties.h"
 
 namespace fedsmooth {
 namespace {
@@ -17,17 +20,6 @@ constexpr int64_t kMaxOutputs = 1 << 20;
 constexpr int64_t kMaxWindow = 1 << 10;
 constexpr int64_t kMaxImageSide = 1 << 12;
 constexpr size_t kMaxLayers = 10'000;
-
-const std::map<std::string, Kind>& kinds() {
-  static const std::map<std::string, Kind> table = {
-      {"normalize", Kind::kNormalize},  {"conv", Kind::kConv},
-      {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
-      {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
-      {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
-      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample},
-      {"group-norm", Kind::kGroupNorm}};
-  return table;
-}
 
 // Reads the members of one JSON object and refuses those that nobody asked for.
 class Members {
@@ -109,8 +101,11 @@ Layer read_layer(const json& object, const std::string& where, const std::string
                  bool nested) {
   Members members(object, where);
   const std::string kind = members.string("kind", "");
-  const auto found = kinds().find(kind);
-  if (found == kinds().end()) throw Error("{}.kind={:?}: no such kind of layer", where, kind);
+  const auto found = layer_kinds().find(kind);
+  if (found == layer_kinds().end()) {
+    throw Error("{}.kind={:?}: no such kind of layer; use one of {}", where, kind,
+                fmt::join(std::views::keys(layer_kinds()), ", "));
+  }
   Layer layer{found->second};
   switch (layer.kind) {
     case Kind::kNormalize:
@@ -187,57 +182,37 @@ std::vector<Layer> read_layers(const json& list, const std::string& where,
 }
 
 json layer_json(const Layer& layer) {
+  check(has_only_its_properties(layer), "to_json: layer {:?} has an unknown property", layer.name);
   json object = {{"kind", kind_name(layer.kind)}};
-  switch (layer.kind) {
-    case Kind::kNormalize:
-      object["mean"] = layer.mean;
-      object["sd"] = layer.sd;
-      break;
-    case Kind::kConv:
-      object["kernel"] = layer.kernel;
-      object["stride"] = layer.stride;
-      object["padding"] = layer.padding;
-      [[fallthrough]];
-    case Kind::kLinear:
-      object["outputs"] = layer.outputs;
-      object["bias"] = layer.bias;
-      [[fallthrough]];
-    case Kind::kBatchNorm:
-      object["name"] = layer.name;
-      break;
-    case Kind::kGroupNorm:
-      object["name"] = layer.name;
-      object["groups"] = layer.groups;
-      break;
-    case Kind::kMaxPool:
-      object["kernel"] = layer.kernel;
-      object["stride"] = layer.stride;
-      break;
-    case Kind::kSubsample:
-      object["stride"] = layer.stride;
-      object["outputs"] = layer.outputs;
-      break;
-    case Kind::kDropout:
-      object["drop_rate"] = layer.drop_rate;
-      break;
-    case Kind::kResidual:
-      object["body"] = to_json(layer.body);
-      object["shortcut"] = to_json(layer.shortcut);
-      break;
-    case Kind::kRelu:
-    case Kind::kAvgPool:
-      break;
-  }
+  if (count_tensors(layer) > 0) object["name"] = layer.name;
+  for_each_property(layer.kind, [&](const char* key, auto member) {
+    if constexpr (std::is_same_v<decltype(member), std::vector<Layer> Layer::*>) {
+      object[key] = to_json(layer.*member);
+    } else {
+      object[key] = layer.*member;
+    }
+  });
   return object;
 }
 
 }  // namespace
 
+const std::map<std::string, Kind>& layer_kinds() {
+  static const std::map<std::string, Kind> table = {
+      {"normalize", Kind::kNormalize},  {"conv", Kind::kConv},
+      {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
+      {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
+      {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
+      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample},
+      {"group-norm", Kind::kGroupNorm}};
+  return table;
+}
+
 const std::string& kind_name(Kind kind) {
-  for (const auto& [name, value] : kinds()) {
+  for (const auto& [name, value] : layer_kinds()) {
     if (value == kind) return name;
   }
-  throw std::logic_error("kind_name: unknown kind of layer");
+  throw Bug("kind_name: unknown kind of layer");
 }
 
 json to_json(const std::vector<Layer>& layers) {

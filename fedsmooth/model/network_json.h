@@ -3,12 +3,11 @@
 //
 //   {"kind": "conv", "name": "features.0", "outputs": 64, "kernel": 11, "stride": 4, "padding": 5}
 //
-// Kinds: normalize (mean, sd), conv (outputs, kernel, stride, padding, bias), batch-norm, relu,
-// max-pool (kernel, stride), avg-pool, subsample (stride, outputs), dropout (drop_rate), linear
-// (outputs, bias), residual (body, shortcut). A layer without a name is called after its place:
-// layers.3, layers.3.body.0.
+// Kinds are those of layer_kinds(), with the keys of for_each_property(). A layer without a name is
+// called after its place: layers.3, layers.3.body.0.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,7 +16,8 @@
 
 namespace fedsmooth {
 
-/// As it stands there.
+/// Every kind of layer by its name in JSON.
+const std::map<std::string, Layer::Kind>& layer_kinds();
 const std::string& kind_name(Layer::Kind kind);
 
 nlohmann::json to_json(const std::vector<Layer>& layers);

@@ -1,39 +1,42 @@
 #include "fedsmooth/model/stages.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "fedsmooth/model/network_json.h"
+#include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 namespace {
 
 using Kind = Layer::Kind;
 
-// Parts in the order in which a stage applies them.
-enum class Part { kOp, kNorm, kSum, kRelu, kPool, kDropout, kNone };
+// What a stage may have before its sum.
+constexpr Parts kBeforeSum = {Part::kNormalize, Part::kConv,      Part::kLinear,
+                              Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm};
 
-Part part_of(Kind kind) {
+// The members of a stage in the order in which it applies them.
+enum class Slot { kOp, kNorm, kSum, kActivation, kPool, kDropout, kNone };
+
+Slot slot_of(Kind kind) {
   switch (kind) {
     case Kind::kNormalize:
     case Kind::kConv:
     case Kind::kLinear:
     case Kind::kSubsample:
-      return Part::kOp;
+      return Slot::kOp;
     case Kind::kBatchNorm:
     case Kind::kGroupNorm:
-      return Part::kNorm;
+      return Slot::kNorm;
     case Kind::kResidual:
-      return Part::kSum;
+      return Slot::kSum;
     case Kind::kRelu:
-      return Part::kRelu;
+      return Slot::kActivation;
     case Kind::kMaxPool:
     case Kind::kAvgPool:
-      return Part::kPool;
+      return Slot::kPool;
     case Kind::kDropout:
-      return Part::kDropout;
+      return Slot::kDropout;
   }
-  throw std::logic_error("stages_of: unknown kind of layer");
+  throw Bug("stages_of: unknown kind of layer");
 }
 
 // What a forward pass in the order of parameters() has met so far.
@@ -58,18 +61,18 @@ class Lowering {
   // Lowers layers that read the map `input`. Returns the index of the stage that gives theirs.
   int lower(const std::vector<Layer>& layers, const std::string& path, int input, Shape shape) {
     // A map that others may read is never written to: the first layer opens a stage.
-    Part last = Part::kNone;
+    Slot last = Slot::kNone;
     for (size_t i = 0; i < layers.size(); ++i) {
       const Layer& layer = layers[i];
       const std::string name = layer.name.empty() ? fmt::format("{}{}", path, i) : layer.name;
-      const Part part = part_of(layer.kind);
-      if (part == Part::kSum) {
+      const Slot slot = slot_of(layer.kind);
+      if (slot == Slot::kSum) {
         input = lower_block(layer, name, input, shape);
-        last = Part::kSum;
+        last = Slot::kSum;
       } else {
-        if (part <= last) input = open(name, input, shape);
-        add(layer, part);
-        last = part;
+        if (slot <= last) input = open(name, input, shape);
+        add(layer, slot);
+        last = slot;
       }
       shape = stages.back().out;
     }
@@ -86,29 +89,24 @@ class Lowering {
     return static_cast<int>(stages.size()) - 1;
   }
 
-  void add(const Layer& layer, Part part) {
+  void add(const Layer& layer, Slot slot) {
     Stage& stage = stages.back();
-    const Shape shape = shape_after(layer, stage.out);
-    stage.out = shape;
-    if (part != Part::kPool && part != Part::kDropout) stage.map = shape;
-    switch (part) {
-      case Part::kOp:
-        stage.op = layer;
-        stage.op_tensor = met_.tensors;
-        break;
-      case Part::kNorm:
-        stage.norm = layer;
-        stage.norm_tensor = met_.tensors;
-        break;
-      case Part::kRelu:
-        stage.relu = true;
-        break;
-      case Part::kPool:
-        stage.pool = layer;
-        break;
-      default:
-        stage.dropout = layer;
-        stage.dropout_sample = met_.dropouts;
+    stage.parts = stage.parts | parts_of(layer);
+    stage.out = shape_after(layer, stage.out);
+    if (slot < Slot::kPool) stage.map = stage.out;
+    if (slot == Slot::kOp) {
+      stage.op = layer;
+      stage.op_tensor = met_.tensors;
+    } else if (slot == Slot::kNorm) {
+      stage.norm = layer;
+      stage.norm_tensor = met_.tensors;
+    } else if (slot == Slot::kActivation) {
+      stage.activation = layer;
+    } else if (slot == Slot::kPool) {
+      stage.pool = layer;
+    } else {
+      stage.dropout = layer;
+      stage.dropout_sample = met_.dropouts;
     }
     met_.add({layer});
   }
@@ -123,10 +121,10 @@ class Lowering {
     met_ = before;
     int body = lower(block.body, path + ".body.", input, shape);
     met_ = after;
-    const bool open_to_sum = body != input && !stages[body].saved && !stages[body].relu &&
-                             !stages[body].pool && !stages[body].dropout;
+    const bool open_to_sum = body != input && (stages[body].parts - kBeforeSum).empty();
     if (!open_to_sum) body = open(path, body, body == Stage::kImages ? shape : stages[body].out);
     stages[body].saved = saved;
+    stages[body].parts = stages[body].parts | parts_of(block);
     return body;
   }
 
@@ -143,14 +141,31 @@ std::vector<Stage> stages_of(const Network& network) {
 }
 
 std::string describe(const Stage& stage) {
-  std::vector<std::string> parts;
-  if (stage.op) parts.push_back(kind_name(stage.op->kind));
-  if (stage.norm) parts.push_back(kind_name(stage.norm->kind));
-  if (stage.saved) parts.push_back("sum");
-  if (stage.relu) parts.push_back(kind_name(Kind::kRelu));
-  if (stage.pool) parts.push_back(kind_name(stage.pool->kind));
-  if (stage.dropout) parts.push_back(kind_name(stage.dropout->kind));
-  return fmt::format("{} ({})", stage.name, fmt::join(parts, ", "));
+  return fmt::format("{} ({})", stage.name, to_string(stage.parts));
+}
+
+std::string parts_refusal(const std::vector<Stage>& stages, Parts taken) {
+  for (const Stage& stage : stages) {
+    const Parts others = stage.parts - taken;
+    if (others.empty()) continue;
+    return fmt::format("stage {} has {}, which this engine does not compute", describe(stage),
+                       to_string(others));
+  }
+  return {};
+}
+
+std::string normalization_refusal(const std::vector<Stage>& stages) {
+  if (stages.empty()) return "it has no layers";
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    const bool first = i == 0;
+    const bool fits = stage.is_op(Kind::kNormalize) == first &&
+                      (stage.input == Stage::kImages) == first && stage.saved != Stage::kImages;
+    if (fits) continue;
+    return fmt::format("stage {}: the first stage, and no other, has to normalise the images",
+                       describe(stage));
+  }
+  return {};
 }
 
 }  // namespace fedsmooth

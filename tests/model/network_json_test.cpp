@@ -4,13 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/base/check.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/model/architectures.h"
+#include "fedsmooth/model/layer_properties.h"
 #include "tests/model/refusal.h"
 
 namespace fedsmooth {
 namespace {
 
 using nlohmann::json;
+using Kind = Layer::Kind;
 
 class NetworkJsonTest : public ::testing::TestWithParam<std::string> {};
 
@@ -65,6 +69,49 @@ TEST(NetworkJsonTest, EveryFieldIsRead) {
   EXPECT_TRUE(layers[4].bias);
 }
 
+// A layer in which every property of its kind differs from its default.
+Layer filled(Layer::Kind kind) {
+  Layer layer{kind};
+  if (count_tensors(layer) > 0) layer.name = "name";
+  for_each_property(kind, [&](const char*, auto member) {
+    using Member = std::remove_reference_t<decltype(layer.*member)>;
+    if constexpr (std::is_same_v<Member, int64_t>) layer.*member = 5;
+    if constexpr (std::is_same_v<Member, bool>) layer.*member = false;
+    if constexpr (std::is_same_v<Member, double>) layer.*member = 0.25;
+    if constexpr (std::is_same_v<Member, std::vector<double>>) layer.*member = {0.25, 3};
+    if constexpr (std::is_same_v<Member, std::vector<Layer>>) layer.*member = {{Kind::kAvgPool}};
+  });
+  return layer;
+}
+
+// Reader, writer and the list of properties name the same keys.
+TEST(NetworkJsonTest, EveryPropertyOfEveryKindReadsBackTheSame) {
+  for (const auto& [name, kind] : layer_kinds()) {
+    const Layer layer = filled(kind);
+    const std::vector<Layer> again = layers_from_json(to_json(std::vector{layer}), "layers");
+    EXPECT_TRUE(again == std::vector{layer}) << name;
+  }
+}
+
+TEST(NetworkJsonTest, IsNeverWrittenWithoutAPropertyThatIsSet) {
+  Layer conv{Kind::kConv, "conv", 4, 3};
+  EXPECT_NO_THROW(to_json(std::vector{conv}));
+  conv.groups = 2;
+  EXPECT_THROW(to_json(std::vector{conv}), Bug);
+}
+
+TEST(NetworkJsonTest, TheDocumentNamesEveryKindAndProperty) {
+  const std::string document = read_file(FEDSMOOTH_SOURCE "/docs/formats.md");
+  const size_t begin = document.find("\nLayers, for"), end = document.find("\n## ", begin);
+  ASSERT_NE(begin, std::string::npos);
+  const std::string text = document.substr(begin, end - begin);
+  const auto names = [&](const std::string& word) { return text.find(word) != std::string::npos; };
+  for (const auto& [name, kind] : layer_kinds()) {
+    EXPECT_TRUE(names("kind = \"" + name + "\"") || names("`" + name + "`")) << name;
+    for_each_property(kind, [&](const char* key, auto) { EXPECT_TRUE(names(key)) << key; });
+  }
+}
+
 TEST(NetworkJsonTest, WhatIsLeftOutHasItsDefault) {
   const std::vector<Layer> layers = read(R"([
       {"kind": "conv", "outputs": 8, "kernel": 3}, {"kind": "max-pool", "kernel": 3},
@@ -86,6 +133,10 @@ TEST(NetworkJsonTest, ALayerWithoutANameIsCalledAfterItsPlace) {
   EXPECT_EQ(layers[2].shortcut[1].name, "layers.2.shortcut.1");
 }
 
+#define KINDS                                                                                      \
+  "avg-pool, batch-norm, conv, dropout, group-norm, linear, max-pool, normalize, relu, residual, " \
+  "subsample"
+
 struct Refused {
   const char* text;
   const char* message;
@@ -95,10 +146,11 @@ TEST(NetworkJsonTest, SaysWhereALayerIsWrong) {
   const Refused cases[] = {
       {R"({"kind": "relu"})", "layers: not a list of layers"},
       {R"([3])", "layers[0]: not a table"},
-      {R"([{}])", "layers[0].kind=\"\": no such kind of layer"},
+      {R"([{}])", "layers[0].kind=\"\": no such kind of layer; use one of " KINDS},
       {R"([{"kind": "relu"}, {"kind": "conv3d"}])",
-       "layers[1].kind=\"conv3d\": no such kind of layer"},
-      {R"([{"kind": "re\nlu"}])", "layers[0].kind=\"re\\nlu\": no such kind of layer"},
+       "layers[1].kind=\"conv3d\": no such kind of layer; use one of " KINDS},
+      {R"([{"kind": "re\nlu"}])",
+       "layers[0].kind=\"re\\nlu\": no such kind of layer; use one of " KINDS},
       {R"([{"kind": 3}])", "layers[0].kind: not a string"},
       {R"([{"kind": "relu", "kernel": 3}])", "layers[0]: unknown key \"kernel\""},
       {R"([{"kind": "relu", "a\nb": 3}])", "layers[0]: unknown key \"a\\nb\""},

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/model/network_json.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
@@ -114,6 +116,46 @@ TEST(StagesTest, BlocksMayBeEmptyAndInEachOther) {
   EXPECT_EQ(nested[3].input, 2);
   EXPECT_EQ(nested[3].saved, 0);
 }
+
+TEST(StagesTest, PartsAreThoseOfAllLayers) {
+  const std::vector<Stage> stages =
+      lower({residual({named_conv("a"), kNorm}, {}), kRelu, kMean, kDropout});
+  ASSERT_EQ(stages.size(), 1);
+  EXPECT_EQ(stages[0].parts, (Parts{Part::kConv, Part::kBatchNorm, Part::kSum, Part::kRelu,
+                                    Part::kAvgPool, Part::kDropout}));
+  EXPECT_EQ(stages[0].activation, kRelu);
+}
+
+// A sum's name is its own; all others are called as in JSON.
+TEST(StagesTest, EveryKindOfLayerIsAPart) {
+  for (const auto& [name, kind] : layer_kinds()) {
+    EXPECT_EQ(to_string(parts_of({kind})), kind == Kind::kResidual ? "sum" : name);
+  }
+}
+
+TEST(StagesTest, APropertyOfAnotherKindIsAPartThatNobodyTakes) {
+  Layer conv = named_conv("a"), pool = layer(Kind::kMaxPool, "", 0, 2, 2);
+  conv.groups = 2;
+  pool.padding = 1;
+  EXPECT_EQ(descriptions(lower({conv, kRelu, pool, kMean})),
+            (Strings{"a (conv, relu, max-pool, unknown property)", "3 (avg-pool)"}));
+  Layer block = residual({}, {});
+  block.drop_rate = 0.5;
+  EXPECT_EQ(descriptions(lower({block})), (Strings{"0 (sum, unknown property)"}));
+}
+
+TEST(StagesTest, NamesTheFirstStageWithAPartThatIsNotTaken) {
+  const std::vector<Stage> stages = lower({named_conv("a"), kRelu, kNorm, kDropout});
+  const Parts all = {Part::kConv, Part::kRelu, Part::kBatchNorm, Part::kDropout};
+  EXPECT_EQ(parts_refusal(stages, all), "");
+  EXPECT_EQ(parts_refusal(stages, all - Parts{Part::kRelu}),
+            "stage a (conv, relu) has relu, which this engine does not compute");
+  EXPECT_EQ(parts_refusal(stages, {Part::kConv, Part::kRelu}),
+            "stage norm (batch-norm, dropout) has batch-norm, dropout, which this engine does not "
+            "compute");
+}
+
+TEST(StagesTest, AnUnknownKindIsABug) { EXPECT_THROW(lower({Layer{static_cast<Kind>(99)}}), Bug); }
 
 TEST(StagesTest, LayersThatDoNotFitAreRefused) {
   Layer odd = layer(Kind::kGroupNorm, "norm");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/engine/cpu/fast_network.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
@@ -25,7 +26,7 @@ std::string cpu_arithmetic() {
     case Instructions::kPortable:
       return "portable";
   }
-  throw std::logic_error("cpu_arithmetic: unknown instructions");
+  throw Bug("cpu_arithmetic: unknown instructions");
 }
 
 BaseClassifier base_classifier(const Model& trained) {

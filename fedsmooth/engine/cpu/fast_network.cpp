@@ -28,6 +28,11 @@ int64_t images_in_part(const std::vector<Stage>& stages, const Weights& weights,
   return part;
 }
 
+// What a stage does between its norm and its pool.
+FastEnd end_of(const Stage& stage) {
+  return {stage.saved.has_value(), stage.is_activation(Kind::kRelu)};
+}
+
 // Turns stages into steps.
 class Builder {
  public:
@@ -49,7 +54,7 @@ class Builder {
   // The blocks of a strided convolution that alone reads the normalised images, if a scheme fits.
   std::optional<ToeplitzShape> first_blocks() const {
     const Stage& first = stages_.front();
-    const bool bare = !first.norm && !first.saved && !first.relu && !first.pool;
+    const bool bare = (first.parts - Parts{Part::kNormalize, Part::kDropout}).empty();
     if (!bare || stages_.size() < 2) return {};
     for (size_t i = 2; i < stages_.size(); ++i) {
       if (stages_[i].input == 0 || stages_[i].saved == 0) return {};
@@ -71,7 +76,7 @@ class Builder {
     const Array& weight = weights_[stage.op_tensor];
     const Array bias = layer.bias ? weights_[stage.op_tensor + 1] : Array({layer.outputs});
     FastEnd end;
-    if (!stage.norm) end = {stage.saved.has_value(), stage.relu};
+    if (!stage.norm) end = end_of(stage);
     const bool first = &stage == &stages_.front() + 1;
     const auto scheme = layer.kind != Kind::kConv ? std::nullopt
                         : layer.stride == 1       ? toeplitz_shape(layer, stage.in)
@@ -116,8 +121,8 @@ class Builder {
   }
 
   int add_finish(const Stage& stage, int x, int saved) {
-    if (!stage.saved && !stage.relu) return x;
-    return add(finish_step(stage.map, images_, {stage.saved.has_value(), stage.relu}), x, saved);
+    if (!stage.saved && !stage.activation) return x;
+    return add(finish_step(stage.map, images_, end_of(stage)), x, saved);
   }
 
   int add_pool(const Stage& stage, int x) {
@@ -163,18 +168,12 @@ size_t place_results(std::vector<PlacedStep>& steps) {
 
 std::string FastNetwork::refusal(const Network& network) {
   const std::vector<Stage> stages = stages_of(network);
-  if (stages.empty() || !stages[0].is_op(Kind::kNormalize))
-    return "it begins without normalisation";
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    const bool reads_images =
-        (i > 0 && stage.input == Stage::kImages) || stage.saved == Stage::kImages;
-    const bool normalizes_again = i > 0 && stage.is_op(Kind::kNormalize);
-    if (reads_images || normalizes_again || stage.is_norm(Kind::kGroupNorm)) {
-      return fmt::format("stage {} is not one of the fast evaluator's", describe(stage));
-    }
+  std::string why = parts_refusal(stages, kParts);
+  if (why.empty()) why = normalization_refusal(stages);
+  if (why.empty() && stages.back().out[1] * stages.back().out[2] != 1) {
+    why = "it ends in a map, not in logits";
   }
-  return {};
+  return why;
 }
 
 FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t batch)

@@ -12,8 +12,13 @@ namespace fedsmooth {
 
 class FastNetwork {
  public:
-  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It knows
-  /// networks that begin with a normalisation and have no group norm.
+  /// What it computes. A dropout is the identity in an evaluation.
+  static constexpr Parts kParts = {Part::kNormalize, Part::kConv,   Part::kLinear, Part::kSubsample,
+                                   Part::kBatchNorm, Part::kSum,    Part::kRelu,   Part::kMaxPool,
+                                   Part::kAvgPool,   Part::kDropout};
+
+  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It takes
+  /// networks of kParts that begin with their only normalisation and end in logits.
   static std::string refusal(const Network& network);
 
   FastNetwork(const Network& network, const Weights& weights, int64_t batch);

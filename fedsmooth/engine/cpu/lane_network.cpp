@@ -172,7 +172,7 @@ class LanePasses : public Passes {
   void run_back(LaneStage& s, std::vector<float> dy, bool of_images, bool of_weights) {
     const Stage& stage = s.stage;
     if (stage.pool) dy = pool_back(s, std::move(dy));
-    if (stage.relu) relu_gradient(s.map.data(), std::ssize(dy), dy.data());
+    if (stage.is_activation(Kind::kRelu)) relu_gradient(s.map.data(), std::ssize(dy), dy.data());
     if (stage.saved) add_gradient(*stage.saved, copy_of(dy));
     if (stage.norm) {
       if (of_weights || s.norm.of_batch) {
@@ -238,22 +238,19 @@ class LanePasses : public Passes {
 std::string lanes_refusal(const Network& network) {
   const std::vector<Stage> stages = stages_of(network);
   if (stages.size() < 2) return "it has too few stages";
-  const Stage& first = stages[0];
-  if (!first.is_op(Kind::kNormalize) || first.norm || first.saved || first.relu || first.pool ||
-      first.dropout) {
-    return fmt::format("stage {} is not a normalisation alone", describe(first));
+  const std::string why = parts_refusal(stages, kLaneParts);
+  if (!why.empty()) return why;
+  if (stages[0].parts != Parts{Part::kNormalize}) {
+    return fmt::format("stage {} is not a normalisation alone", describe(stages[0]));
   }
-  for (size_t i = 1; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    const bool reads_images = stage.input == Stage::kImages || stage.saved == Stage::kImages;
-    const bool oblong = stage.is_op(Kind::kLinear) && stage.in[1] != stage.in[2];
-    if (reads_images || oblong || stage.is_op(Kind::kNormalize) || stage.dropout ||
-        stage.is_norm(Kind::kGroupNorm)) {
-      return fmt::format("stage {} is not one of the lane engine's", describe(stage));
+  for (const Stage& stage : stages) {
+    const bool square = stage.in[1] == stage.in[2];
+    if (stage.is_op(Kind::kLinear) && !square) {
+      return fmt::format("stage {} reads a map that is not square", describe(stage));
     }
   }
   if (stages.back().out[1] * stages.back().out[2] != 1) return "it ends in a map, not in logits";
-  return {};
+  return normalization_refusal(stages);
 }
 
 std::unique_ptr<Passes> lane_passes(const Network& network) {

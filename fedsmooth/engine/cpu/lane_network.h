@@ -9,11 +9,17 @@
 #include <string>
 
 #include "fedsmooth/federated/passes.h"
+#include "fedsmooth/model/parts.h"
 
 namespace fedsmooth {
 
+/// What it computes.
+inline constexpr Parts kLaneParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
+                                     Part::kSubsample, Part::kBatchNorm, Part::kSum,
+                                     Part::kRelu,      Part::kMaxPool,   Part::kAvgPool};
+
 /// Why lane_passes() cannot run a network, with the stage that it does not know; empty if it can.
-/// It knows networks that begin with a normalisation alone and have no dropout and no group norm.
+/// It takes networks of kLaneParts that begin with a normalisation alone and end in logits.
 std::string lanes_refusal(const Network& network);
 
 std::unique_ptr<Passes> lane_passes(const Network& network);

@@ -12,7 +12,7 @@ using Kind = Layer::Kind;
 
 LaneConvolution convolution_of(const Stage& stage) {
   const Layer& layer = *stage.op;
-  const bool relu = stage.relu && !stage.norm && !stage.saved;
+  const bool relu = stage.is_activation(Kind::kRelu) && !stage.norm && !stage.saved;
   LaneConvolution conv{stage.in,      stage.map,  layer.kernel, layer.stride,
                        layer.padding, layer.bias, relu};
   if (layer.kind == Kind::kLinear) {
@@ -102,17 +102,18 @@ void LaneStage::run(const std::vector<float>& x, const float* saved, Lanes lanes
 
 // Norm, sum and ReLU, as far as the product has not done them.
 void LaneStage::finish(const float* saved, Lanes lanes, bool training) {
+  const bool has_relu = stage.is_activation(Kind::kRelu);
   if (stage.norm) {
     if (training) {
       use_batch_statistics(pixels(), lanes, before_norm.data(), norm);
     } else {
       use_running_statistics(norm);
     }
-    return apply_norm(norm, pixels(), lanes, before_norm.data(), saved, stage.relu, map.data());
+    return apply_norm(norm, pixels(), lanes, before_norm.data(), saved, has_relu, map.data());
   }
   if (saved != nullptr) add_map(saved, std::ssize(map), map.data());
   const bool done = stage.is_product() && conv.relu;
-  if (stage.relu && !done) relu(map.data(), std::ssize(map));
+  if (has_relu && !done) relu(map.data(), std::ssize(map));
 }
 
 }  // namespace fedsmooth

@@ -120,7 +120,7 @@ class Planner {
     const Layer& layer = *of.op;
     const Shape& out = of.map;
     BatchedStage stage;
-    stage.relu = of.relu;
+    stage.relu = of.is_activation(Kind::kRelu);
     stage.in = map_of(shape_);
     stage.out = map_of(out);
     const bool linear = layer.kind == Kind::kLinear;
@@ -177,18 +177,11 @@ class Planner {
   Shape shape_;
 };
 
-bool is_bare_normalization(const Stage& stage) {
-  return stage.is_op(Kind::kNormalize) && !stage.norm && !stage.saved && !stage.relu &&
-         !stage.pool && !stage.dropout;
-}
-
-// A link of a chain: a product with its ReLU and maxima, or, but for the first, maxima alone.
-bool fits(const Stage& stage, size_t index) {
-  const bool chained = stage.input == static_cast<int>(index) - 1 && !stage.saved;
-  const bool pools = !stage.pool || stage.is_pool(Kind::kMaxPool);
-  if (!chained || !pools || stage.norm || stage.dropout) return false;
-  if (stage.op) return stage.is_product() && stage.op->outputs <= kMostChannels;
-  return index > 1 && stage.pool && !stage.relu;
+// A link of a chain: a product with its ReLU and maxima, or, after the first one, maxima alone.
+bool is_link(const Stage& stage, size_t index) {
+  if (stage.input != static_cast<int>(index) - 1) return false;
+  if (stage.is_product()) return stage.op->outputs <= kMostChannels;
+  return index > 1 && stage.parts == Parts{Part::kMaxPool};
 }
 
 }  // namespace
@@ -201,7 +194,8 @@ int count_pairs(const PairLists& lists) {
 
 std::string BatchedPlan::refusal(const Network& network) {
   const std::vector<Stage> stages = stages_of(network);
-  if (stages.size() < 2 || !is_bare_normalization(stages[0])) {
+  if (const std::string why = parts_refusal(stages, kParts); !why.empty()) return why;
+  if (stages.size() < 2 || stages[0].parts != Parts{Part::kNormalize}) {
     return "it does not begin with a normalisation alone";
   }
   const int64_t size = network.input[0] * network.input[1] * network.input[2];
@@ -209,12 +203,13 @@ std::string BatchedPlan::refusal(const Network& network) {
     return fmt::format("its images have {} values, more than {}", size, kLargestImage);
   }
   for (size_t i = 1; i < stages.size(); ++i) {
-    if (!fits(stages[i], i)) {
-      return fmt::format("stage {} is not one of the GPU engine's", describe(stages[i]));
+    if (!is_link(stages[i], i)) {
+      return fmt::format("stage {} does not continue a chain of products of up to {} channels",
+                         describe(stages[i]), kMostChannels);
     }
   }
   const Stage& last = stages.back();
-  if (last.is_op(Kind::kLinear) && !last.relu && !last.pool) return {};
+  if (last.parts == Parts{Part::kLinear}) return {};
   return fmt::format("stage {} is not a linear layer at the end", describe(last));
 }
 

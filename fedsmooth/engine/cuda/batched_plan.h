@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/model/network.h"
+#include "fedsmooth/model/parts.h"
 
 namespace fedsmooth {
 
@@ -47,9 +47,13 @@ struct BatchedStage {
 };
 
 struct BatchedPlan {
-  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It knows
-  /// chains of convolutions and linear layers with ReLU and max-pooling, for images of up to 12,000
-  /// values.
+  /// What it computes.
+  static constexpr Parts kParts = {Part::kNormalize, Part::kConv, Part::kLinear, Part::kRelu,
+                                   Part::kMaxPool};
+
+  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It takes
+  /// chains of kParts that begin with a normalisation alone and end with a linear layer alone, for
+  /// images of up to 12,000 values.
   static std::string refusal(const Network& network);
   static bool supports(const Network& network) { return refusal(network).empty(); }
   explicit BatchedPlan(const Network& network);

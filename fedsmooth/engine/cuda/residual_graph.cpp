@@ -53,6 +53,8 @@ class Planner {
       throw Refusal{fmt::format("its images [{}] are too large", fmt::join(network_.input, ", "))};
     }
     if (stages_.size() < 3) throw Refusal{"it has no convolution before a linear layer"};
+    const std::string parts = parts_refusal(stages_, kGraphParts);
+    if (!parts.empty()) throw Refusal{parts};
     add_normalization();
     std::vector<int> laid;  // stages in the order of their tensors
     for (int i = 1; i + 1 < std::ssize(stages_); ++i) laid.push_back(i);
@@ -69,18 +71,14 @@ class Planner {
  private:
   void add_normalization() {
     const Stage& first = stages_[0];
-    if (!first.is_op(Kind::kNormalize) || first.norm || first.saved || ends_otherwise(first)) {
-      refuse(first, "is not a normalisation alone");
-    }
+    if (first.parts != Parts{Part::kNormalize}) refuse(first, "is not a normalisation alone");
+    const std::string why = normalization_refusal(stages_);
+    if (!why.empty()) throw Refusal{why};
     graph_.mean.assign(first.op->mean.begin(), first.op->mean.end());
     for (const double sd : first.op->sd) {
       graph_.scale_of_image.push_back(static_cast<float>(1 / sd));
     }
     graph_.maps.push_back(map_of(network_.input));
-  }
-
-  static bool ends_otherwise(const Stage& stage) {
-    return stage.relu || stage.pool || stage.dropout;
   }
 
   void check_stage(const Stage& stage) const {
@@ -98,17 +96,13 @@ class Planner {
     if (op.outputs > kMostChannels) {
       refuse(stage, "has {} channels, more than {}", op.outputs, kMostChannels);
     }
-    if (stage.norm && stage.pool && !stage.is_pool(Kind::kAvgPool)) {
-      refuse(stage, "has a norm and a pooling other than the mean over all pixels");
-    }
     if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
     if (stage.norm && op.bias) refuse(stage, "has a norm of a convolution with a bias");
-    if (stage.dropout) refuse(stage, "has a dropout");
-    if (&stage != &stages_.end()[-2]) {
-      if (stage.pool) refuse(stage, "has a pooling other than the mean at the end");
-    } else if (!stage.is_pool(Kind::kAvgPool)) {
+    const bool last = &stage == &stages_.end()[-2];
+    if (last && !stage.pool) {
       refuse(stage, "does not end with the mean over all pixels, before a linear layer");
     }
+    if (stage.pool && !last) refuse(stage, "takes the mean over all pixels before the end");
   }
 
   void add_node(const Stage& stage, int output) {
@@ -126,7 +120,7 @@ class Planner {
     node.fixed = stage.is_op(Kind::kSubsample);
     node.has_bias = !node.fixed && op.bias;
     node.has_norm = stage.norm.has_value();
-    node.relu = stage.relu;
+    node.relu = stage.is_activation(Kind::kRelu);
     if (stage.saved) node.shortcut = map_of_stage_[*stage.saved];
     node.channel = graph_.channels;
     graph_.channels += node.out.channels;
@@ -153,7 +147,7 @@ class Planner {
   }
 
   void add_linear(const Stage& stage) {
-    if (!stage.is_op(Kind::kLinear) || stage.norm || stage.saved || ends_otherwise(stage)) {
+    if (stage.parts != Parts{Part::kLinear}) {
       refuse(stage, "is not a linear layer alone, at the end");
     }
     const Layer& op = *stage.op;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/kernels/row_maps.h"
-#include "fedsmooth/model/network.h"
+#include "fedsmooth/model/parts.h"
 
 namespace fedsmooth {
 
@@ -58,6 +58,11 @@ struct ResidualGraph {
 
   const RowMap& last() const { return maps[nodes.back().output]; }
 };
+
+/// What it computes.
+inline constexpr Parts kGraphParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
+                                      Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
+                                      Part::kSum,       Part::kRelu,      Part::kAvgPool};
 
 /// Why the GPU cannot run a network as a residual one, with the stage's name; empty if it can.
 std::string graph_refusal(const Network& network);

@@ -15,7 +15,7 @@ struct Refusal {
   std::string why;
 };
 
-// What a convolution's stage has to be.
+// What a convolution's stage has to be, exactly: a part more or less is refused.
 struct Form {
   int kernel, stride, outputs;
   int input;                 // the stage that it reads
@@ -23,11 +23,18 @@ struct Form {
   bool relu = true;
   bool may_end = false;  // whether the mean over all pixels may follow
 
+  Parts parts() const {
+    Parts found = {Part::kConv};
+    if (saved) found = found | Parts{Part::kSum};
+    if (relu) found = found | Parts{Part::kRelu};
+    return found;
+  }
+
   bool fits(const Stage& stage) const {
-    return stage.is_op(Kind::kConv) && stage.op->kernel == kernel && stage.op->stride == stride &&
-           stage.op->padding == kernel / 2 && stage.op->outputs == outputs &&
-           stage.input == input && stage.saved == saved && stage.relu == relu && !stage.norm &&
-           !stage.dropout && (!stage.pool || (may_end && stage.is_pool(Kind::kAvgPool)));
+    const Parts at_end = may_end ? parts() | Parts{Part::kAvgPool} : parts();
+    return (stage.parts == parts() || stage.parts == at_end) && stage.op->kernel == kernel &&
+           stage.op->stride == stride && stage.op->padding == kernel / 2 &&
+           stage.op->outputs == outputs && stage.input == input && stage.saved == saved;
   }
 
   std::string text() const {
@@ -74,11 +81,9 @@ class Planner {
   }
 
   void add_normalization() {
-    const auto is_bare = [](const Stage& stage) {
-      return stage.is_op(Kind::kNormalize) && !stage.norm && !stage.saved && !stage.relu &&
-             !stage.pool && !stage.dropout;
-    };
-    if (stages_.empty() || !is_bare(stages_[0])) refuse("a normalisation alone");
+    if (stages_.empty() || stages_[0].parts != Parts{Part::kNormalize}) {
+      refuse("a normalisation alone");
+    }
     const Layer& normalize = *stages_[next_++].op;
     plan_.mean.assign(normalize.mean.begin(), normalize.mean.end());
     for (const double sd : normalize.sd) plan_.scale.push_back(static_cast<float>(1 / sd));
@@ -123,9 +128,9 @@ class Planner {
   PlannedConv take_shortcut(int x, int in) {
     const Stage& stage = stages_[next_];
     if (!stage.is_op(Kind::kSubsample)) return take({1, 2, 2 * in, x, {}, /*relu=*/false}, in);
-    const bool fits = stage.op->stride == 2 && stage.op->outputs == 2 * in && !stage.norm &&
-                      !stage.saved && !stage.relu && !stage.pool && !stage.dropout;
-    if (!fits || stage.input != x) refuse(fmt::format("every second pixel in {} channels", 2 * in));
+    const bool fits = stage.parts == Parts{Part::kSubsample} && stage.op->stride == 2 &&
+                      stage.op->outputs == 2 * in && stage.input == x;
+    if (!fits) refuse(fmt::format("every second pixel in {} channels", 2 * in));
     ++next_;
     return subsampling(in);
   }
@@ -133,10 +138,7 @@ class Planner {
   void add_linear() {
     if (next_ == stages_.size()) refuse("a linear layer");
     const Stage& stage = stages_[next_];
-    if (!stage.is_op(Kind::kLinear) || stage.relu || stage.norm || stage.saved || stage.pool ||
-        stage.dropout) {
-      refuse("a linear layer at the end");
-    }
+    if (stage.parts != Parts{Part::kLinear}) refuse("a linear layer at the end");
     if (stage.op->outputs > residual::kMaxClasses) {
       throw Refusal{fmt::format("stage {} has {} classes, more than {}", describe(stage),
                                 stage.op->outputs, residual::kMaxClasses)};

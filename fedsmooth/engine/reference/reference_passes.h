@@ -13,6 +13,12 @@
 
 namespace fedsmooth::reference {
 
+/// The oracle computes every part, and refuses one that it does not know, too.
+inline constexpr Parts kReferenceParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
+                                          Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
+                                          Part::kSum,       Part::kRelu,      Part::kMaxPool,
+                                          Part::kAvgPool,   Part::kDropout};
+
 /// What a stage keeps of the last pass, as far as its gradient needs it.
 template <typename Number>
 struct Kept {
@@ -28,6 +34,7 @@ struct Kept {
 template <typename Number>
 class ReferenceNetwork {
  public:
+  /// A Bug if a stage has another part than kReferenceParts.
   explicit ReferenceNetwork(const Network& network);
 
   std::vector<Values<Number>> weights;  // in the order of parameters()

@@ -61,7 +61,7 @@ class FusedPass {
     }
     if (stage.norm) h = {apply_alone(*stage.norm, stage.norm_tensor, finish(h))};
     if (stage.saved) h.other = output(*stage.saved);
-    Tensor y = finish(h, stage.relu);
+    Tensor y = finish(h, stage.is_activation(Kind::kRelu));
     if (stage.pool) y = apply_alone(*stage.pool, 0, y);
     outputs_.push_back(y);
   }
@@ -100,6 +100,8 @@ at::Tensor fused_forward(const Network& network, const Tensors& weights, const a
   TORCH_CHECK(weights.size() == tensors, "fused_forward: ", weights.size(), " tensors, network ",
               network.name, " has ", tensors);
   const std::vector<Stage> stages = stages_of(network);
+  const std::string why = parts_refusal(stages, kTorchParts);
+  TORCH_CHECK(why.empty(), "fused_forward: network ", network.name, ": ", why);
   FusedPass pass(weights, images);
   for (const Stage& stage : stages) pass.run(stage);
   return pass.output(static_cast<int>(stages.size()) - 1).flatten(1);

@@ -2,6 +2,8 @@
 
 #include <c10/core/GradMode.h>
 
+#include "fedsmooth/model/stages.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -102,6 +104,8 @@ class Pass {
 
 Tensor run(const Network& network, const Tensors& weights, const Tensor& images,
            std::optional<Stream> training) {
+  const std::string why = parts_refusal(stages_of(network), kTorchParts);
+  TORCH_CHECK(why.empty(), "torch_forward: network ", network.name, ": ", why);
   Pass pass(weights, training);
   const Tensor logits = pass.run(network.layers, images);
   TORCH_CHECK(pass.used_all(), "torch_forward: more tensors than network ", network.name, " has");

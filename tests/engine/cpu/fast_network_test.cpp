@@ -175,7 +175,22 @@ TEST(FastNetworkTest, CopiesRunBesideEachOther) {
 TEST(FastNetworkTest, NamesTheStageThatItDoesNotKnow) {
   EXPECT_EQ(FastNetwork::refusal(named("resnet20")), "");
   EXPECT_EQ(FastNetwork::refusal(named("resnet20-gn")),
-            "stage conv1 (conv, group-norm, relu) is not one of the fast evaluator's");
+            "stage conv1 (conv, group-norm, relu) has group-norm, which this engine does not "
+            "compute");
+  using Kind = Layer::Kind;
+  const Layer mean{Kind::kAvgPool}, conv{Kind::kConv, "a", 3, 3, 1, 1};
+  const auto of = [](std::vector<Layer> layers) {
+    return FastNetwork::refusal({"test", {3, 4, 4}, std::move(layers)});
+  };
+  const Layer first = normalize({0.1, 0.2, 0.3}, {0.5, 0.6, 0.7});
+  EXPECT_EQ(of({}), "it has no layers");
+  EXPECT_EQ(of({first, conv, mean}), "");
+  EXPECT_EQ(of({first, conv}), "it ends in a map, not in logits");
+  const std::string end = ": the first stage, and no other, has to normalise the images";
+  EXPECT_EQ(of({conv, mean}), "stage a (conv, avg-pool)" + end);
+  EXPECT_EQ(of({first, conv, first, mean}), "stage 2 (normalize, avg-pool)" + end);
+  EXPECT_EQ(of({residual({first}, {}), mean}), "stage 0.body.0 (normalize, sum, avg-pool)" + end);
+  EXPECT_EQ(of({residual({conv}, {first}), mean}), "stage a (conv, sum, avg-pool)" + end);
 }
 
 }  // namespace

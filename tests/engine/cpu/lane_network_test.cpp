@@ -214,9 +214,11 @@ TEST(LaneNetworkTest, WantsExactlyTheNetworksTensors) {
 
 TEST(LaneNetworkTest, NamesTheStageThatItDoesNotKnow) {
   EXPECT_EQ(lanes_refusal(named_network("alexnet-fc")),
-            "stage features.10 (conv, relu, max-pool, dropout) is not one of the lane engine's");
+            "stage features.10 (conv, relu, max-pool, dropout) has dropout, which this engine does "
+            "not compute");
   EXPECT_EQ(lanes_refusal(named_network("resnet20-gn")),
-            "stage conv1 (conv, group-norm, relu) is not one of the lane engine's");
+            "stage conv1 (conv, group-norm, relu) has group-norm, which this engine does not "
+            "compute");
   EXPECT_ANY_THROW(lane_passes(named_network("alexnet-fc")));
 }
 

@@ -121,9 +121,11 @@ INSTANTIATE_TEST_SUITE_P(Networks, BatchedPlanCaseTest, testing::Values("alexnet
 TEST(BatchedPlanTest, NamesTheStageThatItDoesNotKnow) {
   EXPECT_EQ(BatchedPlan::refusal(network_called("alexnet")), "");
   EXPECT_EQ(BatchedPlan::refusal(network_called("resnet20")),
-            "stage conv1 (conv, batch-norm, relu) is not one of the GPU engine's");
+            "stage conv1 (conv, batch-norm, relu) has batch-norm, which this engine does not "
+            "compute");
   EXPECT_EQ(BatchedPlan::refusal(network_called("alexnet-fc")),
-            "stage features.10 (conv, relu, max-pool, dropout) is not one of the GPU engine's");
+            "stage features.10 (conv, relu, max-pool, dropout) has dropout, which this engine does "
+            "not compute");
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
   plain.bias = false;
   EXPECT_EQ(graph_refusal(list_of({plain, norm, relu})), "");
   EXPECT_EQ(graph_refusal(list_of({conv, with_dropout, conv_called("b")})),
-            "stage a (conv, dropout) has a dropout");
+            "stage a (conv, dropout) has dropout, which this engine does not compute");
   EXPECT_EQ(graph_refusal(list_of({wide})),
             "stage wide (conv, avg-pool) has 128 channels, more than 64");
   EXPECT_EQ(graph_refusal(list_of({large})),
@@ -119,11 +119,16 @@ TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
   EXPECT_EQ(graph_refusal(list_of({relu, conv})),
             "stage 0 (normalize, relu) is not a normalisation alone");
   EXPECT_EQ(graph_refusal(list_of({conv, pool, conv_called("b")})),
-            "stage a (conv, max-pool) has a pooling other than the mean at the end");
-  EXPECT_EQ(
-      graph_refusal(list_of({plain, norm, pool, conv_called("b")})),
-      "stage a (conv, batch-norm, max-pool) has a norm and a pooling other than the mean over "
-      "all pixels");
+            "stage a (conv, max-pool) has max-pool, which this engine does not compute");
+  EXPECT_EQ(graph_refusal(list_of({conv, Layer{Kind::kAvgPool}, conv_called("b")})),
+            "stage a (conv, avg-pool) takes the mean over all pixels before the end");
+  // A block whose body reads the images themselves.
+  Network beside = list_of({});
+  beside.layers[0] = residual({conv_called("b")}, {beside.layers[0]});
+  beside.layers[0].body[0].outputs = 3;
+  EXPECT_EQ(graph_refusal(beside),
+            "stage b (conv, sum, avg-pool): the first stage, and no other, has to normalise the "
+            "images");
   Layer block{Kind::kResidual};
   block.body = {plain, relu};
   EXPECT_EQ(graph_refusal(list_of({conv_called("b"), block})),

@@ -8,6 +8,7 @@
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/model/fold.h"
 #include "tests/engine/cuda/residual_networks.h"
+#include "tests/engine/unknown_parts.h"
 
 namespace fedsmooth {
 namespace {
@@ -73,6 +74,12 @@ std::string refusal_after(const std::function<void(Network&)>& change) {
   Network network = fold_batch_norm(residual_model("resnet8", false)).network;
   change(network);
   return residual_refusal(network);
+}
+
+TEST(ResidualPlanTest, RefusesUnknownParts) {
+  for (const char* name : {"resnet8", "resnet8-a"}) {
+    expect_refusals(residual_refusal, fold_batch_norm(residual_model(name, false)).network);
+  }
 }
 
 TEST(ResidualPlanTest, RefusesByName) {

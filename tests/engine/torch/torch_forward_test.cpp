@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "fedsmooth/engine/torch/fused_forward.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
@@ -54,6 +55,16 @@ TEST(TorchForwardTest, AnImagesLogitsDoNotDependOnItsNeighbours) {
   const Tensor alone = torch_forward(network, weights, image);
   const Tensor together = torch_forward(network, weights, at::cat({image, neighbour}));
   EXPECT_TRUE(at::equal(together[0], alone[0]));
+}
+
+TEST(TorchForwardTest, RefusesAPropertyThatItDoesNotKnow) {
+  Layer conv{Kind::kConv, "conv", 2, 1};
+  const Tensors weights = {at::ones({2, 1, 1, 1}), at::zeros({2})};
+  EXPECT_NO_THROW(torch_forward(network_of({conv}), weights, one_to_nine()));
+  EXPECT_NO_THROW(fused_forward(network_of({conv}), weights, one_to_nine()));
+  conv.groups = 2;
+  EXPECT_THROW(torch_forward(network_of({conv}), weights, one_to_nine()), c10::Error);
+  EXPECT_THROW(fused_forward(network_of({conv}), weights, one_to_nine()), c10::Error);
 }
 
 TEST(TorchForwardTest, WantsExactlyTheNetworksTensors) {
