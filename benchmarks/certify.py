@@ -35,11 +35,6 @@ def main():
 
     ours, peers = side_by_side.compare(options, side_by_side.find_pythons(options), command,
                                        ["certify.py", "--model", options.model], rate, show)
-    if options.device == "cuda" and options.model == "alexnet":
-        print("with --noise-bank:")
-        banked, _ = side_by_side.compare(options, [], [*command, "--certify.noise_bank=true"], [],
-                                         rate, show)
-        peers = {"fedsmooth --noise-bank": banked, **peers}
     side_by_side.print_table(table(ours, peers))
 
 

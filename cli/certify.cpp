@@ -10,7 +10,7 @@ namespace fedsmooth::cli {
 void add_certify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::CertifyArguments>();
   struct Flags {
-    bool only_correct = false, noise_bank = false, dry_run = false;
+    bool only_correct = false, dry_run = false;
   };
   auto flags = std::make_shared<Flags>();
   Command c(app, common, "certify",
@@ -34,7 +34,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.alias("limit", "certify.limit", "at most this many images; 0: all");
   c.alias("radius", "certify.radius", "one-sided or multiclass");
   c.flag("only-correct", flags->only_correct, "no radius where the answer is wrong anyway");
-  c.flag("noise-bank", flags->noise_bank, "the same draws for all images: faster on a GPU");
+  c.removed_flag("noise-bank", "certify.noise_bank");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
   c.flag("resume", a->resume, "continue after the last complete row");
@@ -42,7 +42,6 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.take_ranks();
   c.on_run([a, flags, &common](Overrides overrides) {
     if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");
-    if (flags->noise_bank) overrides.emplace_back("certify.noise_bank", "true");
     const auto describe = [&] {
       return nlohmann::json{{"path", a->path}, {"shard", a->shard}, {"options", overrides}};
     };

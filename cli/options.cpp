@@ -157,6 +157,11 @@ void Command::flag(const std::string& name, bool& value, const std::string& what
   app_->add_flag("--" + name, value, what);
 }
 
+void Command::removed_flag(const std::string& name, const std::string& key) {
+  const auto set = [overrides = overrides_, key] { overrides->emplace_back(key, "true"); };
+  app_->add_flag_callback("--" + name, set)->group("");
+}
+
 void Command::alias(const std::string& name, const std::string& key, const std::string& what) {
   add_override(*app_, overrides_, name, key, what + " (" + key + ")");
 }

@@ -46,6 +46,8 @@ class Command {
   void option(const std::string& name, int64_t& value, const std::string& what);
   void option(const std::string& name, double& value, const std::string& what);
   void flag(const std::string& name, bool& value, const std::string& what);
+  /// --`name` is no more, is not listed, and stands for --`key`=true, which is refused.
+  void removed_flag(const std::string& name, const std::string& key);
   /// --`name` as a short form of --`key`.
   void alias(const std::string& name, const std::string& key, const std::string& what);
   /// The command can be run on many ranks. Others are refused there.

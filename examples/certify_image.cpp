@@ -6,7 +6,8 @@ using namespace fedsmooth;
 int main(int, char** argv) {
   const Model model = load_model(argv[1]);
   const Dataset test = load_dataset({"shapes"}, Split::kTest);
-  const auto votes = make_sampler(choose_classifier("auto", model), /*threads=*/2);
+  const BaseClassifier f = choose_classifier("auto", model, kFloatNoise);
+  const auto votes = make_sampler(f, kFloatNoise, /*threads=*/2);
   const Certificate c = certify(*votes, test.image(7), model.sigma, {}, /*seed=*/0, /*index=*/7);
   fmt::print("class {} for every image within l2 distance {:.3f}\n", c.predict, c.radius);
 

@@ -8,7 +8,6 @@
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/config/sweep.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -123,8 +122,7 @@ double certified_sigma(const Experiment& e) {
 uint64_t certified_seed(const Experiment& e) { return e.certify.seed.value_or(e.seed); }
 
 void check_certification(const Experiment& e) {
-  check_certify_options(e.certify, certified_sigma(e));
-  if (e.certify.noise == NoiseKind::kExact) ExactNoise{certified_sigma(e)};
+  check_certify_options(e.certify, certified_sigma(e), *e.certify.noise);
 }
 
 Experiment experiment_from_toml(const toml::table& table, const std::string& name,

@@ -20,7 +20,7 @@ namespace fedsmooth {
 struct CertificationOptions : CertifyOptions {
   double sigma = 0.0;            // 0 ("auto"): smoothing.sigma
   std::optional<uint64_t> seed;  // none ("auto"): the experiment's
-  NoiseKind noise = NoiseKind::kFloat;
+  const NoiseLaw* noise = &kFloatNoise;
   int64_t every = 20;  // certify every Nth test image
   int64_t limit = 0;   // at most this many images; 0: all
 };

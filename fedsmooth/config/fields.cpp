@@ -132,6 +132,15 @@ Field boolean(std::string key, bool& value) {
           [&value] { return std::string(value ? "true" : "false"); }};
 }
 
+Field removed_flag(std::string key, std::string reason) {
+  const auto set = [reason = std::move(reason)](const toml::node& node) {
+    require(node.is_boolean(), "must be true or false");
+    if (node.value_or(false)) throw Error("was removed: {}", reason);
+  };
+  const auto show = [] { return std::string("false"); };
+  return {std::move(key), set, show, /*is_text=*/false, /*is_alias=*/true};
+}
+
 Field automatic(std::string key, double& value) {
   return {std::move(key),
           [&value](const toml::node& node) {

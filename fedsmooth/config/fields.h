@@ -22,7 +22,7 @@ struct Field {
   std::function<void(const toml::node&)> set;
   std::function<std::string()> show;
   bool is_text = false;   // on the command line the value is taken as it stands
-  bool is_alias = false;  // of other keys: read, and left out where all keys are printed
+  bool is_alias = false;  // of other keys, or removed: read, left out where all keys are printed
 };
 
 Field number(std::string key, double& value, bool (*valid)(double), const char* range);
@@ -30,6 +30,8 @@ Field number(std::string key, double& value, bool (*valid)(double), const char* 
 Field count(std::string key, int64_t& value, int64_t low, int64_t high = INT32_MAX);
 Field text(std::string key, std::string& value);
 Field boolean(std::string key, bool& value);
+/// A flag that is no more: false is read and means nothing, true is refused with `reason`.
+Field removed_flag(std::string key, std::string reason);
 /// A positive number, or "auto" for 0.
 Field automatic(std::string key, double& value);
 /// A number, or "auto" for none.

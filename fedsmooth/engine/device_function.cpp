@@ -4,12 +4,16 @@
 
 namespace fedsmooth {
 
-std::unique_ptr<Sampler> make_device_sampler([[maybe_unused]] const BaseClassifier& f,
-                                             [[maybe_unused]] const DeviceFunction& on_gpu) {
+std::optional<BaseClassifier> device_function_classifier(
+    [[maybe_unused]] const DeviceFunction& function, [[maybe_unused]] const Shape& input,
+    [[maybe_unused]] int classes, [[maybe_unused]] int batch,
+    [[maybe_unused]] const std::string& description) {
 #ifdef FEDSMOOTH_CUDA
-  if (gpu_unavailable_reason().empty()) return function_sampler(f, on_gpu);
+  if (gpu_unavailable_reason().empty()) {
+    return function_classifier(function, input, classes, batch, description);
+  }
 #endif
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace fedsmooth

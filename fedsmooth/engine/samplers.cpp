@@ -14,21 +14,25 @@
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 #endif
 
 namespace fedsmooth {
 
 BaseClassifier choose_classifier(const std::string& device, const Model& model,
-                                 [[maybe_unused]] bool noise_bank) {
+                                 [[maybe_unused]] const NoiseLaw& law) {
   if (device == "cpu") return base_classifier(model);
 #ifdef FEDSMOOTH_CUDA
+  const std::string undrawn = gpu_law_refusal(law);
+  if (!undrawn.empty()) {
+    use_gpu(device, [&] { return undrawn; });
+    return base_classifier(model);
+  }
   const Model folded = fold_batch_norm(model);  // kernels for votes know no batch norm
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();
-    if (BatchedPlan::supports(folded.network)) {
-      return noise_bank ? banked_gpu_classifier(folded) : gpu_classifier(folded);
-    }
+    if (BatchedPlan::supports(folded.network)) return gpu_classifier(folded);
     const bool fast = has_residual_votes() && residual_refusal(folded.network).empty();
     return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
   }
@@ -63,12 +67,15 @@ std::function<DifferentiableClassifier()> choose_gradients(
 }
 
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
-                                 const Shape& input) {
+                                 const Shape& input, [[maybe_unused]] const NoiseLaw& law) {
   BaseClassifier on_cpu = torch_script_classifier(script, input);
 #ifdef FEDSMOOTH_CUDA
-  const auto missing = [] {
-    const std::string gpu = gpu_unavailable_reason();
-    return gpu.empty() ? missing_for_torch_gpu() : gpu;
+  const auto missing = [&law] {
+    for (const auto& reason :
+         {gpu_law_refusal(law), gpu_unavailable_reason(), missing_for_torch_gpu()}) {
+      if (!reason.empty()) return reason;
+    }
+    return std::string();
   };
   if (use_gpu(device, missing)) return torch_script_gpu_classifier(script, on_cpu.classes, input);
 #else
@@ -81,13 +88,12 @@ DifferentiableClassifier script_gradients(const std::filesystem::path& script) {
   return torch_script_gradients(script);
 }
 
-std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, int threads, Stop stopped) {
-  if (f.sampler) {
-    std::unique_ptr<Sampler> own = f.sampler(std::move(stopped));
-    check(own && own->noise_kind() == f.noise_kind, "{} draws another noise", f.description);
-    return own;
-  }
-  return std::make_unique<ThreadedSampler>(f, threads, std::move(stopped));
+std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, const NoiseLaw& law, int threads,
+                                      Stop stopped) {
+  if (!f.sampler) return std::make_unique<ThreadedSampler>(f, law, threads, std::move(stopped));
+  std::unique_ptr<Sampler> own = f.sampler(law, std::move(stopped));
+  check(own && &own->law() == &law, "{} draws another noise than {}", f.description, law.name);
+  return own;
 }
 
 }  // namespace fedsmooth

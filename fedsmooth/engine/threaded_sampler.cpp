@@ -6,10 +6,11 @@
 
 namespace fedsmooth {
 
-ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped)
-    : Sampler(f),
+ThreadedSampler::ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, int threads,
+                                 Stop stopped)
+    : Sampler(f, law),
       noisy_(threads),
-      noise_(f.noise),
+      draws_(law),
       stopped_(std::move(stopped)),
       workers_(threads) {
   for (int i = 0; i < threads; ++i) classifiers_.push_back(f.make());
@@ -17,7 +18,7 @@ ThreadedSampler::ThreadedSampler(const BaseClassifier& f, int threads, Stop stop
 
 std::vector<Votes> ThreadedSampler::count_all(const std::vector<VoteRequest>& requests) {
   const int64_t batch = this->batch();
-  const CopyList copies(requests);
+  const CopyList copies(requests, draws_);
   const std::vector<Votes> none(requests.size(), Votes(classes(), 0));
   std::vector<Votes> total = none;
   std::mutex mutex;
@@ -30,7 +31,7 @@ std::vector<Votes> ThreadedSampler::count_all(const std::vector<VoteRequest>& re
       Array& noisy = noisy_[worker];
       const Array& x = requests.front().x;
       if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});
-      copies.add_votes(classifiers_[worker], noise_, first, noisy, votes);
+      copies.add_votes(classifiers_[worker], first, noisy, votes);
     }
     const std::lock_guard lock(mutex);
     for (size_t i = 0; i < total.size(); ++i) {

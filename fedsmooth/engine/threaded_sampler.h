@@ -11,7 +11,7 @@ namespace fedsmooth {
 class ThreadedSampler : public Sampler {
  public:
   /// `stopped` is asked before each batch.
-  ThreadedSampler(const BaseClassifier& f, int threads, Stop stopped = {});
+  ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, int threads, Stop stopped = {});
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
   int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
@@ -23,7 +23,7 @@ class ThreadedSampler : public Sampler {
  private:
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Array> noisy_;
-  NoiseSource noise_;
+  LawDraws draws_;
   size_t next_ = 0;  // worker to be evaluated
   Stop stopped_;
   Workers workers_;

@@ -22,7 +22,9 @@ double distance(const Array& a, const Array& b) {
 }  // namespace
 
 Attacker::Attacker(const AttackJob& plan)
-    : plan_(plan), sampler_(make_sampler(plan.subject.f, 1)), f_(plan.make_differentiable()) {}
+    : plan_(plan),
+      sampler_(make_sampler(plan.subject.f, *plan.subject.experiment.certify.noise, 1)),
+      f_(plan.make_differentiable()) {}
 
 // [1, m, C, H, W]: the same noises for every epsilon.
 Array Attacker::draw_noise(const Array& x, int64_t image) const {

@@ -7,8 +7,6 @@
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/jobs/model_under_test.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -21,7 +19,7 @@ double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
   std::vector<VoteRequest> requests;
   for (uint32_t image = 0; votes > 0; ++image) {
     const int64_t n = std::min(votes, e.certify.n);
-    const Stream stream = {make_key(0, Purpose::kProbe), e.certify.noise_bank ? 0 : image};
+    const Stream stream = {make_key(0, Purpose::kProbe), image};
     const Array grey = Array::full({3, 32, 32}, 128.0f / 255);
     requests.push_back({grey, e.smoothing.sigma, n, stream});
     votes -= n;
@@ -63,14 +61,10 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
   ModelOptions options = experiment.model;
   set_default_normalization(options, experiment.data.name, 3);
   const Network network = build_network(options, {3, 32, 32}, 10);
-  const NoiseKind noise = experiment.certify.noise;
+  const NoiseLaw& law = *experiment.certify.noise;
   const Model model = {network, initial_weights(network, make_key(0, Purpose::kWeights)), 0.0, {}};
-  const bool bank = experiment.certify.noise_bank && noise == NoiseKind::kFloat;
-  BaseClassifier f = choose_for_noise(context.device, noise, [&](const std::string& device) {
-    return choose_classifier(device, model, bank);
-  });
-  if (noise == NoiseKind::kExact) f = with_exact_noise(std::move(f), experiment.smoothing.sigma);
-  const std::unique_ptr<Sampler> sampler = make_sampler(f, threads);
+  const BaseClassifier f = choose_classifier(context.device, model, law);
+  const std::unique_ptr<Sampler> sampler = make_sampler(f, law, threads);
 
   const int64_t warm_up = f.sampler ? experiment.certify.n : 4 * f.batch * threads;
   seconds_for(*sampler, experiment, warm_up);

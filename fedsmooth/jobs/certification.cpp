@@ -242,7 +242,7 @@ bool is_certified(const fs::path& run, const Experiment& e) {
                  {"shard", "1/1"}});
   const nlohmann::json identity = read_sidecar(table)["identity"];
   // Older tables of noise in floating point do not state it; whole ones are not made again.
-  if (!identity.contains("noise") && e.certify.noise == NoiseKind::kFloat) wanted.erase("noise");
+  if (!identity.contains("noise") && e.certify.noise == &kFloatNoise) wanted.erase("noise");
   for (const auto& [key, value] : wanted.items()) {
     if (!identity.contains(key) || identity[key] != value) return false;
   }

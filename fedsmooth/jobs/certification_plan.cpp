@@ -65,8 +65,8 @@ nlohmann::json describe_options(const Experiment& e) {
                               {"alpha", o.alpha},
                               {"radius", radius_name(o.radius)},
                               {"only_correct", o.only_correct},
-                              {"noise_bank", o.noise_bank},
-                              {"noise", law_of(o.noise).name}};
+                              {"noise_bank", false},  // until 0.2 images could share their draws
+                              {"noise", o.noise->name}};
   if (o.rule() == VoteRule::kRadii) {
     described.update({{"radii", ladder_of(o.radii)}, {"beta", o.beta}});
   }
@@ -82,12 +82,12 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   const Shape shape = image_shape(plan.data);
   plan.subject = load_model_under_test(a.path, overrides, &plan.data, shape, context.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
-  check_certify_options(options, plan.subject.sigma);
+  const NoiseLaw& law = *options.noise;
+  check_certify_options(options, plan.subject.sigma, law);
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
   if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-  plan.budget =
-      std::make_shared<VoteBudget>(options, plan.subject.sigma, law_of(plan.subject.f.noise_kind));
-  plan.sampler = make_sampler(plan.subject.f, thread_count(context), context.stopped);
+  plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma, law);
+  plan.sampler = make_sampler(plan.subject.f, law, thread_count(context), context.stopped);
   plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
   plan.identity = describe_model_under_test(plan.subject, plan.data);
   plan.identity.update(describe_options(plan.subject.experiment));
@@ -100,15 +100,15 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
                               const CertificationOptions& options) {
   CertificationJob plan;
   check_images_in_hand(a, a.images.classes());
-  check_certify_options(options, options.sigma);
+  check_certify_options(options, options.sigma, c.sampler->law());
   plan.data = a.images;
   plan.sampler = c.sampler;
-  plan.budget =
-      std::make_shared<VoteBudget>(options, options.sigma, law_of(c.sampler->noise_kind()));
+  plan.budget = std::make_shared<VoteBudget>(options, options.sigma, c.sampler->law());
   plan.subject.model_path = c.name;
   plan.subject.sigma = options.sigma;
   plan.subject.class_names = a.images.class_names;
   plan.subject.experiment.certify = options;
+  plan.subject.experiment.certify.noise = &c.sampler->law();
   plan.images = a.indices;
   plan.picked = true;
   const std::string& fingerprint = c.sampler->check(a.images.shape());

@@ -26,8 +26,7 @@ CertificateRow common_row(const CertificationJob& plan) {
   row.sigma = plan.subject.sigma;
   row.seed = certified_seed(e);
   row.base = sampler.description();
-  row.noise = sampler.noise_kind();
-  row.shared = e.certify.noise_bank;
+  row.noise = &sampler.law();
   row.rule = e.certify.rule();
   row.cap = e.certify.n;
   if (row.rule == VoteRule::kRadii) {
@@ -72,7 +71,7 @@ std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& ro
   std::optional<RadiiTest> test;  // rows of a table have the same radii and levels
   for (const CertificateRow& row : rows) {
     if (row.rule != VoteRule::kRadii || !row.estimated() || row.cap >= n) continue;
-    if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta, law_of(row.noise));
+    if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta, row.law());
     const Certificate& c = row.certificate;
     std::vector<Latch> latches = c.latches;
     if (!test->look(c.counts.top, c.counts.n, latches)) undecided.push_back(row);

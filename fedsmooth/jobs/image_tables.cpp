@@ -59,8 +59,8 @@ Array ImageTables::weights(const ServerState& state, const LocalTask& task) {
 Array ImageTables::make(int64_t number, const ServerState& state, const LocalTask& task) const {
   const Model model = {setting_.network, state.global, task.smoothing.sigma,
                        setting_.train.class_names};
-  const auto sampler =
-      make_sampler(choose_classifier(setting_.device, model), setting_.threads, setting_.stopped);
+  const auto sampler = make_sampler(choose_classifier(setting_.device, model, kFloatNoise),
+                                    kFloatNoise, setting_.threads, setting_.stopped);
   // Those of the teacher of another objective have number 0.
   const Key key =
       make_key(experiment_.seed, Purpose::kScreening, static_cast<uint64_t>(number) + 1);

@@ -109,7 +109,7 @@ void take_norm(const TableOptions& o, const fs::path& table, RunRecord& run) {
     throw Error("--values={}: images of {} have {}", o.values, table.string(), run.values);
   }
   if (run.values == 0) run.values = o.values;
-  const Norm certified_in = run.certified() ? law_of(run.rows.front().noise).norm : Norm::kL2;
+  const Norm certified_in = run.certified() ? run.rows.front().law().norm : Norm::kL2;
   if (run.norm == certified_in) return;
   if (run.norm == Norm::kLinf && run.certified() && run.values == 0) {
     throw Error("{}: does not say how many values an image has; give --values, 3072 for CIFAR-10",

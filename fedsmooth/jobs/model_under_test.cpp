@@ -9,7 +9,6 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/records/run.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -44,13 +43,6 @@ void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
 
 }  // namespace
 
-BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
-                                const std::function<BaseClassifier(const std::string&)>& choose) {
-  BaseClassifier f = choose(device);
-  const bool only_floats = f.sampler && !f.exact_sampler;
-  return noise == NoiseKind::kExact && only_floats && device == "auto" ? choose("cpu") : f;
-}
-
 Experiment experiment_of_model(const fs::path& path, const Overrides& overrides) {
   if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
   Experiment experiment;
@@ -81,7 +73,6 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
   subject.experiment = experiment_of_model(path, overrides);
   subject.model_path = fs::is_directory(path) ? path / "model.safetensors" : path;
   Experiment& e = subject.experiment;
-  const NoiseKind noise = e.certify.noise;
   set_default_normalization(e.model, e.data.name, input[0]);
   const std::string bytes = read_file(subject.model_path);
   subject.sha256 = sha256(bytes);
@@ -90,9 +81,7 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
 
   double trained = 0.0;
   if (subject.model_path.extension() == ".pt") {
-    subject.f = choose_for_noise(device, noise, [&](const std::string& on) {
-      return choose_classifier(on, subject.model_path, input);
-    });
+    subject.f = choose_classifier(device, subject.model_path, input, *e.certify.noise);
     subject.load_gradients = [path = subject.model_path] {
       return [path] { return script_gradients(path); };
     };
@@ -108,18 +97,13 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
       throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
                   fmt::join(model.network.input, ", "), fmt::join(input, ", "));
     }
-    const bool bank = e.certify.noise_bank && noise == NoiseKind::kFloat;
-    subject.f = choose_for_noise(
-        device, noise, [&](const std::string& on) { return choose_classifier(on, model, bank); });
+    subject.f = choose_classifier(device, model, *e.certify.noise);
     subject.load_gradients = [device, model] { return choose_gradients(device, model); };
     trained = model.sigma;
     if (data == nullptr) subject.class_names = model.class_names;
   }
   const bool smoothing_given = given(overrides, "smoothing.sigma");
   subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
-  if (e.certify.noise == NoiseKind::kExact) {
-    subject.f = with_exact_noise(std::move(subject.f), subject.sigma);
-  }
   return subject;
 }
 

@@ -36,15 +36,10 @@ std::optional<uint64_t> given_seed(const Overrides& overrides);
 
 /// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
 /// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
-/// `device`. The fingerprint is left to who makes a sampler.
+/// `device`, and for votes under certify.noise. The fingerprint is left to who makes a sampler.
 ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Overrides& overrides,
                                      const Dataset* data, const Shape& input,
                                      const std::string& device);
-
-/// What `choose` gives for the device or, if that cannot draw such noise and the device is "auto",
-/// for the CPU.
-BaseClassifier choose_for_noise(const std::string& device, NoiseKind noise,
-                                const std::function<BaseClassifier(const std::string&)>& choose);
 
 Shape image_shape(const Dataset& data);
 

@@ -70,7 +70,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   const std::string name = sidecar_path(table).string();
   const nlohmann::json identity = read_sidecar(table)["identity"];
   const auto certified = find_string(identity, "fingerprint", name);
-  const bool exact = find_string(identity, "noise", name) == law_of(NoiseKind::kExact).name;
+  const NoiseLaw* law = find_law(find_string(identity, "noise", name).value_or("float"));
   std::vector<std::string> differences;
   if (certified && *certified != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
@@ -79,7 +79,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   if (find_number(identity, "sigma", name).value_or(subject.sigma) != subject.sigma) {
     differences.push_back(fmt::format("sigma (here {})", subject.sigma));
   }
-  if (exact != (subject.f.noise_kind == NoiseKind::kExact)) {
+  if (law == nullptr || &drawn_today(*law) != subject.experiment.certify.noise) {
     differences.push_back("the kind of noise");
   }
   if (differences.empty()) return;
@@ -114,9 +114,10 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const ModelUnderTest subject = load_model_under_test(
       a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
   const Experiment& e = subject.experiment;
-  check_predict_options(a.n, e.certify.alpha, subject.sigma);
+  const NoiseLaw& law = *e.certify.noise;
+  check_predict_options(a.n, e.certify.alpha, subject.sigma, law);
 
-  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, thread_count(context));
+  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, law, thread_count(context));
   warn_of_other_classifier(a.path, subject, sampler->check(sizes), context);
   // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
   const uint64_t seed = given_seed(overrides).value_or(random_seed());

@@ -18,7 +18,7 @@ bool is_radius(const std::string& name) { return name == "one-sided" || name == 
 
 void recertify_radii(CertificateRow& row, double alpha) {
   Certificate& c = row.certificate;
-  const NoiseLaw& law = law_of(row.noise);
+  const NoiseLaw& law = row.law();
   c = certificate_from_latches(c.counts,
                                latches_at(c.counts, c.latches, row.radii, row.sigma, alpha, law),
                                row.radii, row.sigma, law);
@@ -54,9 +54,9 @@ fs::path recertify(const RecertifyArguments& a) {
       continue;
     }
     const int64_t n = row.certificate.counts.n;
-    if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma);
-    row.certificate = certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius,
-                                              law_of(row.noise));
+    if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma, row.law());
+    row.certificate =
+        certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius, row.law());
     row.alpha = a.alpha;
   }
   sidecar["identity"]["alpha"] = a.alpha;

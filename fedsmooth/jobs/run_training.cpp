@@ -32,7 +32,8 @@ constexpr int64_t kEvaluationVotes = 128;
 // Share of a test subset on which most noisy votes are right.
 double noisy_accuracy(const Model& model, const std::string& device, const Dataset& test,
                       uint64_t seed, int threads) {
-  const std::unique_ptr<Sampler> sampler = make_sampler(choose_classifier(device, model), threads);
+  const std::unique_ptr<Sampler> sampler =
+      make_sampler(choose_classifier(device, model, kFloatNoise), kFloatNoise, threads);
   const int64_t count = std::min(test.size(), kEvaluatedImages);
   std::vector<VoteRequest> requests;
   std::vector<int64_t> labels;

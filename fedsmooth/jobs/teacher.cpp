@@ -46,8 +46,8 @@ Model load_teacher(const fs::path& path, const Dataset& data) {
 }
 
 Array count_votes(const TrainingContext& setting, const Experiment& e, const Model& teacher) {
-  const BaseClassifier f = choose_classifier(setting.device, teacher);
-  const auto sampler = make_sampler(f, setting.threads, setting.stopped);
+  const BaseClassifier f = choose_classifier(setting.device, teacher, kFloatNoise);
+  const auto sampler = make_sampler(f, kFloatNoise, setting.threads, setting.stopped);
   Array shares({setting.train.size(), f.classes});
   const int64_t n = e.objective.teacher_votes;
   const int64_t together = sampler->requests_at_once(n);

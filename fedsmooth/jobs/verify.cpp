@@ -47,10 +47,8 @@ Overrides options_of(const json& sidecar, const std::string& name, const Overrid
   take("data.name", find_string(identity, "data", name));
   take("data.root", find_string(sidecar, "data_root", name));
   take("data.held_out", std::to_string(find_count(identity, "held_out", name).value_or(0)));
-  const bool exact = find_string(identity, "noise", name) == law_of(NoiseKind::kExact).name;
+  const bool exact = find_string(identity, "noise", name) == kExactNoise.name;
   take("certify.noise", exact ? "exact" : "float");
-  const bool bank = find_flag(identity, "noise_bank", name).value_or(false);
-  take("certify.noise_bank", bank ? "true" : "false");
   if (const auto sigma = find_number(identity, "sigma", name)) {
     take("certify.sigma", fmt::format("{}", *sigma));
   }
@@ -84,10 +82,9 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
       throw Error("{}: image {} is answered by class {}, of {}", table.string(), row.index,
                   row.certificate.counts.selected, redraw.subject.f.classes);
     }
-    const bool is_exact = redraw.sampler->noise_kind() == NoiseKind::kExact;
-    if (row.sigma != redraw.subject.sigma || (row.noise == NoiseKind::kExact) != is_exact) {
+    if (row.sigma != redraw.subject.sigma || &drawn_today(row.law()) != &redraw.sampler->law()) {
       throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
-                  row.sigma, law_of(row.noise).name);
+                  row.sigma, row.law().name);
     }
   }
 }
@@ -121,7 +118,8 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   const Shape shape = image_shape(redraw.data);
   redraw.subject = load_model_under_test(path, options, &redraw.data, shape, context.device);
   check_hash(redraw.subject.sha256, identity, "model_sha256", "model", table);
-  redraw.sampler = make_sampler(redraw.subject.f, thread_count(context), context.stopped);
+  redraw.sampler = make_sampler(redraw.subject.f, *redraw.subject.experiment.certify.noise,
+                                thread_count(context), context.stopped);
   check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);
   return redraw;
 }
@@ -134,8 +132,7 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
   for (const CertificateRow& row : rows) {
     const Counts& stored = row.certificate.counts;
     const int64_t n = votes > 0 ? votes : stored.n;
-    const auto item = static_cast<uint32_t>(row.shared ? 0 : row.index);
-    const Stream stream{make_key(seed, Purpose::kEstimation), item};
+    const Stream stream{make_key(seed, Purpose::kEstimation), static_cast<uint32_t>(row.index)};
     const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
     const int64_t top = found[stored.selected];
     images.push_back(

@@ -18,10 +18,10 @@ std::string header_of(size_t column_count) {
   return fmt::format("{}\n", fmt::join(columns, "\t"));
 }
 
-NoiseKind read_noise(FieldReader& fields) {
-  const std::optional<NoiseKind> kind = noise_of(fields.text());
-  if (!kind) fields.refuse("noise must be float-2, float or exact");
-  return *kind;
+const NoiseLaw* read_noise(FieldReader& fields) {
+  const NoiseLaw* law = find_law(fields.text());
+  if (law == nullptr) fields.refuse("noise must be float-2, float or exact");
+  return law;
 }
 
 bool read_shared(FieldReader& fields) {
@@ -53,7 +53,7 @@ void take_noise_from_base(CertificateRow& row) {
     return found;
   };
   if (take(kSharedSuffix)) row.shared = true;
-  if (take(kExactSuffix)) row.noise = NoiseKind::kExact;
+  if (take(kExactSuffix)) row.noise = &kExactNoise;
 }
 
 void read_noise_columns(FieldReader& fields, CertificateRow& row) {
@@ -61,7 +61,7 @@ void read_noise_columns(FieldReader& fields, CertificateRow& row) {
     row.noise = read_noise(fields);
     row.shared = read_shared(fields);
   } else {
-    row.noise = NoiseKind::kCutFloat;
+    row.noise = &kCutFloatNoise;
     take_noise_from_base(row);
   }
 }

@@ -40,7 +40,7 @@ struct Expected {
   std::optional<double> alpha, sigma;
   std::optional<uint64_t> seed;
   std::optional<std::string> base;
-  NoiseKind noise = NoiseKind::kCutFloat;
+  const NoiseLaw* noise = nullptr;
   bool shared = false, only_correct = false;
   RadiusKind radius = RadiusKind::kOneSided;
   VoteRule rule = VoteRule::kFixed;
@@ -60,7 +60,8 @@ struct Expected {
         rule(rule_of(identity)),
         beta(find_number(identity, "beta", name)) {
     const std::string kind = find_string(identity, "noise", name).value_or("float");
-    noise = noise_of(kind).value_or(noise);
+    noise = find_law(kind);
+    if (noise == nullptr) throw Error("{}: noise {:?} is not known to this version", name, kind);
     if (rule == VoteRule::kRadii) radii = find_numbers(identity, "radii", name);
     CertificateRow old;
     old.base = base.value_or("");

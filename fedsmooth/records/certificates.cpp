@@ -99,6 +99,11 @@ CertificateRow parse_row(FieldReader fields) {
 
 }  // namespace
 
+const NoiseLaw& CertificateRow::law() const {
+  check(noise != nullptr, "row {}: no noise law", index);
+  return *noise;
+}
+
 std::string format_radius(double radius) {
   if (radius == 0) return "0.0";
   // The shortest digits that read back as `radius`; cutting them off can only make it smaller.
@@ -134,8 +139,8 @@ std::string format_row(const CertificateRow& row) {
       "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\n",
       row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
       format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top, counts.runner_up,
-      c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, law_of(row.noise).name,
-      row.shared, format_rule_columns(row));
+      c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, row.law().name, row.shared,
+      format_rule_columns(row));
 }
 
 std::string format_void(std::string_view reason) { return fmt::format("{}{}\n", kVoid, reason); }
@@ -162,7 +167,7 @@ std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
   const Certificate& claimed = row.certificate;
   if (row.rule == VoteRule::kRadii) return unsupported_radii(row);
   const Certificate c =
-      certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius, law_of(row.noise));
+      certificate_from_counts(claimed.counts, row.sigma, row.alpha, radius, row.law());
   if (claimed.counts.n == 0) return {};  // nothing is claimed
   if (!row.abstained() && c.predict == kAbstain) return "its counts support no answer";
   if (claimed.p_lower > c.p_lower * (1 + kRounding)) {

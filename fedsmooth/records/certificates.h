@@ -24,8 +24,8 @@ struct CertificateRow {
   uint64_t seed = 0;
   std::string base;  // BaseClassifier::description; no tab, no line end
   Certificate certificate;
-  NoiseKind noise = NoiseKind::kFloat;
-  bool shared = false;  // other images had the same draws (--noise-bank)
+  const NoiseLaw* noise = nullptr;  // of the votes; read by law()
+  bool shared = false;  // other images had the same draws, as --noise-bank had it until 0.2
   VoteRule rule = VoteRule::kFixed;
   int64_t cap = 0;    // the most votes that it could get
   double beta = 0.0;  // under VoteRule::kRadii, as are radii
@@ -35,6 +35,8 @@ struct CertificateRow {
   /// reader was told them, and there are no counts from which the radius could be recomputed.
   bool published = false;
 
+  /// A Bug if no law was set: none is assumed.
+  const NoiseLaw& law() const;
   bool abstained() const { return certificate.predict == kAbstain; }
   bool correct() const { return certificate.predict == label; }
   /// Whether votes were drawn: --only-correct leaves out what is wrong anyway.

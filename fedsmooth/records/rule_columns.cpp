@@ -98,12 +98,11 @@ std::string_view contradiction_in_rule(const CertificateRow& row) {
 std::string_view unsupported_radii(const CertificateRow& row) {
   const Certificate& claimed = row.certificate;
   if (claimed.counts.n == 0) return {};
-  if (!latches_hold(claimed.counts, claimed.latches, row.radii, row.sigma, row.alpha,
-                    law_of(row.noise))) {
+  if (!latches_hold(claimed.counts, claimed.latches, row.radii, row.sigma, row.alpha, row.law())) {
     return "the counts at which its radii were certified do not support them";
   }
-  const Certificate c = certificate_from_latches(claimed.counts, claimed.latches, row.radii,
-                                                 row.sigma, law_of(row.noise));
+  const Certificate c =
+      certificate_from_latches(claimed.counts, claimed.latches, row.radii, row.sigma, row.law());
   if (claimed.p_lower > c.p_lower * (1 + kRounding)) {
     return "p_lower is above what its counts support";
   }

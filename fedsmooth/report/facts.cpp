@@ -36,9 +36,10 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 std::string describe_draws(const CertificateRow& row) {
   if (row.published) return "not stated";
-  return row.shared ? "the same for all images (--noise-bank): each certificate holds, but their "
-                      "errors go together"
-                    : "fresh for each image";
+  return row.shared
+             ? "the same for all images (--noise-bank, until 0.2): each certificate holds, but "
+               "their errors go together"
+             : "fresh for each image";
 }
 
 // How many votes images got, unless it was a fixed number.

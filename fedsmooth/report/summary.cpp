@@ -106,8 +106,8 @@ bool can_certify(const RunRecord& run, double radius) {
       continue;
     }
     last = &row;
-    const Certificate best =
-        certificate_from_counts({0, n, n, 0}, row.sigma, row.alpha, RadiusKind::kOneSided);
+    const Certificate best = certificate_from_counts({0, n, n, 0}, row.sigma, row.alpha,
+                                                     RadiusKind::kOneSided, row.law());
     if (radius_in(run.norm, best.radius, run.values) >= radius) return true;
   }
   return false;

@@ -22,9 +22,10 @@ void check_pixels(const Array& x) {
   }
 }
 
-void check_noise_and_level(double alpha, double sigma) {
-  if (!(sigma > 0 && sigma <= kLargestSigma)) {
-    throw Error("sigma={}: must be positive and at most {}", sigma, kLargestSigma);
+void check_noise_and_level(double alpha, double sigma, const NoiseLaw& law) {
+  if (!(sigma > 0 && sigma <= law.max_sigma)) {
+    throw Error("sigma={}: must be positive and at most {} with {} noise", sigma, law.max_sigma,
+                law.name);
   }
   if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
 }
@@ -34,14 +35,13 @@ void check_draws(const char* name, int64_t n) {
 }
 
 // Refuses what is not valid with given radii, and a radius that no votes could certify.
-void check_radii(const CertifyOptions& o, double sigma) {
+void check_radii(const CertifyOptions& o, double sigma, const NoiseLaw& law) {
   if (o.plan > 0) throw Error("plan={}: not together with given radii", o.plan);
   if (o.radius != RadiusKind::kOneSided) {
     throw Error("radius=multiclass: not with given radii, which are decided one-sided");
   }
   if (!(o.beta > 0 && o.beta < 1)) throw Error("beta={}: must be between 0 and 1", o.beta);
-  const double largest = ladder_of(o.radii).back(),
-               p = law_of(NoiseKind::kFloat).needed_probability(sigma, largest);
+  const double largest = ladder_of(o.radii).back(), p = law.needed_probability(sigma, largest);
   if (!(p < 1) || successes_against(o.n, p, 1 - p, o.alpha) > o.n) {
     throw Error("radii: {} cannot be certified by {} votes with sigma={} at alpha={}", largest, o.n,
                 sigma, o.alpha);
@@ -73,15 +73,12 @@ void check_subject(Sampler& sampler, const Array& x) {
 
 VoteRequest selection_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
                             uint32_t index) {
-  return {x,
-          sigma,
-          o.selection_votes(),
-          {make_key(seed, Purpose::kSelection), o.noise_bank ? 0 : index}};
+  return {x, sigma, o.selection_votes(), {make_key(seed, Purpose::kSelection), index}};
 }
 
 VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions& o, uint64_t seed,
                              uint32_t index) {
-  return {x, sigma, o.n, {make_key(seed, Purpose::kEstimation), o.noise_bank ? 0 : index}};
+  return {x, sigma, o.n, {make_key(seed, Purpose::kEstimation), index}};
 }
 
 Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
@@ -99,7 +96,7 @@ Certificate certify(Sampler& sampler, const Array& x, double sigma, const Certif
   const Votes counts = sampler.count(estimation_votes(x, sigma, o, seed, index));  // n fresh ones
   sampler.probe();
   return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius,
-                                 law_of(sampler.noise_kind()));
+                                 sampler.law());
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
@@ -154,23 +151,24 @@ int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
   return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));
 }
 
-void check_certify_options(const CertifyOptions& o, double sigma) {
-  check_noise_and_level(o.alpha, sigma);
+void check_certify_options(const CertifyOptions& o, double sigma, const NoiseLaw& law) {
+  check_noise_and_level(o.alpha, sigma, law);
   check_draws("n0", o.n0);
   check_draws("n", o.n);
-  if (o.rule() == VoteRule::kRadii) check_radii(o, sigma);
+  if (o.rule() == VoteRule::kRadii) check_radii(o, sigma, law);
   if (!(o.plan >= 0) || !std::isfinite(o.plan)) {
     throw Error("plan={}: must not be negative", o.plan);
   }
-  if (certificate_from_counts({0, o.n, o.n, 0}, sigma, o.alpha, o.radius).predict == kAbstain) {
+  const Certificate best = certificate_from_counts({0, o.n, o.n, 0}, sigma, o.alpha, o.radius, law);
+  if (best.predict == kAbstain) {
     const double level = o.radius == RadiusKind::kOneSided ? o.alpha : o.alpha / 2;
     throw Error("n={}: too few votes to certify anything at alpha={}; at least {} are needed", o.n,
                 o.alpha, static_cast<int64_t>(std::ceil(-std::log2(level))));
   }
 }
 
-void check_predict_options(int64_t n, double alpha, double sigma) {
-  check_noise_and_level(alpha, sigma);
+void check_predict_options(int64_t n, double alpha, double sigma, const NoiseLaw& law) {
+  check_noise_and_level(alpha, sigma, law);
   check_draws("n", n);
   if (!(fair_coin_p_value(n, n) <= alpha)) {
     throw Error("n={}: too few votes ever to answer at alpha={}; at least {} are needed", n, alpha,

@@ -1,6 +1,6 @@
 // Prediction and certification with the smoothed classifier
 //
-//     g(x) = argmax_c P[ f(x + e) = c ],    e ~ N(0, sigma^2 I)
+//     g(x) = argmax_c P[ f(x + e) = c ],    e ~ N(0, sigma^2 I) or another noise law
 //
 // after Cohen, Rosenfeld and Kolter, ICML 2019. Both are Monte Carlo procedures: each is wrong with
 // probability at most `alpha` over its own noise, and abstains rather than guess. What they say is
@@ -25,9 +25,6 @@ enum class RadiusKind {
 /// A sample's number has 32 bits: more votes would repeat draws.
 inline constexpr int64_t kMaxVotes = int64_t{1} << 32;
 
-/// The largest noise level: sigma times a normal number stays within single precision.
-inline constexpr double kLargestSigma = 1e30;
-
 /// How many fresh votes an image gets.
 enum class VoteRule {
   kFixed,  // n
@@ -42,9 +39,6 @@ struct CertifyOptions {
   RadiusKind radius = RadiusKind::kOneSided;
   /// Do not estimate where the selected class is wrong anyway: enough for certified accuracy.
   bool only_correct = false;
-  /// All images get the same draws. Each certificate holds as before, but their errors are no
-  /// longer independent of each other.
-  bool noise_bank = false;
   /// If not empty: decide these radii, and 0, and stop as soon as possible.
   std::vector<double> radii = {};
   double beta = 0.001;  // probability of giving up one of them that could be certified
@@ -120,8 +114,7 @@ Certificate certify(Sampler& sampler, const Array& x, double sigma, const Certif
 
 /// The second half of CERTIFY: the certificate that given counts support, of votes under `law`.
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,
-                                    RadiusKind radius,
-                                    const NoiseLaw& law = law_of(NoiseKind::kFloat));
+                                    RadiusKind radius, const NoiseLaw& law);
 
 struct Prediction {
   int64_t predict = kAbstain;
@@ -132,8 +125,8 @@ struct Prediction {
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index);
 
-/// Refuse parameters under which no votes could ever end in an answer.
-void check_certify_options(const CertifyOptions& options, double sigma);
-void check_predict_options(int64_t n, double alpha, double sigma);
+/// Refuse parameters under which no votes under `law` could ever end in an answer.
+void check_certify_options(const CertifyOptions& options, double sigma, const NoiseLaw& law);
+void check_predict_options(int64_t n, double alpha, double sigma, const NoiseLaw& law);
 
 }  // namespace fedsmooth

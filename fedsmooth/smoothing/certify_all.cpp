@@ -26,9 +26,8 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
   const std::vector<Votes> votes = sampler.count_all(requests);
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto& [image, selected, request] = candidates[i];
-    certificates[image] =
-        certificate_from_counts(counts_for(selected, votes[i], request.n), request.sigma, o.alpha,
-                                o.radius, law_of(sampler.noise_kind()));
+    certificates[image] = certificate_from_counts(counts_for(selected, votes[i], request.n),
+                                                  request.sigma, o.alpha, o.radius, sampler.law());
   }
 }
 
@@ -50,16 +49,10 @@ void add_votes(Sampler& sampler, std::vector<Climber>& climbers, std::vector<Vot
   for (size_t i = 0; i < climbers.size(); ++i) add_to(climbers[i].votes, found[i]);
 }
 
-// The requests of climbers, in the same order; their images are held.
-std::vector<VoteRequest> hold(Sampler& sampler, const std::vector<Climber>& climbers) {
+// The requests of climbers, in the same order.
+std::vector<VoteRequest> requests_of(const std::vector<Climber>& climbers) {
   std::vector<VoteRequest> requests;
-  std::vector<Array> images;
-  for (const Climber& climber : climbers) {
-    requests.push_back(climber.candidate->request);
-    requests.back().held = std::ssize(images);
-    images.push_back(requests.back().x);
-  }
-  sampler.hold(images);
+  for (const Climber& climber : climbers) requests.push_back(climber.candidate->request);
   return requests;
 }
 
@@ -77,8 +70,8 @@ void count_until_decided(Sampler& sampler, std::vector<Climber> climbers,
       Climber& climber = climbers[i];
       const Counts counts = counts_for(climber.candidate->selected, climber.votes, next);
       if (test.look(counts.top, next, climber.latches) || next == o.n) {
-        certificates[climber.candidate->image] = certificate_from_latches(
-            counts, climber.latches, test.ladder(), sigma, law_of(sampler.noise_kind()));
+        certificates[climber.candidate->image] =
+            certificate_from_latches(counts, climber.latches, test.ladder(), sigma, sampler.law());
       } else if (left++ < i) {
         climbers[left - 1] = std::move(climber);
         requests[left - 1] = std::move(requests[i]);
@@ -96,7 +89,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      VoteBudget* budget) {
   if (images.empty()) return {};
   if (budget == nullptr) {
-    VoteBudget own(o, sigma, law_of(sampler.noise_kind()));
+    VoteBudget own(o, sigma, sampler.law());
     return certify_all(sampler, images, sigma, o, seed, &own);
   }
   std::vector<VoteRequest> requests;
@@ -111,7 +104,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   for (size_t i = 0; i < images.size(); ++i) {
     const auto& [x, index, label] = images[i];
     const int64_t selected = argmax(chosen_by[i]);
-    certificates[i] = certificate_from_counts({selected}, sigma, o.alpha, o.radius);
+    certificates[i] = certificate_from_counts({selected}, sigma, o.alpha, o.radius, sampler.law());
     if (o.only_correct && selected != label) continue;
     candidates.push_back({i, selected, estimation_votes(x, sigma, o, seed, index)});
     if (o.rule() == VoteRule::kPlan) {
@@ -122,8 +115,8 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   if (o.rule() == VoteRule::kRadii) {
     std::vector<Climber> climbers;
     for (const Candidate& c : candidates) climbers.push_back({&c, {}});
-    std::vector<VoteRequest> held = hold(sampler, climbers);
-    count_until_decided(sampler, std::move(climbers), std::move(held), 0, sigma, o, budget->test,
+    std::vector<VoteRequest> more = requests_of(climbers);
+    count_until_decided(sampler, std::move(climbers), std::move(more), 0, sigma, o, budget->test,
                         certificates);
   } else {
     count_at_once(sampler, candidates, o, certificates);
@@ -150,8 +143,8 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
   }
   std::vector<Climber> climbers;
   for (const Candidate& c : candidates) climbers.push_back({&c, {}, earlier[c.image].latches});
-  std::vector<VoteRequest> held = hold(sampler, climbers);
-  add_votes(sampler, climbers, held, 0, n);
+  std::vector<VoteRequest> more = requests_of(climbers);
+  add_votes(sampler, climbers, more, 0, n);
   for (const Climber& climber : climbers) {
     const Counts& then = earlier[climber.candidate->image].counts;
     const Counts now = counts_for(then.selected, climber.votes, n);
@@ -161,7 +154,7 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
     }
   }
   std::vector<Certificate> certificates(images.size());
-  count_until_decided(sampler, std::move(climbers), std::move(held), n, sigma, o, budget.test,
+  count_until_decided(sampler, std::move(climbers), std::move(more), n, sigma, o, budget.test,
                       certificates);
   sampler.probe();
   return certificates;

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/normal.h"
+#include "fedsmooth/smoothing/noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -154,25 +156,6 @@ void ExactNoise::add(const Array& x, Stream stream, int64_t first, int64_t count
       out[j] = k == kUndecided ? NAN : static_cast<float>(z) / 255;
     }
   }
-}
-
-BaseClassifier with_exact_noise(BaseClassifier f, double sigma) {
-  if (f.sampler && !f.exact_sampler) {
-    throw Error("--noise=exact: {} draws noise in floating point only", f.description);
-  }
-  const auto noise = std::make_shared<const ExactNoise>(sigma);
-  f.noise_kind = NoiseKind::kExact;
-  if (f.sampler) {
-    f.sampler = [make = f.exact_sampler, noise](Stop stopped) {
-      return make(noise, std::move(stopped));
-    };
-  }
-  f.noise = [noise, sigma](const Array& x, double asked, Stream stream, int64_t first,
-                           int64_t count, Array& noisy) {
-    check(asked == sigma, "exact noise of sigma {} was asked for {}", sigma, asked);
-    noise->add(x, stream, first, count, noisy);
-  };
-  return f;
 }
 
 }  // namespace fedsmooth

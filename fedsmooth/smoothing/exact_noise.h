@@ -12,7 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "fedsmooth/smoothing/sampler.h"
+#include "fedsmooth/base/array.h"
+#include "fedsmooth/base/random.h"
 
 namespace fedsmooth {
 
@@ -27,7 +28,8 @@ class ExactNoise {
   /// The same with 64 more bits, which are then drawn: undecided with a probability below 1e-30.
   int32_t cell(uint64_t bits, uint64_t further) const;
 
-  /// A NoiseSource: copies clip(x + k / 255). An Error unless x is made of bytes over 255.
+  /// Copies clip(x + k / 255), as a NoiseSource writes them. An Error unless x is made of bytes
+  /// over 255.
   void add(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) const;
 
   static constexpr int32_t kUndecided = INT32_MIN;
@@ -57,9 +59,5 @@ class ExactNoise {
   std::vector<uint32_t> start_;  // by the upper bits: how many edges are certainly below
   double sigma_;
 };
-
-/// f', whose votes are counted under exact noise: on CPU cores, or by the classifier's own sampler.
-/// An Error if that draws noise in floating point only.
-BaseClassifier with_exact_noise(BaseClassifier f, double sigma);
 
 }  // namespace fedsmooth

@@ -2,11 +2,8 @@
 // certification add. Training draws the same normals by their streams (federated/client.cpp).
 #pragma once
 
-#include <functional>
-
 #include "fedsmooth/base/array.h"
 #include "fedsmooth/base/random.h"
-#include "fedsmooth/smoothing/noise_law.h"
 
 namespace fedsmooth {
 
@@ -15,11 +12,7 @@ namespace fedsmooth {
 void add_noise(const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
                Array& noisy);
 
-/// Another way to write such copies. A value that is not a number makes its copy vote for nobody.
-using NoiseSource = std::function<void(const Array& x, double sigma, Stream stream, int64_t first,
-                                       int64_t count, Array& noisy)>;
-
-/// Are these arguments as add_noise() wants them?
+/// A Bug unless these are arguments of a NoiseSource.
 void check_copies(const Array& x, int64_t first, int64_t count, const Array& noisy);
 
 }  // namespace fedsmooth

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
-#include "fedsmooth/base/check.h"
+#include "fedsmooth/smoothing/exact_noise.h"
+#include "fedsmooth/smoothing/noise.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
@@ -29,28 +31,45 @@ double gaussian_needed_probability(double sigma, double radius) {
   return normal_cdf_above(radius == 0 ? 0 : std::nextafter(radius / drawn_sigma(sigma), INFINITY));
 }
 
-constexpr NoiseLaw gaussian(NoiseKind kind, std::string_view name) {
-  return {
-      kind, name, Norm::kL2, gaussian_radius, gaussian_radius_between, gaussian_needed_probability};
+NoiseSource float_noise_at(double sigma) {
+  return [sigma](const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) {
+    add_noise(x, sigma, stream, first, count, noisy);
+  };
 }
 
-constexpr NoiseLaw kLaws[] = {
-    gaussian(NoiseKind::kFloat, "float-2"),
-    gaussian(NoiseKind::kCutFloat, "float"),
-    gaussian(NoiseKind::kExact, "exact"),
-};
+NoiseSource exact_noise_at(double sigma) {
+  return [noise = std::make_shared<const ExactNoise>(sigma)](
+             const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) {
+    noise->add(x, stream, first, count, noisy);
+  };
+}
+
+constexpr NoiseLaw gaussian(std::string_view name, double max_sigma,
+                            NoiseSource (*draws_at)(double sigma)) {
+  return {name,
+          Norm::kL2,
+          max_sigma,
+          draws_at,
+          gaussian_radius,
+          gaussian_radius_between,
+          gaussian_needed_probability};
+}
 
 }  // namespace
 
-const NoiseLaw& law_of(NoiseKind kind) {
-  const auto* found = std::ranges::find(kLaws, kind, &NoiseLaw::kind);
-  check(found != std::end(kLaws), "law_of: an unknown kind of noise");
-  return *found;
+constinit const NoiseLaw kFloatNoise = gaussian("float-2", kLargestSigma, float_noise_at);
+constinit const NoiseLaw kCutFloatNoise = gaussian("float", kLargestSigma, nullptr);
+constinit const NoiseLaw kExactNoise = gaussian("exact", ExactNoise::kMaxSigma, exact_noise_at);
+
+const NoiseLaw* find_law(std::string_view name) {
+  for (const NoiseLaw* law : {&kFloatNoise, &kCutFloatNoise, &kExactNoise}) {
+    if (law->name == name) return law;
+  }
+  return nullptr;
 }
 
-std::optional<NoiseKind> noise_of(std::string_view name) {
-  const auto* found = std::ranges::find(kLaws, name, &NoiseLaw::name);
-  return found == std::end(kLaws) ? std::nullopt : std::optional(found->kind);
+const NoiseLaw& drawn_today(const NoiseLaw& law) {
+  return &law == &kCutFloatNoise ? kFloatNoise : law;
 }
 
 }  // namespace fedsmooth

@@ -1,37 +1,57 @@
-// A noise law: its name in tables, the norm of the radii that votes under it certify, and how large
-// these are. Everything that turns probabilities into radii asks the law, so that a law with
-// another norm is a row here and a way to draw it.
+// A noise law is one object: how noisy copies are drawn, the norm of the radii that votes under it
+// certify, how large these are, and its name in tables. Whatever draws noise or turns probabilities
+// into radii is given a law and asks it; nothing assumes one. An engine states which laws it draws
+// and refuses all others (see make_sampler()).
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string_view>
+
+#include "fedsmooth/base/array.h"
+#include "fedsmooth/base/random.h"
 
 namespace fedsmooth {
 
-enum class NoiseKind {
-  kFloat,     // add_noise(): the sum is rounded to fp32
-  kCutFloat,  // the same with normals of at most 6.66: the law of older tables, drawn no more
-  kExact,     // see exact_noise.h
-};
-
 enum class Norm { kL2, kLinf, kL1 };
 
+/// The largest noise level: sigma times a normal number stays within single precision.
+inline constexpr double kLargestSigma = 1e30;
+
+/// Writes copies noisy[i] = x + e_(first + i) for i < count, where e_j is sample j of the stream:
+/// x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are. A value that
+/// is not a number makes its copy vote for nobody. Several threads may call one source.
+using NoiseSource =
+    std::function<void(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy)>;
+
+/// Laws are compared by their address.
 struct NoiseLaw {
-  NoiseKind kind;
-  std::string_view name;
+  std::string_view name;  // in tables
   Norm norm;
+  double max_sigma;
+  /// Makes what draws the copies for `sigma`, which is positive and at most max_sigma. Null for a
+  /// law that only older tables have.
+  NoiseSource (*draws_at)(double sigma);
   /// The radius, rounded down, within which a class of probability p >= p_lower >= 1/2 stays the
   /// answer.
   double (*radius)(double sigma, double p_lower);
-  /// The same if no other class has a probability above p_upper; 0 unless p_lower is above it.
+  /// The radius if, moreover, no other class has a probability above p_upper; 0 unless p_lower is
+  /// above it.
   double (*radius_between)(double sigma, double p_lower, double p_upper);
   /// The probability that must be exceeded for `radius`, rounded up.
   double (*needed_probability)(double sigma, double radius);
 };
 
-const NoiseLaw& law_of(NoiseKind kind);
+/// N(0, sigma^2 I) by add_noise(): the sum is rounded to fp32.
+extern const NoiseLaw kFloatNoise;
+/// N(0, sigma^2 I) with normals of at most 6.66, the law of older tables.
+extern const NoiseLaw kCutFloatNoise;
+/// N(0, sigma^2 I) without rounding, see exact_noise.h.
+extern const NoiseLaw kExactNoise;
 
-/// The law of a name in a table, if there is one.
-std::optional<NoiseKind> noise_of(std::string_view name);
+/// The law of a name in a table; null if there is none.
+const NoiseLaw* find_law(std::string_view name);
+
+/// The law that is drawn where a table has `law`: the law itself, unless only older tables have it.
+const NoiseLaw& drawn_today(const NoiseLaw& law);
 
 }  // namespace fedsmooth

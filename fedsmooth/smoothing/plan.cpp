@@ -38,8 +38,8 @@ int64_t VotePlanner::plan(const Counts& pilot) const {
     };
     const int64_t top = of_n(pilot.top, -deviations);
     const int64_t runner_up = std::min(of_n(pilot.runner_up, deviations), n - top);
-    return certificate_from_counts({pilot.selected, n, top, runner_up}, sigma_, o_.alpha,
-                                   o_.radius);
+    return certificate_from_counts({pilot.selected, n, top, runner_up}, sigma_, o_.alpha, o_.radius,
+                                   law_);
   };
   const Certificate best = expect(most, 0);
   const auto loses_little = [&](int64_t n) {

@@ -18,7 +18,8 @@ inline constexpr int64_t kPilotVotes = 1000;
 
 class VotePlanner {
  public:
-  VotePlanner(const CertifyOptions& options, double sigma) : o_(options), sigma_(sigma) {}
+  VotePlanner(const CertifyOptions& options, double sigma, const NoiseLaw& law)
+      : o_(options), sigma_(sigma), law_(law) {}
 
   /// Votes to draw, by the pilot's counts. 500 if the class has no majority by the pilot's upper
   /// bound at 0.01. An image that the most votes would answer is not left to too few of them.
@@ -29,6 +30,7 @@ class VotePlanner {
 
   CertifyOptions o_;
   double sigma_;
+  const NoiseLaw& law_;
   std::map<std::pair<int64_t, int64_t>, int64_t> planned_;  // by the pilot's counts
 };
 

@@ -24,8 +24,38 @@ int64_t vote(const float* logits, int64_t classes) {
 
 }  // namespace
 
-CopyList::CopyList(const std::vector<VoteRequest>& requests) : requests_(requests), first_(1, 0) {
-  for (const VoteRequest& r : requests) first_.push_back(first_.back() + r.n);
+LawDraws::LawDraws(const NoiseLaw& law, int threads) : law_(law) {
+  if (law.draws_at == nullptr) {
+    throw Error("noise={}: only older tables have it, and it cannot be drawn", law.name);
+  }
+  if (threads > 1) workers_ = std::make_shared<Workers>(threads);
+}
+
+NoiseSource LawDraws::at(double sigma) {
+  constexpr int64_t kWorthThreads = 1 << 16;  // values
+  if (source_ && sigma == sigma_) return source_;
+  source_ = law_.draws_at(sigma);
+  sigma_ = sigma;
+  if (!workers_) return source_;
+  source_ = [draw = source_, workers = workers_](const Array& x, Stream stream, int64_t first,
+                                                 int64_t count, Array& noisy) {
+    if (count * x.count() < kWorthThreads) return draw(x, stream, first, count, noisy);
+    workers->run([&](int worker) {
+      const int64_t begin = count * worker / workers->count();
+      const int64_t end = count * (worker + 1) / workers->count();
+      Array rows = noisy.part(begin, end - begin);
+      draw(x, stream, first + begin, end - begin, rows);
+    });
+  };
+  return source_;
+}
+
+CopyList::CopyList(const std::vector<VoteRequest>& requests, LawDraws& draws)
+    : requests_(requests), first_(1, 0) {
+  for (const VoteRequest& r : requests) {
+    noise_.push_back(draws.at(r.sigma));
+    first_.push_back(first_.back() + r.n);
+  }
 }
 
 std::vector<CopyList::Piece> CopyList::pieces(int64_t begin, int64_t batch) const {
@@ -41,18 +71,14 @@ std::vector<CopyList::Piece> CopyList::pieces(int64_t begin, int64_t batch) cons
   return found;
 }
 
-void CopyList::add_votes(const Classifier& f, const NoiseSource& noise, int64_t begin, Array& noisy,
+void CopyList::add_votes(const Classifier& f, int64_t begin, Array& noisy,
                          std::vector<Votes>& votes) const {
   const int64_t batch = noisy.size(0);
   const std::vector<Piece> here = pieces(begin, batch);
   for (const auto& [request, sample, row, count] : here) {
     const VoteRequest& r = requests_[request];
     Array rows = noisy.part(row, count);
-    if (noise) {
-      noise(r.x, r.sigma, r.stream, sample, count, rows);
-    } else {
-      add_noise(r.x, r.sigma, r.stream, sample, count, rows);
-    }
+    noise_[request](r.x, r.stream, sample, count, rows);
   }
   // A short batch keeps its shape; rows beyond the last piece hold older copies and are not
   // counted.
@@ -80,17 +106,17 @@ std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) 
   return votes;
 }
 
-SerialSampler::SerialSampler(const BaseClassifier& f)
-    : Sampler(f), classifier_(f.make()), noise_(f.noise) {}
+SerialSampler::SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads)
+    : Sampler(f, law), classifier_(f.make()), draws_(law, threads) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
   const Array& x = request.x;
   if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
   const std::vector<VoteRequest> requests = {request};
-  const CopyList copies(requests);
+  const CopyList copies(requests, draws_);
   std::vector<Votes> votes(1, Votes(classes(), 0));
   for (int64_t begin = 0; begin < copies.total(); begin += batch()) {
-    copies.add_votes(classifier_, noise_, begin, noisy_, votes);
+    copies.add_votes(classifier_, begin, noisy_, votes);
   }
   return votes[0];
 }
@@ -182,11 +208,8 @@ FunctionCheck check_is_function(const BaseClassifier& f, const Sizes& shape) {
   return check_is_function(f.make(), f.classes, f.batch, f.description, shape);
 }
 
-Sampler::Sampler(const BaseClassifier& f)
-    : classes_(f.classes),
-      batch_(f.batch),
-      description_(f.description),
-      noise_kind_(f.noise_kind) {}
+Sampler::Sampler(const BaseClassifier& f, const NoiseLaw& law)
+    : classes_(f.classes), batch_(f.batch), description_(f.description), law_(law) {}
 
 const std::string& Sampler::check(const Sizes& shape) {
   if (!check_ || check_->inputs[0].sizes() != shape) {

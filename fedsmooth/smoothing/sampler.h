@@ -11,8 +11,9 @@
 
 #include "fedsmooth/base/classifier.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/stop.h"
-#include "fedsmooth/smoothing/noise.h"
+#include "fedsmooth/smoothing/noise_law.h"
 
 namespace fedsmooth {
 
@@ -22,12 +23,11 @@ using Votes = std::vector<int64_t>;
 /// The class with the most votes, the lowest one on ties; -1 if nobody voted.
 int64_t majority(const Votes& votes);
 
-class ExactNoise;
 class Sampler;
 
-/// The base classifier f: a network at one fixed batch shape. Libraries round differently at
-/// different batch sizes, so f is a function only if every call has the same shape; short batches
-/// are padded.
+/// The base classifier f, described, with what makes its evaluators: a network at one fixed batch
+/// shape. Libraries round differently at different batch sizes, so f is a function only if every
+/// call has the same shape; short batches are padded.
 struct BaseClassifier {
   /// Makes a classifier for one thread (it may own scratch memory).
   std::function<Classifier()> make;
@@ -36,14 +36,10 @@ struct BaseClassifier {
   /// Device, precision, batch, vector instructions and library: certificates that differ in it are
   /// about different classifiers.
   std::string description;
-  /// Makes a sampler of the classifier's own, if it has one. `stopped` is asked before each batch.
-  std::function<std::unique_ptr<Sampler>(Stop stopped)> sampler;
-  /// The same for one that draws exact noise. See with_exact_noise().
-  std::function<std::unique_ptr<Sampler>(std::shared_ptr<const ExactNoise> noise, Stop stopped)>
-      exact_sampler = {};
-  /// How its noisy copies are drawn if it has no such sampler; by add_noise() if empty.
-  NoiseSource noise;
-  NoiseKind noise_kind = NoiseKind::kFloat;
+  /// Makes a sampler of the engine's own that draws `law`, or throws an Error that names the law.
+  /// `stopped` is asked before each batch. Empty: CPU cores count the votes, of every law that can
+  /// be drawn. Callers ask make_sampler().
+  std::function<std::unique_ptr<Sampler>(const NoiseLaw& law, Stop stopped)> sampler = {};
 };
 
 /// Votes of n samples of `stream`, from number `first` on: f(x + sigma e), x [C, H, W].
@@ -53,7 +49,6 @@ struct VoteRequest {
   int64_t n = 0;
   Stream stream;
   int64_t first = 0;
-  int64_t held = -1;  // number of x among the images that the sampler holds, if it is one of them
 };
 
 /// What check_is_function() saw: inputs [batch, C, H, W] that are always the same, and f's logits
@@ -68,17 +63,16 @@ struct ClassifierChanged : Error {
   using Error::Error;
 };
 
-/// Counts votes of one base classifier. For one thread at a time.
+/// Counts votes of one base classifier under one noise law, which must outlive it. For one thread
+/// at a time.
 class Sampler {
  public:
-  explicit Sampler(const BaseClassifier& f);
+  Sampler(const BaseClassifier& f, const NoiseLaw& law);
   virtual ~Sampler() = default;
 
   virtual Votes count(const VoteRequest& request) = 0;
-  /// The same for each of several.
+  /// The votes of each of several requests.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
-  /// Images that many requests to come are of: kept where votes are counted, until others are held.
-  virtual void hold(const std::vector<Array>& /*images*/) {}
   /// How many requests for n votes it does best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
   /// How many images it does best at once whose votes are asked for in many small steps.
@@ -92,7 +86,7 @@ class Sampler {
   void probe();
   /// Copies that are evaluated at a time, and by a probe.
   int64_t batch() const { return batch_; }
-  NoiseKind noise_kind() const { return noise_kind_; }
+  const NoiseLaw& law() const { return law_; }
   const std::string& description() const { return description_; }
 
  protected:
@@ -107,14 +101,31 @@ class Sampler {
   int64_t classes_;
   int64_t batch_;
   std::string description_;
-  NoiseKind noise_kind_;
+  const NoiseLaw& law_;
   std::optional<FunctionCheck> check_;
+};
+
+/// Draws the copies of a law, prepared for one sigma at a time.
+class LawDraws {
+ public:
+  /// An Error if the law cannot be drawn. Large batches are drawn by `threads` cores, to the same
+  /// bits.
+  explicit LawDraws(const NoiseLaw& law, int threads = 1);
+
+  NoiseSource at(double sigma);
+
+ private:
+  const NoiseLaw& law_;
+  std::shared_ptr<Workers> workers_;  // null: the calling thread draws
+  double sigma_ = 0;
+  NoiseSource source_;  // for sigma_
 };
 
 /// One batch after another in the calling thread: the oracle for every faster sampler.
 class SerialSampler : public Sampler {
  public:
-  explicit SerialSampler(const BaseClassifier& f);
+  /// Noise alone is drawn by `threads` cores.
+  SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads = 1);
   Votes count(const VoteRequest& request) override;
 
  protected:
@@ -122,7 +133,7 @@ class SerialSampler : public Sampler {
 
  private:
   Classifier classifier_;
-  NoiseSource noise_;
+  LawDraws draws_;
   Array noisy_;
 };
 
@@ -131,15 +142,13 @@ class SerialSampler : public Sampler {
 class CopyList {
  public:
   /// The requests must outlive it.
-  explicit CopyList(const std::vector<VoteRequest>& requests);
+  CopyList(const std::vector<VoteRequest>& requests, LawDraws& draws);
 
   int64_t total() const { return first_.back(); }
 
   /// Adds the votes of the copies from `begin` on, one batch, to those of their requests. `noisy`
-  /// is scratch, [batch, C, H, W]; an empty `noise` is add_noise(). All samplers on the CPU are
-  /// loops over this.
-  void add_votes(const Classifier& f, const NoiseSource& noise, int64_t begin, Array& noisy,
-                 std::vector<Votes>& votes) const;
+  /// is scratch, [batch, C, H, W]. All samplers on the CPU are loops over this.
+  void add_votes(const Classifier& f, int64_t begin, Array& noisy, std::vector<Votes>& votes) const;
 
  private:
   // Copies of one request in a batch.
@@ -150,7 +159,8 @@ class CopyList {
   std::vector<Piece> pieces(int64_t begin, int64_t batch) const;
 
   const std::vector<VoteRequest>& requests_;
-  std::vector<int64_t> first_;  // index of each request's first copy, and the end
+  std::vector<NoiseSource> noise_;  // of each request
+  std::vector<int64_t> first_;      // index of each request's first copy, and the end
 };
 
 /// The Error of check_is_function() that another batch may cure.

@@ -25,19 +25,19 @@ inline constexpr size_t kMaxRadii = 1000;
 /// The certificate of an image whose radii ladder[0], ladder[1], ... were latched at these counts.
 Certificate certificate_from_latches(const Counts& counts, std::vector<Latch> latches,
                                      const std::vector<double>& ladder, double sigma,
-                                     const NoiseLaw& law = law_of(NoiseKind::kFloat));
+                                     const NoiseLaw& law);
 
 /// Whether these latches, in the order of the ladder, support what they claim at level alpha: each
 /// one's evidence, and counts that one sequence of votes can have had, up to `counts`.
 bool latches_hold(const Counts& counts, const std::vector<Latch>& latches,
                   const std::vector<double>& ladder, double sigma, double alpha,
-                  const NoiseLaw& law = law_of(NoiseKind::kFloat));
+                  const NoiseLaw& law);
 
 /// Latches that hold at another level, chosen without regard to these votes: each radius by the
 /// counts at which it was latched or, if they are not enough, by the last ones.
 std::vector<Latch> latches_at(const Counts& counts, const std::vector<Latch>& latches,
                               const std::vector<double>& ladder, double sigma, double alpha,
-                              const NoiseLaw& law = law_of(NoiseKind::kFloat));
+                              const NoiseLaw& law);
 
 /// The number of votes after n at which to look again: 100 at first, then a fifth more each time,
 /// at most `cap`. Looking seldom costs votes; that it does not depend on the votes keeps an
@@ -48,7 +48,7 @@ int64_t next_look(int64_t n, int64_t cap);
 class RadiiTest {
  public:
   RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta,
-            const NoiseLaw& law = law_of(NoiseKind::kFloat));
+            const NoiseLaw& law);
 
   const std::vector<double>& ladder() const { return ladder_; }
 

@@ -8,7 +8,7 @@ namespace fedsmooth {
 
 struct VoteBudget {
   VoteBudget(const CertifyOptions& o, double sigma, const NoiseLaw& law)
-      : test(ladder_of(o.radii), sigma, o.alpha, o.beta, law), planner(o, sigma) {}
+      : test(ladder_of(o.radii), sigma, o.alpha, o.beta, law), planner(o, sigma, law) {}
 
   RadiiTest test;
   VotePlanner planner;

@@ -74,7 +74,7 @@ def refuse_training_mode(f: Any) -> None:
 @dataclass(frozen=True)
 class Adapted:
     """A base classifier as a function of NumPy arrays, and what it runs on. One on a GPU also as a function of
-    float32 tensors there, with the GPU's number and the stream on which it runs."""
+    float32 tensors there, with the GPU's number and the stream on which it runs, the caller's current one."""
 
     call: Callable[[np.ndarray], np.ndarray]
     runs_on: str
@@ -82,11 +82,13 @@ class Adapted:
     gpu: int = 0
     stream: int = 0
 
-    def votes(self, num_classes: int, batch: int) -> _core.Votes:
+    def votes(self, num_classes: int, batch: int, shape: tuple[int, ...]) -> _core.Votes:
         described = f"{self.runs_on}x{batch}"
         if self.on_gpu is None:
             return _core.Votes(self.call, num_classes, batch, described)
-        return _core.Votes(self.call, num_classes, batch, described, self.on_gpu, self.gpu, self.stream)
+        if len(shape) != 3:
+            raise Error(f"image: shape {list(shape)}, expected [C, H, W]")
+        return _core.Votes(self.call, num_classes, batch, described, self.on_gpu, shape, self.gpu, self.stream)
 
 
 def adapt(f: Any, like: Array) -> Adapted:
@@ -120,15 +122,18 @@ def _adapt_torch(f: Any, like: Array) -> Adapted:
     if getattr(device, "type", "") != "cuda":
         return Adapted(call, runs_on)
 
-    def on_gpu(images: Any) -> Any:
-        with torch.no_grad():
-            logits = f(images.to(dtype))
-        if not is_tensor(logits) or logits.device != images.device:
-            raise Error("model: its logits are not a tensor on its own GPU")
-        return logits.to(torch.float32).contiguous()
-
     gpu = torch.cuda.current_device() if device.index is None else device.index
-    return Adapted(call, runs_on, on_gpu, gpu, torch.cuda.current_stream(gpu).cuda_stream)
+    stream = torch.cuda.current_stream(gpu).cuda_stream
+
+    def on_gpu(images: Any) -> Any:
+        # Noise and votes follow f's kernels on this stream, whichever is current when votes are asked for.
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=gpu)), torch.no_grad():
+            logits = f(images.to(dtype))
+            if not is_tensor(logits) or logits.device != images.device:
+                raise Error("model: its logits are not a tensor on its own GPU")
+            return logits.to(torch.float32).contiguous()
+
+    return Adapted(call, runs_on, on_gpu, gpu, stream)
 
 
 def to_bytes_if_exact(x: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _core
-from ._convert import Array, adapt, is_module, is_tensor, refuse_training_mode, to_floats
+from ._convert import Adapted, Array, adapt, is_module, refuse_training_mode, to_floats
 from ._core import ClassifierChanged, DependsOnPosition, Error
 
 ABSTAIN = -1
@@ -112,7 +112,7 @@ class Smooth:
         self.sigma = float(sigma)
         self.seed = seed
         self.radius = radius
-        self._votes: dict[tuple[str, int, tuple[int, ...]], _core.Votes] = {}
+        self._votes: dict[tuple[str, int, int, int, tuple[int, ...]], _core.Votes] = {}
 
     def certify(
         self, x: Array, n0: int = 100, n: int = 100_000, alpha: float = 0.001, batch_size: int = 1000
@@ -189,20 +189,20 @@ class Smooth:
         refuse_training_mode(self.base_classifier)
         if hasattr(self.base_classifier, "_votes_of_engine"):
             return ask(self.base_classifier._votes_of_engine(self.num_classes))
-        key = (str(like.device) if is_tensor(like) else "", batch_size, tuple(shape))
+        f = adapt(self.base_classifier, like)
+        key = (f.runs_on, f.gpu, f.stream, batch_size, tuple(shape))
         if again and key in self._votes:
             try:
                 return ask(self._votes[key])
             except ClassifierChanged:
                 del self._votes[key]
-        self._votes[key] = self._steady_votes(like, shape, batch_size)
+        self._votes[key] = self._steady_votes(f, shape, batch_size)
         return ask(self._votes[key])
 
-    def _steady_votes(self, like: Array, shape: tuple[int, ...], batch_size: int) -> _core.Votes:
-        f = adapt(self.base_classifier, like)
+    def _steady_votes(self, f: Adapted, shape: tuple[int, ...], batch_size: int) -> _core.Votes:
         batch = batch_size
         while True:
-            votes = f.votes(self.num_classes, batch)
+            votes = f.votes(self.num_classes, batch, shape)
             try:
                 votes.check(list(shape))
             except DependsOnPosition:

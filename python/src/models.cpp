@@ -24,7 +24,7 @@ class Evaluator {
       : input_(model.network.input) {
     const jobs::Context context{device, threads};
     jobs::check_context(context);
-    const BaseClassifier f = choose_classifier(device, model);
+    const BaseClassifier f = choose_classifier(device, model, kFloatNoise);
     // A classifier with a sampler of its own is on a device that does a batch at a time.
     const int workers = f.sampler ? 1 : jobs::thread_count(context);
     for (int i = 0; i < workers; ++i) classifiers_.push_back(f.make());

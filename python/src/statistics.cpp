@@ -24,7 +24,8 @@ Certificate from_counts(int64_t selected, int64_t n, int64_t top, int64_t runner
   check_counts(top, n, alpha);
   check_counts(runner_up, n - top > 0 ? n - top : n, alpha);
   if (!(sigma > 0) || !std::isfinite(sigma)) throw Error("sigma={}: must be positive", sigma);
-  return certificate_from_counts({selected, n, top, runner_up}, sigma, alpha, parse_radius(radius));
+  return certificate_from_counts({selected, n, top, runner_up}, sigma, alpha, parse_radius(radius),
+                                 kFloatNoise);
 }
 
 }  // namespace

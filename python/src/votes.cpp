@@ -1,5 +1,6 @@
 #include "python/src/votes.h"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -29,30 +30,14 @@ std::shared_ptr<nb::callable> keep(nb::callable f) {
           }};
 }
 
-// add_noise() on all cores, bit for bit: the function's library waits meanwhile.
-NoiseSource threaded_noise() {
-  constexpr int kMostThreads = 16;
-  constexpr int64_t kWorthThreads = 1 << 16;  // values
-  const auto workers = std::make_shared<Workers>(std::min(available_cores(), kMostThreads));
-  return [workers](const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
-                   Array& noisy) {
-    if (count * x.count() < kWorthThreads) {
-      add_noise(x, sigma, stream, first, count, noisy);
-      return;
-    }
-    workers->run([&](int worker) {
-      const int64_t begin = count * worker / workers->count();
-      const int64_t end = count * (worker + 1) / workers->count();
-      Array rows = noisy.part(begin, end - begin);
-      add_noise(x, sigma, stream, first + begin, end - begin, rows);
-    });
-  };
-}
+// Cores that draw noise: the function's library waits meanwhile.
+int noise_threads() { return std::min(available_cores(), 16); }
 
 // A function may work in place, on its argument: checks and probes must keep their inputs.
 class CallableSampler : public SerialSampler {
  public:
-  using SerialSampler::SerialSampler;
+  CallableSampler(const BaseClassifier& f, const NoiseLaw& law)
+      : SerialSampler(f, law, noise_threads()) {}
 
  protected:
   Array evaluate(const Array& images) override { return SerialSampler::evaluate(images.clone()); }
@@ -70,6 +55,7 @@ class DeviceCall {
 
   const float* call(float* images, const Sizes& sizes) {
     const nb::gil_scoped_acquire acquired;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
     const std::vector<size_t> shape(sizes.begin(), sizes.end());
     using Images = nb::ndarray<nb::pytorch, float, nb::device::cuda>;
     const Images given(images, shape.size(), shape.data(), nb::handle(), nullptr,
@@ -96,7 +82,7 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
                                         int64_t n0, int64_t n, double alpha,
                                         const std::string& radius, uint64_t seed) {
   const CertifyOptions options{n0, n, alpha, parse_radius(radius)};
-  check_certify_options(options, sigma);
+  check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
   if (all.size(0) != std::ssize(indices)) throw Error("images: as many indices are needed");
@@ -117,7 +103,7 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
 
 nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, int64_t n,
                         double alpha, uint64_t seed, uint32_t index) {
-  check_predict_options(n, alpha, sigma);
+  check_predict_options(n, alpha, sigma, votes.sampler()->law());
   const Array x = to_array(image);
   if (x.axes() != 3) throw Error("image: {} axes, expected [C, H, W]", x.axes());
   const Prediction found = votes.with_sampler(
@@ -125,14 +111,19 @@ nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, i
   return nb::make_tuple(found.predict, found.votes);
 }
 
-BaseClassifier base_of(const std::shared_ptr<nb::callable>& f, int64_t classes, int64_t batch,
-                       std::string description) {
+void check_batch(int64_t classes, int64_t batch) {
   if (classes < 1 || classes > 1 << 24) throw Error("num_classes={}: must be from 1", classes);
   if (batch < 1 || batch > 1 << 20) throw Error("batch_size={}: must be from 1 to 2^20", batch);
+}
+
+BaseClassifier on_host(const std::shared_ptr<nb::callable>& f, int64_t classes, int64_t batch,
+                       const std::string& description) {
   BaseClassifier base{
       [f]() -> Classifier { return [f](const Array& images) { return call(*f, images); }; },
-      classes, batch, std::move(description)};
-  base.noise = threaded_noise();
+      classes, batch, description};
+  base.sampler = [base](const NoiseLaw& law, const Stop&) {
+    return std::make_unique<CallableSampler>(base, law);
+  };
   return base;
 }
 
@@ -157,24 +148,24 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
 
 }  // namespace
 
-Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description)
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description)
     : function_(keep(std::move(f))) {
-  sampler_ =
-      std::make_shared<CallableSampler>(base_of(function_, classes, batch, std::move(description)));
+  check_batch(classes, batch);
+  sampler_ = make_sampler(on_host(function_, classes, batch, description), kFloatNoise, 1);
 }
 
-Votes::Votes(nb::callable f, int64_t classes, int64_t batch, std::string description,
-             nb::callable on_gpu, int gpu, uintptr_t stream)
-    : Votes(std::move(f), classes, batch, std::move(description)) {
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
+             nb::callable on_gpu, const Shape& input, int gpu, uintptr_t stream)
+    : Votes(std::move(f), classes, batch, description) {
   const auto function = keep(std::move(on_gpu));
   const auto call = std::make_shared<DeviceCall>(function, classes, gpu);
   const DeviceFunction device{
       [call](float* images, const Sizes& sizes) { return call->call(images, sizes); }, gpu,
       reinterpret_cast<void*>(stream)};  // NOLINT: a handle that Python holds as a number
-  auto counts_there =
-      make_device_sampler(base_of(function_, classes, batch, sampler_->description()), device);
-  if (!counts_there) return;
-  sampler_ = std::move(counts_there);
+  const auto there = device_function_classifier(device, input, static_cast<int>(classes),
+                                                static_cast<int>(batch), description);
+  if (!there) return;
+  sampler_ = make_sampler(*there, kFloatNoise, 1);
   on_gpu_ = function;
 }
 
@@ -182,8 +173,8 @@ Votes::Votes(const Model& model, const std::string& device, int threads)
     : stop_(std::make_shared<std::atomic<bool>>(false)) {
   const jobs::Context context{device, threads};
   jobs::check_context(context);
-  sampler_ = make_sampler(choose_classifier(device, model), jobs::thread_count(context),
-                          [stop = stop_] { return stop->load(); });
+  sampler_ = make_sampler(choose_classifier(device, model, kFloatNoise), kFloatNoise,
+                          jobs::thread_count(context), [stop = stop_] { return stop->load(); });
 }
 
 void Votes::clear() {
@@ -201,11 +192,12 @@ RadiusKind parse_radius(const std::string& name) {
 
 void bind_votes(nb::module_& m) {
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
-      .def(nb::init<nb::callable, int64_t, int64_t, std::string>(), nb::arg("f"),
+      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&>(), nb::arg("f"),
            nb::arg("classes"), nb::arg("batch"), nb::arg("description"))
-      .def(nb::init<nb::callable, int64_t, int64_t, std::string, nb::callable, int, uintptr_t>(),
+      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, nb::callable, const Shape&,
+                    int, uintptr_t>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
-           nb::arg("on_gpu"), nb::arg("gpu"), nb::arg("stream"))
+           nb::arg("on_gpu"), nb::arg("input"), nb::arg("gpu"), nb::arg("stream"))
       .def(nb::init<const Model&, const std::string&, int>(), nb::arg("model"), nb::arg("device"),
            nb::arg("threads"))
       .def_prop_ro("counts_on_gpu", &Votes::counts_on_gpu,

@@ -29,12 +29,13 @@ class Votes {
  public:
   /// Votes of a Python function from float32 [batch, C, H, W] to float32 [batch, classes], both
   /// NumPy's. It is called in the thread that asks for votes: torch keeps its modes per thread.
-  Votes(nb::callable f, int64_t classes, int64_t batch, std::string description);
-  /// The same of a function that also runs on the GPU: `on_gpu` takes and gives torch tensors
-  /// there, float32 and contiguous, on `stream` of GPU number `gpu`. Where that GPU can be used,
-  /// noise is drawn and votes are counted there.
-  Votes(nb::callable f, int64_t classes, int64_t batch, std::string description,
-        nb::callable on_gpu, int gpu, uintptr_t stream);
+  Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description);
+  /// Votes of a function that also runs on the GPU: `on_gpu` takes and gives torch tensors there,
+  /// float32 and contiguous, of images of shape `input`, on `stream` of GPU number `gpu`. Where
+  /// that GPU can be used, noise is drawn and votes are counted there, and `on_gpu` is what is
+  /// checked and probed; else `f` is.
+  Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
+        nb::callable on_gpu, const Shape& input, int gpu, uintptr_t stream);
   /// Votes of a model, by our engine on `device`.
   Votes(const Model& model, const std::string& device, int threads);
 

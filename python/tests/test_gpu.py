@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import fedsmooth as fs
+from fedsmooth._convert import Adapted
+from fedsmooth._core import ClassifierChanged, DependsOnPosition
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -64,6 +66,94 @@ def test_another_stream_is_the_model_s(image):
     with torch.cuda.stream(torch.cuda.Stream()):
         one = fs.Smooth(net(), 10, 0.25).certificate(image, 3, n=5000, batch_size=512)
     assert one.count_top == fs.Smooth(net(), 10, 0.25).certificate(image, 3, n=5000, batch_size=512).count_top
+
+
+def test_streams_may_change_between_calls(image):
+    """Noise, model and counting follow each other on whichever stream is current, also with votes that were kept."""
+    model, side = net(), torch.cuda.Stream()
+
+    def count(g):
+        return g.certificate(image, 3, n=20_000, batch_size=512).count_top
+
+    expected = count(fs.Smooth(model, 10, 0.25))
+    for inside_first in (True, False):
+        g = fs.Smooth(model, 10, 0.25)
+        for inside in (inside_first, not inside_first) * 3:
+            if inside:
+                with torch.cuda.stream(side):
+                    assert count(g) == expected
+            else:
+                assert count(g) == expected
+        assert len(g._votes) == 2 and all(votes.counts_on_gpu for votes in g._votes.values())
+
+
+def test_the_function_runs_on_the_stream_that_draws_its_noise(image):
+    side, seen = torch.cuda.Stream(), set()
+
+    def look(images):
+        seen.add(torch.cuda.current_stream().cuda_stream)
+        return images[:, 0, 0, :10]
+
+    g = fs.Smooth(look, 10, 0.25)
+    with torch.cuda.stream(side):
+        g.certificate(image.cuda(), 3, n=1000, batch_size=100)
+        (votes,) = g._votes.values()
+    assert seen == {side.cuda_stream}
+    votes.predict(image.numpy(), 0.25, 1000, 0.001, 1, 0)  # kept votes, asked for outside
+    assert seen == {side.cuda_stream}
+
+
+def adapted(on_gpu):
+    """A function that is honest on the host, and `on_gpu` in the GPU's memory."""
+    gpu = torch.cuda.current_device()
+    stream = torch.cuda.current_stream(gpu).cuda_stream
+    f = Adapted(lambda batch: np.ascontiguousarray(batch[:, 0, 0, :10]), "test", on_gpu, gpu, stream)
+    return f.votes(10, 64, (3, 32, 32))
+
+
+def test_what_votes_is_what_is_checked():
+    calls = 0
+
+    def by_position(images):
+        logits = images[:, 0, 0, :10].contiguous()
+        logits[0] = 0
+        return logits
+
+    def by_call(images):
+        nonlocal calls
+        calls += 1
+        return images[:, 0, 0, :10] + float(calls)
+
+    with pytest.raises(DependsOnPosition):
+        adapted(by_position).check([3, 32, 32])
+    with pytest.raises(fs.Error, match="different logits for the same images"):
+        adapted(by_call).check([3, 32, 32])
+
+
+def test_a_function_that_changes_on_the_gpu_gets_no_certificate(image):
+    changed = False
+
+    def on_gpu(images):
+        return images[:, 0, 0, :10].flip(1).contiguous() if changed else images[:, 0, 0, :10].contiguous()
+
+    votes = adapted(on_gpu)
+    votes.check([3, 32, 32])
+    changed = True
+    with pytest.raises(ClassifierChanged):
+        votes.certify(image.numpy()[None], [0], 0.25, 10, 1000, 0.001, "one-sided", 1)
+
+
+def test_a_function_may_work_in_place(image):
+    def in_place(images):
+        logits = images[:, 0, 0, :10].clone()
+        images.zero_()
+        return logits
+
+    g = fs.Smooth(in_place, 10, 0.25)
+    honest = fs.Smooth(lambda x: x[:, 0, 0, :10], 10, 0.25)
+    for index in (3, 4):
+        ours, theirs = (s.certificate(image.cuda(), index, n=1000, batch_size=100) for s in (g, honest))
+        assert ours.count_top == theirs.count_top
 
 
 def test_nan_votes_for_nobody(image):

@@ -108,8 +108,8 @@ TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
   const fs::path table = path("model.certificates.tsv");
   auto rows = read_certificates(table);
   for (CertificateRow& row : rows) {
-    row.certificate =
-        certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, row.sigma, row.alpha, {});
+    row.certificate = certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, row.sigma,
+                                              row.alpha, {}, kFloatNoise);
   }
   nlohmann::json sidecar = read_sidecar(table);
   sidecar["identity"]["n"] = 1'000'000;

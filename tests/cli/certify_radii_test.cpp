@@ -41,7 +41,7 @@ TEST_F(CertifyRadiiTest, DecidesTheRadiiWithFewVotes) {
     EXPECT_EQ(found[i].radii, (std::vector<double>{0, 0.1, 0.25}));
     EXPECT_EQ(found[i].cap, 5000);
     EXPECT_EQ(found[i].beta, 0.01);
-    EXPECT_EQ(found[i].noise, NoiseKind::kFloat);
+    EXPECT_EQ(found[i].noise, &kFloatNoise);
     EXPECT_EQ(found[i].certificate.counts.selected, fixed[i].certificate.counts.selected);
     votes += found[i].certificate.counts.n;
   }
@@ -143,7 +143,7 @@ TEST_F(CertifyRadiiTest, RecertifiesByTheEvidence) {
     EXPECT_EQ(less[i].alpha, 1e-8);
     EXPECT_LE(b.latches.size(), a.latches.size());
     smaller += b.latches.size() < a.latches.size();
-    EXPECT_TRUE(latches_hold(b.counts, b.latches, less[i].radii, less[i].sigma, 1e-8));
+    EXPECT_TRUE(latches_hold(b.counts, b.latches, less[i].radii, less[i].sigma, 1e-8, kFloatNoise));
   }
   EXPECT_GT(smaller, 0);
   expect_refused(

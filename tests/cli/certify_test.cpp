@@ -50,14 +50,14 @@ TEST_F(CertifyCommandTest, TakesCommonOptionsBeforeTheCommand) {
 }
 
 TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
-  const std::string exact = certify("--noise exact --noise-bank --out " + path("exact.tsv"));
+  const std::string exact = certify("--noise exact --out " + path("exact.tsv"));
   ASSERT_EQ(run(exact + " --threads 1").status, 0);
   ASSERT_EQ(run(certify("--out " + path("float.tsv"))).status, 0);
   const auto by_exact = read_certificates(path("exact.tsv"));
   const auto by_float = read_certificates(path("float.tsv"));
   ASSERT_EQ(by_exact.size(), by_float.size());
-  EXPECT_EQ(by_exact[0].noise, NoiseKind::kExact);
-  EXPECT_TRUE(by_exact[0].shared);
+  EXPECT_EQ(by_exact[0].noise, &kExactNoise);
+  EXPECT_FALSE(by_exact[0].shared);
   EXPECT_NE(by_exact[0].certificate.counts.top, by_float[0].certificate.counts.top);
   // Other votes for the same probabilities: at most 1000 / 4 in variance each.
   for (size_t i = 0; i < by_exact.size(); ++i) {
@@ -69,6 +69,14 @@ TEST_F(CertifyCommandTest, DrawsExactNoiseIfAsked) {
   expect_refused(run(certify("--noise exact --sigma 20")), "at most 16");
   expect_refused(run(certify("--resume --out " + path("exact.tsv"))), "differs in");
   EXPECT_EQ(run("predict " + model() + " 0 --data.name=shapes --noise exact").status, 0);
+}
+
+TEST_F(CertifyCommandTest, RefusesTheRemovedNoiseBankByName) {
+  for (const char* option : {"--noise-bank", "--certify.noise_bank=true"}) {
+    expect_refused(run(certify(option)), "certify.noise_bank=true: was removed");
+  }
+  EXPECT_EQ(run(certify("--certify.noise_bank=false --limit 1 --out " + path("a.tsv"))).status, 0);
+  EXPECT_EQ(run("certify --help").out.find("noise-bank"), std::string::npos);
 }
 
 TEST_F(SlowCertifyCommandTest, ContinuesAfterKill9) {

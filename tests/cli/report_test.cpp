@@ -23,9 +23,10 @@ class ReportCommandTest : public ProgramTest {
                             .alpha = 0.001,
                             .sigma = 0.25,
                             .base = "cpu"};
+      row.noise = &kFloatNoise;
       const Counts counts = {.selected = 1, .n = 1000, .top = 600 + 130 * i, .runner_up = 10};
       row.certificate =
-          certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided);
+          certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
       table += format_row(row);
     }
     write_file(path("all/" + name + "/certificates.tsv"), table);

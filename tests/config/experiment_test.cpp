@@ -44,7 +44,6 @@ TEST(ExperimentTest, AnEmptyFileHasThePapersDefaults) {
   EXPECT_EQ(e.certify.every, 20);
   EXPECT_EQ(e.certify.limit, 0);
   EXPECT_FALSE(e.certify.only_correct);
-  EXPECT_FALSE(e.certify.noise_bank);
 }
 
 constexpr const char* kEveryKey = R"(
@@ -148,7 +147,7 @@ noise = "exact"
 radii = [0.1, 0.5]
 beta = 0.01
 plan = 0.02
-noise_bank = true
+noise_bank = false
 [log]
 tensorboard = true
 )";
@@ -213,8 +212,18 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.certify.limit, 500);
   EXPECT_TRUE(e.log.tensorboard);
   EXPECT_TRUE(e.certify.only_correct);
-  EXPECT_EQ(e.certify.noise, NoiseKind::kExact);
-  EXPECT_TRUE(e.certify.noise_bank);
+  EXPECT_EQ(e.certify.noise, &kExactNoise);
+}
+
+// Older experiments state certify.noise_bank.
+TEST(ExperimentTest, ARemovedFlagIsReadIfFalseAndRefusedByNameIfTrue) {
+  EXPECT_EQ(format_experiment(parse("[certify]\nnoise_bank = false\n")), format_experiment({}));
+  EXPECT_EQ(format_experiment({}).find("noise_bank"), std::string::npos);
+  const auto said = [](const std::string& text) { return refusal([&] { parse(text); }); };
+  EXPECT_NE(said("[certify]\nnoise_bank = true\n").find("certify.noise_bank: was removed: images"),
+            std::string::npos);
+  EXPECT_NE(said("[certify]\nnoise_bank = 1\n").find("certify.noise_bank: must be true or false"),
+            std::string::npos);
 }
 
 /// The lines of a formatted experiment.
@@ -232,7 +241,9 @@ TEST(ExperimentTest, EveryKeyReadsBackTheSame) {
   const std::string text = format_experiment(parse(kEveryKey));
   EXPECT_EQ(format_experiment(parse(text)), text);
   const std::multiset<std::string> given = lines(text), defaults = lines(format_experiment({}));
-  EXPECT_EQ(given.size() + 1, experiment_keys().size());  // train.server_momentum is an alias
+  // Without train.server_momentum, an alias, and certify.noise_bank, which was removed.
+  EXPECT_EQ(given.size() + 2, experiment_keys().size());
+
   for (const std::string& line : given) EXPECT_EQ(defaults.count(line), 0u) << line;
 }
 

@@ -55,7 +55,7 @@ const Weights& begun() {
 double certified(const Weights& weights) {
   const Dataset test = make_shapes(Split::kTest, kTested, 0);
   const Model model{small_network(), weights, kSigma, test.class_names};
-  const auto sampler = make_sampler(choose_classifier("cpu", model), 2);
+  const auto sampler = make_sampler(choose_classifier("cpu", model, kFloatNoise), kFloatNoise, 2);
   const CertifyOptions options{.n0 = 50, .n = 300, .only_correct = true};
   std::vector<LabelledImage> asked;
   for (uint32_t i = 0; i < kTested; ++i) asked.push_back({test.image(i), i, test.label(i)});

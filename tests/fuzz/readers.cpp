@@ -129,7 +129,8 @@ Strings certificate_seeds() {
                           .seed = 7,
                           .base = "cpu/fp32"};
     const Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
-    row.certificate = certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided);
+    row.certificate =
+        certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
     file += format_row(row);
   }
   return {file};

@@ -44,7 +44,7 @@ CertificationOptions few_votes() {
 class CertifyInHandTest : public JobTest {
  protected:
   static jobs::ClassifierInHand in_hand(const Classifier& f) {
-    return {std::make_shared<SerialSampler>(fixed_batch(f, 2)), "half-space", ""};
+    return {std::make_shared<SerialSampler>(fixed_batch(f, 2), kFloatNoise), "half-space", ""};
   }
   static jobs::ImagesInHand images(int64_t count) {
     jobs::ImagesInHand picked{grey_images(count), {}, "grey", ""};
@@ -73,7 +73,7 @@ TEST_F(CertifyInHandTest, RowsAreThoseOfCertifyWithTheImagesOwnIndices) {
   certify(some);
   const std::vector<CertificateRow> rows = read_certificates(table_);
   ASSERT_EQ(rows.size(), 5U);
-  SerialSampler sampler(fixed_batch(brighter_than_half(), 2));
+  SerialSampler sampler(fixed_batch(brighter_than_half(), 2), kFloatNoise);
   for (int64_t i = 0; i < 5; ++i) {
     const auto alone = certify_all(sampler, {{some.images.image(i), static_cast<uint32_t>(10 * i)}},
                                    0.25, few_votes(), 11);

@@ -45,7 +45,7 @@ class Simulation {
     const auto [at, is_new] = certificates_.try_emplace(top);
     if (is_new) {
       at->second = certificate_from_counts({0, kVotes, top, kVotes - top}, 0.25, kAlpha,
-                                           RadiusKind::kOneSided);
+                                           RadiusKind::kOneSided, kFloatNoise);
     }
     return {.index = index, .alpha = kAlpha, .sigma = 0.25, .certificate = at->second};
   }
@@ -115,6 +115,7 @@ TEST(PlausibilityTest, ChoosesAmongAllRowsWithVotes) {
 // Votes that were stopped early and certified nothing have nothing that new votes could contradict.
 TEST(PlausibilityTest, AnAbstentionOfVotesStoppedEarlyClaimsNothing) {
   CertificateRow row;
+  row.noise = &kFloatNoise;
   row.rule = VoteRule::kRadii;
   row.certificate.counts = {0, 400, 180, 220};
   EXPECT_EQ(row_p_value(row, 0, 1000), 1.0);

@@ -43,7 +43,7 @@ class VerifyTest : public JobTest {
       counts.top = std::min(counts.n, counts.top + more);
       counts.runner_up = std::min(counts.runner_up, counts.n - counts.top);
       row.certificate =
-          certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided);
+          certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
     }
     const nlohmann::json sidecar = read_sidecar(table_);
     table_ = path("planted.tsv");
@@ -98,8 +98,8 @@ TEST_F(SlowVerifyTest, PlantedRadiiAreFound) {
     Counts counts = row.certificate.counts;
     counts.top = counts.n = 5000;
     counts.runner_up = 0;
-    row.certificate =
-        certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}), row.radii, row.sigma);
+    row.certificate = certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}),
+                                               row.radii, row.sigma, kFloatNoise);
   }
   const nlohmann::json sidecar = read_sidecar(table_);
   table_ = path("planted.tsv");

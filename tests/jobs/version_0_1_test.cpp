@@ -40,6 +40,29 @@ TEST_F(Version01Test, ItsTablesAreReportedAndRecertified) {
   EXPECT_EQ(jobs::load_run(again).rows.size(), 20U);
 }
 
+// Up to 0.2 images could share their draws (--noise-bank).
+TEST_F(Version01Test, TablesWithSharedDrawsAreReadReportedAndRecertified) {
+  for (const char* file : {"certificates.tsv", "certificates.json"}) {
+    std::string text = read_file(path("run") / file);
+    const std::string base = "torch-1.13.0", flag = "\"noise_bank\": false";
+    for (size_t at = 0; (at = text.find(base, at)) != std::string::npos; at += base.size()) {
+      text.insert(at + base.size(), "/noise-bank");
+    }
+    if (const size_t at = text.find(flag); at != std::string::npos) {
+      text.replace(at, flag.size(), "\"noise_bank\": true");
+    }
+    write_file(path("run") / file, text);
+  }
+  EXPECT_TRUE(jobs::load_run(path("run")).rows[0].shared);
+  jobs::report({path("run").string()}, path("page.html"), context_);
+  EXPECT_NE(read_file(path("page.html")).find("the same for all images"), std::string::npos);
+  const fs::path again = jobs::recertify({.table = path("run").string(), .alpha = 0.01});
+  const RunRecord recertified = jobs::load_run(again);
+  ASSERT_EQ(recertified.rows.size(), 20U);
+  EXPECT_TRUE(recertified.rows[0].shared);
+  EXPECT_EQ(recertified.rows[0].base, "cpu/fp32/fastx192/AVX2/OpenBLAS-0.3.21-Zen/torch-1.13.0");
+}
+
 TEST_F(Version01Test, ItsCheckpointsAreRefusedWithTheReason) {
   const Experiment e = read_experiment(path("run") / "experiment.toml");
   Safetensors checkpoint;

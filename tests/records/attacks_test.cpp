@@ -9,6 +9,7 @@ namespace {
 
 CertificateRow certificate(int64_t index, int64_t predict, double radius) {
   CertificateRow row;
+  row.noise = &kFloatNoise;
   row.index = index;
   row.label = 1;
   row.certificate.predict = predict;

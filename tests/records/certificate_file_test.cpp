@@ -18,6 +18,7 @@ using nlohmann::json;
 
 CertificateRow row(int64_t index, int64_t top = 900) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.index = index;
   made.n0 = 100;
   made.alpha = 0.001;
@@ -25,7 +26,7 @@ CertificateRow row(int64_t index, int64_t top = 900) {
   made.seed = 7;
   made.base = "cpu";
   made.certificate =
-      certificate_from_counts({0, 1000, top, 50}, 0.25, 0.001, RadiusKind::kOneSided);
+      certificate_from_counts({0, 1000, top, 50}, 0.25, 0.001, RadiusKind::kOneSided, kFloatNoise);
   return made;
 }
 
@@ -84,8 +85,8 @@ TEST_F(CertificateFileTest, RowsThatTheirCountsDoNotSupportAreRefused) {
 
 TEST_F(CertificateFileTest, AMulticlassRadiusInAOneSidedTableIsRefused) {
   CertificateRow bad = row(1);
-  bad.certificate =
-      certificate_from_counts({0, 1000, 600, 50}, 0.25, 0.001, RadiusKind::kMulticlass);
+  bad.certificate = certificate_from_counts({0, 1000, 600, 50}, 0.25, 0.001,
+                                            RadiusKind::kMulticlass, kFloatNoise);
   ASSERT_GT(bad.certificate.radius, row(1, 600).certificate.radius);
   EXPECT_NE(refusal_of(bad).find("support"), std::string::npos);
 }
@@ -95,7 +96,7 @@ TEST_F(CertificateFileTest, RowsOfAnotherMeasurementAreRefused) {
     CertificateRow bad = row(1);
     change(bad);
     bad.certificate = certificate_from_counts(bad.certificate.counts, bad.sigma, bad.alpha,
-                                              RadiusKind::kOneSided);
+                                              RadiusKind::kOneSided, kFloatNoise);
     EXPECT_EQ(refusal_of(bad), fmt::format("{}:3: {} is not that of the table's identity, in the "
                                            "JSON beside it",
                                            table_.string(), column));
@@ -106,7 +107,7 @@ TEST_F(CertificateFileTest, RowsOfAnotherMeasurementAreRefused) {
   refused_for("sigma", [](CertificateRow& r) { r.sigma = 0.5; });
   refused_for("seed", [](CertificateRow& r) { r.seed = 8; });
   refused_for("base", [](CertificateRow& r) { r.base = "cuda"; });
-  refused_for("noise", [](CertificateRow& r) { r.noise = NoiseKind::kExact; });
+  refused_for("noise", [](CertificateRow& r) { r.noise = &kExactNoise; });
   refused_for("shared", [](CertificateRow& r) { r.shared = true; });
   refused_for("n", [](CertificateRow& r) {
     r.label = 1;  // wrong, so that it may do without votes, but not in this table
@@ -122,7 +123,8 @@ TEST_F(CertificateFileTest, RowsOfAnotherRuleAreRefused) {
   good.cap = 1000;
   good.beta = 0.01;
   good.radii = {0, 0.25};
-  good.certificate = certificate_from_latches({0, 400, 380, 20}, {{100, 100}}, good.radii, 0.25);
+  good.certificate =
+      certificate_from_latches({0, 400, 380, 20}, {{100, 100}}, good.radii, 0.25, kFloatNoise);
   const auto why = [&](const auto& change) {
     CertificateRow bad = good;
     change(bad);
@@ -162,6 +164,14 @@ TEST_F(CertificateFileTest, SidecarsOfAWrongTypeAreRefused) {
   }
   write_file(sidecar_path(table_), "{\"identity\": {\"a\": " + std::string(100'000, '['));
   EXPECT_NE(refusal([&] { read_certificates(table_); }).find("deep"), std::string::npos);
+}
+
+TEST_F(CertificateFileTest, AnUnknownNoiseLawIsRefusedByName) {
+  write_file(table_, certificate_header() + format_row(row(0)));
+  json sidecar = kSidecar;
+  sidecar["identity"]["noise"] = "uniform";
+  write_file(sidecar_path(table_), sidecar.dump());
+  EXPECT_NE(refusal([&] { read_certificates(table_); }).find("uniform"), std::string::npos);
 }
 
 TEST_F(CertificateFileTest, AVoidTableStaysVoid) {

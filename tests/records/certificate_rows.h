@@ -10,6 +10,7 @@ namespace fedsmooth {
 
 inline CertificateRow example_row() {
   CertificateRow row;
+  row.noise = &kFloatNoise;
   row.index = 20;
   row.label = 3;
   row.seconds = 3725.000042;

@@ -10,6 +10,7 @@
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "tests/records/certificate_rows.h"
+#include "tests/smoothing/uniform_noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -79,7 +80,7 @@ TEST(CertificatesTest, RowsReadBackBitForBit) {
 TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   CertificateRow row = example_row();
   row.certificate = {{7, 1000, 600, 250}, kAbstain, 0.46875, 0};
-  row.noise = NoiseKind::kExact;
+  row.noise = &kExactNoise;
   row.shared = true;
   const auto parsed = parse_certificates(certificate_header() + format_row(row), "c.tsv").at(0);
   EXPECT_EQ(parsed.index, 20);
@@ -94,7 +95,7 @@ TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   EXPECT_EQ(parsed.certificate.counts.runner_up, 250);
   EXPECT_FALSE(parsed.correct());
   EXPECT_TRUE(parsed.abstained());
-  EXPECT_EQ(parsed.noise, NoiseKind::kExact);
+  EXPECT_EQ(parsed.noise, &kExactNoise);
   EXPECT_TRUE(parsed.shared);
 }
 
@@ -109,12 +110,22 @@ TEST(CertificatesTest, TablesOfTheFirstVersionAreRead) {
     return parse_certificates(header + old(format_row(row)), "c.tsv").at(0);
   };
   EXPECT_EQ(read("cpu").base, "cpu");
-  EXPECT_EQ(read("cpu").noise, NoiseKind::kCutFloat);
+  EXPECT_EQ(read("cpu").noise, &kCutFloatNoise);
   EXPECT_FALSE(read("cpu").shared);
   EXPECT_EQ(read("cpu/exact-noise/noise-bank").base, "cpu");
-  EXPECT_EQ(read("cpu/exact-noise/noise-bank").noise, NoiseKind::kExact);
+  EXPECT_EQ(read("cpu/exact-noise/noise-bank").noise, &kExactNoise);
   EXPECT_TRUE(read("cpu/exact-noise/noise-bank").shared);
   EXPECT_TRUE(parse_certificates(header, "c.tsv").empty());
+}
+
+// A row says which law its votes were drawn under; a reader knows the law or refuses the row.
+TEST(CertificatesTest, AnUnknownLawIsRefused) {
+  CertificateRow row = example_row();
+  row.noise = &kUniformNoise;
+  EXPECT_EQ(table_refusal(certificate_header() + format_row(row)),
+            "c.tsv:2: noise must be float-2, float or exact");
+  row.noise = nullptr;
+  EXPECT_THROW(format_row(row), Bug);
 }
 
 TEST(CertificatesTest, AVoidTableIsRefused) {
@@ -146,7 +157,7 @@ TEST(CertificatesTest, ARowClaimsNoMoreThanItsCountsSupport) {
   for (const double sigma : {1e-14, 1e14}) {  // the tolerance is of rounding, at any scale
     row.sigma = sigma;
     row.certificate = certificate_from_counts(row.certificate.counts, sigma, row.alpha,
-                                              RadiusKind::kOneSided, law_of(row.noise));
+                                              RadiusKind::kOneSided, row.law());
     row.certificate.radius *= 1 + 1e-15;
     EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "") << sigma;
     row.certificate.radius *= 50;
@@ -159,7 +170,7 @@ TEST(CertificatesTest, ARowClaimsNoMoreThanItsCountsSupport) {
   EXPECT_EQ(unsupported(row, RadiusKind::kOneSided), "");
   // The runner-up's votes make the multi-class radius larger than the one-sided one.
   row.certificate =
-      certificate_from_counts({3, 1000, 600, 10}, 0.5, 0.001, RadiusKind::kMulticlass);
+      certificate_from_counts({3, 1000, 600, 10}, 0.5, 0.001, RadiusKind::kMulticlass, kFloatNoise);
   EXPECT_EQ(unsupported(row, RadiusKind::kMulticlass), "");
   EXPECT_NE(unsupported(row, RadiusKind::kOneSided), "");
 }

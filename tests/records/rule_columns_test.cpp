@@ -15,7 +15,7 @@ TEST(RuleColumnsTest, TablesWithoutARuleAreRead) {
   line.replace(line.find("\tfloat-2\t0"), std::string::npos, "\tfloat\t0\n");
   const CertificateRow row = parse_certificates(header + line, "c.tsv").at(0);
   EXPECT_EQ(row.rule, VoteRule::kFixed);
-  EXPECT_EQ(row.noise, NoiseKind::kCutFloat);
+  EXPECT_EQ(row.noise, &kCutFloatNoise);
   EXPECT_EQ(row.cap, row.certificate.counts.n);
 }
 
@@ -27,8 +27,8 @@ CertificateRow row_of_radii() {
   row.cap = 100'000;
   row.beta = 0.01;
   row.radii = {0, 0.25, 0.5};
-  row.certificate =
-      certificate_from_latches({3, 500, 480, 15}, {{100, 100}, {119, 120}}, row.radii, row.sigma);
+  row.certificate = certificate_from_latches({3, 500, 480, 15}, {{100, 100}, {119, 120}}, row.radii,
+                                             row.sigma, kFloatNoise);
   return row;
 }
 

@@ -7,6 +7,7 @@ namespace {
 
 CertificateRow row(int64_t label, int64_t predict, double radius, int64_t top) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.label = label;
   made.certificate.predict = predict;
   made.certificate.radius = radius;

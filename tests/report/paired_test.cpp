@@ -11,6 +11,7 @@ namespace {
 
 CertificateRow row(int64_t index, int64_t label, int64_t predict, double radius) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.index = index;
   made.label = label;
   made.certificate.predict = predict;

@@ -13,6 +13,7 @@ namespace {
 
 CertificateRow row(int64_t label, int64_t predict, double radius, double alpha = 0.001) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.label = label;
   made.alpha = alpha;
   made.certificate.predict = predict;

@@ -22,6 +22,7 @@ RunRecord contradicted(int64_t count, int64_t broken) {
   RunRecord run{"run"};
   for (int64_t i = 0; i < count; ++i) {
     CertificateRow row;
+    row.noise = &kFloatNoise;
     row.index = i;
     row.label = i % 2;
     row.alpha = 0.001;

@@ -24,7 +24,7 @@ Array image_at(double distance) {
 
 Certificate certify_at(double distance, const CertifyOptions& options, uint64_t seed,
                        const Classifier& f = half_space(4, kOrigin)) {
-  SerialSampler sampler(fixed_batch(f, 2));
+  SerialSampler sampler(fixed_batch(f, 2), kFloatNoise);
   return certify(sampler, image_at(distance), kSigma, options, seed, 0);
 }
 
@@ -79,7 +79,7 @@ TEST(CertifyTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
 TEST(CertifyTest, NothingWithinTheRadiusChangesTheAnswer) {
   const Certificate c = certify_at(0.3, {.n = 10'000}, 1);
   EXPECT_GT(c.radius, 0.27);
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   const auto g = [&](double distance) {
     return predict(sampler, image_at(distance), kSigma, 100'000, 0.001, 2, 0).predict;
   };
@@ -101,7 +101,7 @@ Classifier three_sectors(const Array& origin) {
 
 TEST(CertifyTest, MulticlassRadiusIsValidAndAtLeastAsLargeHere) {
   const Array origin = Array::full({1, 1, 2}, 0.3f);
-  SerialSampler sampler(fixed_batch(three_sectors(origin), 3));
+  SerialSampler sampler(fixed_batch(three_sectors(origin), 3), kFloatNoise);
   const double ray = 0.2;
   Array x = origin.clone();
   x.floats()[0] += static_cast<float>(ray);
@@ -134,39 +134,43 @@ TEST(CertifyTest, MulticlassHoldsWhenTheRunnerUpIsUnclear) {
     const int64_t b = std::binomial_distribution<int64_t>(n - a, 0.28 / 0.55)(generator);
     const Counts counts = {0, n, a, std::max(b, n - a - b)};
     overstated +=
-        certificate_from_counts(counts, kSigma, 0.05, RadiusKind::kMulticlass).radius > truth;
+        certificate_from_counts(counts, kSigma, 0.05, RadiusKind::kMulticlass, kFloatNoise).radius >
+        truth;
   }
   EXPECT_LE(overstated, kTrials * 0.05 + 5 * std::sqrt(kTrials * 0.05 * 0.95));
 }
 
 TEST(CertifyTest, MulticlassCertifiesWhereOneSidedAbstains) {
   const Counts counts = {2, 10'000, 4500, 1000};
-  EXPECT_EQ(certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kOneSided).predict,
-            kAbstain);
-  const Certificate c = certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kMulticlass);
+  EXPECT_EQ(
+      certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kOneSided, kFloatNoise).predict,
+      kAbstain);
+  const Certificate c =
+      certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kMulticlass, kFloatNoise);
   EXPECT_EQ(c.predict, 2);
   EXPECT_GT(c.radius, 0.1);
 }
 
 TEST(CertifyTest, MulticlassAbstainsOnATie) {
-  EXPECT_EQ(
-      certificate_from_counts({0, 1000, 500, 500}, kSigma, 0.001, RadiusKind::kMulticlass).predict,
-      kAbstain);
+  EXPECT_EQ(certificate_from_counts({0, 1000, 500, 500}, kSigma, 0.001, RadiusKind::kMulticlass,
+                                    kFloatNoise)
+                .predict,
+            kAbstain);
 }
 
 // With two classes the multi-class form adds nothing: p_upper = 1 - p_lower at alpha / 2.
 TEST(CertifyTest, BothRadiiAgreeForTwoClasses) {
   const Counts counts = {0, 1000, 900, 100};
   const double multiclass =
-      certificate_from_counts(counts, kSigma, 0.002, RadiusKind::kMulticlass).radius;
+      certificate_from_counts(counts, kSigma, 0.002, RadiusKind::kMulticlass, kFloatNoise).radius;
   const double one_sided =
-      certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kOneSided).radius;
+      certificate_from_counts(counts, kSigma, 0.001, RadiusKind::kOneSided, kFloatNoise).radius;
   EXPECT_NEAR(multiclass, one_sided, 1e-12);
 }
 
 TEST(CertifyTest, RadiusIsSigmaTimesTheQuantile) {
-  const Certificate c =
-      certificate_from_counts({3, 100'000, 99'000, 500}, 0.5, 0.001, RadiusKind::kOneSided);
+  const Certificate c = certificate_from_counts({3, 100'000, 99'000, 500}, 0.5, 0.001,
+                                                RadiusKind::kOneSided, kFloatNoise);
   EXPECT_EQ(c.predict, 3);
   EXPECT_NEAR(c.radius, 0.5 * 2.289999955214, 1e-12);
 }
@@ -177,14 +181,15 @@ TEST(CertifyTest, RadiusCountsTheNoiseThatWasDrawn) {
   const double sigma = 0.12;
   ASSERT_LT(static_cast<double>(static_cast<float>(sigma)), sigma);
   const Certificate c =
-      certificate_from_counts({0, 1000, 1000, 0}, sigma, 0.001, RadiusKind::kOneSided);
+      certificate_from_counts({0, 1000, 1000, 0}, sigma, 0.001, RadiusKind::kOneSided, kFloatNoise);
   EXPECT_LE(c.radius,
             static_cast<double>(static_cast<float>(sigma)) * normal_quantile_above(c.p_lower));
 }
 
 TEST(CertifyTest, TheCapIsKnown) {
   const auto cap = [](double sigma) {
-    return certificate_from_counts({0, 100'000, 100'000, 0}, sigma, 0.001, RadiusKind::kOneSided)
+    return certificate_from_counts({0, 100'000, 100'000, 0}, sigma, 0.001, RadiusKind::kOneSided,
+                                   kFloatNoise)
         .radius;
   };
   EXPECT_NEAR(cap(0.12), 0.4574, 5e-5);
@@ -195,13 +200,16 @@ TEST(CertifyTest, TheCapIsKnown) {
 
 // No count gives p_lower = 0.5 exactly.
 TEST(CertifyTest, TheLeastBoundAboveOneHalfCertifies) {
-  EXPECT_EQ(certificate_from_counts({0, 100, 66, 34}, 1, 0.001, RadiusKind::kOneSided).predict, 0);
-  EXPECT_EQ(certificate_from_counts({0, 100, 65, 35}, 1, 0.001, RadiusKind::kOneSided).predict,
+  EXPECT_EQ(certificate_from_counts({0, 100, 66, 34}, 1, 0.001, RadiusKind::kOneSided, kFloatNoise)
+                .predict,
+            0);
+  EXPECT_EQ(certificate_from_counts({0, 100, 65, 35}, 1, 0.001, RadiusKind::kOneSided, kFloatNoise)
+                .predict,
             kAbstain);
 }
 
 TEST(CertifyTest, ANanNetworkAbstains) {
-  SerialSampler sampler(fixed_batch(not_a_number(3), 3));
+  SerialSampler sampler(fixed_batch(not_a_number(3), 3), kFloatNoise);
   const Certificate c = certify(sampler, kOrigin, kSigma, {.n = 1000}, 0, 0);
   EXPECT_EQ(c.predict, kAbstain);
   EXPECT_EQ(c.counts.top, 0);
@@ -209,7 +217,7 @@ TEST(CertifyTest, ANanNetworkAbstains) {
 }
 
 TEST(CertifyTest, PixelsOutsideTheUnitIntervalAreRefused) {
-  SerialSampler sampler(fixed_batch(constant_class(0, 2), 2));
+  SerialSampler sampler(fixed_batch(constant_class(0, 2), 2), kFloatNoise);
   for (const float value : {-0.01f, 1.01f, 128.0f, NAN}) {
     EXPECT_THROW(certify(sampler, Array::full({1, 2, 2}, value), kSigma, {.n = 100}, 0, 0), Error);
   }
@@ -220,7 +228,7 @@ TEST(CertifyTest, SelectionAndEstimationShareNoNoise) {
   std::vector<float> seen;
   const Classifier spy =
       image_by_image(2, [&](Pixels pixels, float*) { seen.push_back(pixels[0]); });
-  SerialSampler sampler(fixed_batch(spy, 2, 32));
+  SerialSampler sampler(fixed_batch(spy, 2, 32), kFloatNoise);
   sampler.check(kOrigin.sizes());
   seen.clear();
   certify(sampler, kOrigin, kSigma, {.n0 = 32, .n = 32}, 0, 0);
@@ -230,7 +238,7 @@ TEST(CertifyTest, SelectionAndEstimationShareNoNoise) {
 }
 
 TEST(CertifyTest, PredictAnswersAndAbstainsAsTheCoinSays) {
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   EXPECT_EQ(predict(sampler, image_at(0.3), kSigma, 1000, 0.001, 0, 0).predict, 1);
   EXPECT_EQ(predict(sampler, image_at(-0.3), kSigma, 1000, 0.001, 0, 0).predict, 0);
   EXPECT_EQ(predict(sampler, image_at(0.0), kSigma, 1000, 0.001, 0, 0).predict, kAbstain);
@@ -238,7 +246,7 @@ TEST(CertifyTest, PredictAnswersAndAbstainsAsTheCoinSays) {
 
 // Wrong answers of PREDICT just off the boundary, over many keys: at most alpha of them.
 TEST(CertifyTest, PredictIsWrongNoMoreOftenThanAlpha) {
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   int wrong = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     wrong += predict(sampler, image_at(0.001), kSigma, 100, 0.1, seed, 0).predict == 0;
@@ -249,7 +257,7 @@ TEST(CertifyTest, PredictIsWrongNoMoreOftenThanAlpha) {
 TEST(CertifyTest, HopelessParametersAreRefused) {
   const auto refused = [](CertifyOptions o, double sigma) {
     try {
-      check_certify_options(o, sigma);
+      check_certify_options(o, sigma, kFloatNoise);
       return std::string();
     } catch (const Error& error) {
       return std::string(error.what());
@@ -269,8 +277,8 @@ TEST(CertifyTest, HopelessParametersAreRefused) {
   for (const double sigma : {0.0, -0.25, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     EXPECT_NE(refused({}, sigma), "") << sigma;
   }
-  EXPECT_THROW(check_predict_options(10, 0.001, 0.25), Error);
-  EXPECT_NO_THROW(check_predict_options(11, 0.001, 0.25));
+  EXPECT_THROW(check_predict_options(10, 0.001, 0.25, kFloatNoise), Error);
+  EXPECT_NO_THROW(check_predict_options(11, 0.001, 0.25, kFloatNoise));
 }
 
 // The guards: no caller can pass them by.
@@ -290,7 +298,7 @@ TEST(CertifyTest, AClassifierThatIsNoFunctionIsRefusedWhoeverAsks) {
       return std::accumulate(pixels.begin(), pixels.end(), -mean);
     })(images);
   };
-  SerialSampler sampler(fixed_batch(by_neighbours, 2));
+  SerialSampler sampler(fixed_batch(by_neighbours, 2), kFloatNoise);
   EXPECT_THROW(certify(sampler, kOrigin, 0.25, {}, 0, 0), Error);
   EXPECT_THROW(predict(sampler, kOrigin, 0.25, 100, 0.001, 0, 0), Error);
 }
@@ -299,40 +307,37 @@ TEST(CertifyTest, AClassifierThatChangesGivesNoCertificates) {
   // 5 batches for the check, 1 for selection, 2 for estimation.
   const CertifyOptions options = {.n0 = 64, .n = 128, .alpha = 0.01};
   for (const int64_t calls : {5, 6, 7, 8}) {
-    SerialSampler sampler(fixed_batch(changing_after(calls), 2));
+    SerialSampler sampler(fixed_batch(changing_after(calls), 2), kFloatNoise);
     EXPECT_THROW(certify(sampler, kOrigin, 0.25, options, 0, 0), ClassifierChanged) << calls;
   }
-  SerialSampler sampler(fixed_batch(changing_after(9), 2));  // the probe is the ninth
+  SerialSampler sampler(fixed_batch(changing_after(9), 2), kFloatNoise);  // the probe is the ninth
   EXPECT_EQ(certify(sampler, kOrigin, 0.25, options, 0, 0).predict, 0);
   EXPECT_THROW(certify(sampler, kOrigin, 0.25, options, 0, 1), ClassifierChanged);
 }
 
 // certify() is the text, certify_all() the form that samplers answer faster.
 TEST(CertifyTest, ManyImagesAtOnceAreCertifiedAsEachAlone) {
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   std::vector<LabelledImage> images;
   for (const uint32_t index : {7, 3, 12, 0}) images.push_back({image_at(0.02 * index), index, 1});
   CertifyOptions o = {.n0 = 20, .n = 400};
-  for (const bool bank : {false, true}) {
-    for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
-      o.noise_bank = bank;
-      o.radius = radius;
-      const std::vector<Certificate> together = certify_all(sampler, images, kSigma, o, 5);
-      for (size_t i = 0; i < images.size(); ++i) {
-        const Certificate alone = certify(sampler, images[i].x, kSigma, o, 5, images[i].index);
-        EXPECT_EQ(together[i].counts.selected, alone.counts.selected) << i;
-        EXPECT_EQ(together[i].counts.top, alone.counts.top) << i;
-        EXPECT_EQ(together[i].counts.runner_up, alone.counts.runner_up) << i;
-        EXPECT_EQ(together[i].predict, alone.predict) << i;
-        EXPECT_EQ(together[i].p_lower, alone.p_lower) << i;
-        EXPECT_EQ(together[i].radius, alone.radius) << i;
-      }
+  for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
+    o.radius = radius;
+    const std::vector<Certificate> together = certify_all(sampler, images, kSigma, o, 5);
+    for (size_t i = 0; i < images.size(); ++i) {
+      const Certificate alone = certify(sampler, images[i].x, kSigma, o, 5, images[i].index);
+      EXPECT_EQ(together[i].counts.selected, alone.counts.selected) << i;
+      EXPECT_EQ(together[i].counts.top, alone.counts.top) << i;
+      EXPECT_EQ(together[i].counts.runner_up, alone.counts.runner_up) << i;
+      EXPECT_EQ(together[i].predict, alone.predict) << i;
+      EXPECT_EQ(together[i].p_lower, alone.p_lower) << i;
+      EXPECT_EQ(together[i].radius, alone.radius) << i;
     }
   }
 }
 
 TEST(CertifyTest, ProbesTakeAtMostAHundredthOfTheVotes) {
-  SerialSampler sampler(fixed_batch(constant_class(0, 2), 2, /*batch=*/192));
+  SerialSampler sampler(fixed_batch(constant_class(0, 2), 2, /*batch=*/192), kFloatNoise);
   for (const int64_t votes : {1, 100, 1000, 19'199, 19'200, 1'000'000}) {
     const int64_t images = images_per_wave(sampler, votes);
     EXPECT_LE(100 * 192, images * votes) << votes;

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "fedsmooth/base/check.h"
-#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/threaded_sampler.h"
 #include "fedsmooth/smoothing/certify.h"
+#include "fedsmooth/smoothing/noise.h"
 #include "tests/smoothing/classifiers.h"
 
 namespace fedsmooth {
@@ -132,7 +132,7 @@ Classifier above(int byte) {
 
 TEST(ExactNoiseTest, OverstatesTheRadiusNoMoreOftenThanAlpha) {
   constexpr double kSigma = 0.25;
-  SerialSampler sampler(with_exact_noise(fixed_batch(above(99), 2), kSigma));
+  SerialSampler sampler(fixed_batch(above(99), 2), kExactNoise);
   const Array x = image_of({125});
   const double distance = 25.5 / 255;
   int overstated = 0;
@@ -163,13 +163,13 @@ TEST(ExactNoiseTest, IsNotFooledByRoundingAsFloatsAre) {
     return std::pair(certify(sampler, white, kSigma, {.n = 20'000}, 1, 0),
                      predict(sampler, black, kSigma, 20'000, 0.001, 1, 1).predict);
   };
-  SerialSampler floats(fixed_batch(sees_rounding(), 2));
+  SerialSampler floats(fixed_batch(sees_rounding(), 2), kFloatNoise);
   const auto [false_certificate, elsewhere] = answers(floats);
   EXPECT_EQ(false_certificate.predict, 1);
   EXPECT_GT(false_certificate.radius, distance);
   EXPECT_EQ(elsewhere, 0);
 
-  SerialSampler exact(with_exact_noise(fixed_batch(sees_rounding(), 2), kSigma));
+  SerialSampler exact(fixed_batch(sees_rounding(), 2), kExactNoise);
   const auto [certificate, there] = answers(exact);
   EXPECT_EQ(certificate.predict, 1);
   EXPECT_EQ(there, 0);
@@ -177,9 +177,14 @@ TEST(ExactNoiseTest, IsNotFooledByRoundingAsFloatsAre) {
 }
 
 TEST(ExactNoiseTest, ThreadsCountTheSameVotes) {
-  const BaseClassifier f = with_exact_noise(fixed_batch(above(99), 2, 16), 0.25);
+  const BaseClassifier f = fixed_batch(above(99), 2, 16);
   const VoteRequest request = {image_of({110}), 0.25, 1001, kStream};
-  EXPECT_EQ(SerialSampler(f).count(request), ThreadedSampler(f, 3).count(request));
+  const Votes serial = SerialSampler(f, kExactNoise).count(request);
+  EXPECT_EQ(ThreadedSampler(f, kExactNoise, 3).count(request), serial);
+  // Noise that several cores draw, too.
+  const VoteRequest large = {Array::full({3, 64, 64}, 100.0f / 255), 0.25, 40, kStream};
+  EXPECT_EQ(SerialSampler(f, kExactNoise, 3).count(large),
+            SerialSampler(f, kExactNoise).count(large));
 }
 
 // 128 bits of Phi((2 k + 1) / 127.5), computed elsewhere with 80 digits.
@@ -207,29 +212,37 @@ TEST(ExactNoiseTest, FurtherBitsDecideWhatTheFirstLeaveOpen) {
   EXPECT_NE(noise.cell(UINT64_MAX, 1 << 20), ExactNoise::kUndecided);
 }
 
-TEST(ExactNoiseTest, AnUndecidedCopyVotesForNobody) {
-  BaseClassifier f = fixed_batch(above(99), 2, 16);
-  f.noise = [](const Array& x, double sigma, Stream stream, int64_t first, int64_t count,
-               Array& noisy) {
+NoiseSource leaves_one_open(double sigma) {
+  return [sigma](const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) {
     add_noise(x, sigma, stream, first, count, noisy);
     if (first <= 32 && 32 < first + count) noisy.floats()[32 - first] = NAN;
   };
-  const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
-  const Votes serial = SerialSampler(f).count(request);
-  EXPECT_EQ(serial[0] + serial[1], 99);
-  EXPECT_EQ(ThreadedSampler(f, 2).count(request), serial);
 }
 
-// A sampler of the classifier's own would keep drawing its own noise.
-TEST(ExactNoiseTest, AClassifierThatDrawsItsOwnNoiseIsRefused) {
-  BaseClassifier f = fixed_batch(above(99), 2);
-  f.sampler = [](Stop) -> std::unique_ptr<Sampler> { return nullptr; };
-  EXPECT_THROW(with_exact_noise(f, 0.25), Error);
-  // Also by hand.
-  BaseClassifier exact = with_exact_noise(fixed_batch(above(99), 2), 0.25);
-  EXPECT_EQ(exact.noise_kind, NoiseKind::kExact);
-  exact.sampler = f.sampler;
-  EXPECT_THROW(make_sampler(exact, 1), Bug);
+TEST(ExactNoiseTest, AnUndecidedCopyVotesForNobody) {
+  NoiseLaw law = kExactNoise;
+  law.draws_at = leaves_one_open;
+  const BaseClassifier f = fixed_batch(above(99), 2, 16);
+  const VoteRequest request = {image_of({110}), 0.25, 100, kStream};
+  const Votes serial = SerialSampler(f, law).count(request);
+  EXPECT_EQ(serial[0] + serial[1], 99);
+  EXPECT_EQ(ThreadedSampler(f, law, 2).count(request), serial);
+}
+
+// A sampler may be asked for votes at several noise levels; each has cells of its own.
+TEST(ExactNoiseTest, EverySigmaHasItsOwnCells) {
+  const BaseClassifier f = fixed_batch(above(99), 2, 16);
+  ThreadedSampler sampler(f, kExactNoise, 2);
+  std::vector<VoteRequest> requests;
+  for (const double sigma : {0.25, 1.0, 0.25}) {
+    requests.push_back({image_of({110}), sigma, 1000, kStream});
+  }
+  const std::vector<Votes> together = sampler.count_all(requests);
+  EXPECT_EQ(together[0], together[2]);
+  EXPECT_NE(together[0], together[1]);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(SerialSampler(f, kExactNoise).count(requests[i]), together[i]) << i;
+  }
 }
 
 }  // namespace

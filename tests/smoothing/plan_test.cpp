@@ -17,11 +17,13 @@ constexpr double kSigma = 0.25;
 
 int64_t planned(int64_t top, double loss, int64_t most = 100'000) {
   const CertifyOptions o = {.n = most, .plan = loss};
-  return VotePlanner(o, kSigma).votes_for({0, 1000, top, 1000 - top});
+  return VotePlanner(o, kSigma, kFloatNoise).votes_for({0, 1000, top, 1000 - top});
 }
 
 double radius_of(int64_t top, int64_t n) {
-  return certificate_from_counts({0, n, top, n - top}, kSigma, 0.001, RadiusKind::kOneSided).radius;
+  return certificate_from_counts({0, n, top, n - top}, kSigma, 0.001, RadiusKind::kOneSided,
+                                 kFloatNoise)
+      .radius;
 }
 
 // The count of n votes that nine of ten exceed.
@@ -50,7 +52,7 @@ TEST(PlanTest, TheFewestVotesThatLoseLittleAreTaken) {
 TEST(PlanTest, TheRunnerUpCountsForItsRadiusAlone) {
   const auto planned = [](int64_t runner_up, RadiusKind radius) {
     const CertifyOptions o = {.radius = radius, .plan = 0.02};
-    return VotePlanner(o, kSigma).votes_for({0, 1000, 840, runner_up});
+    return VotePlanner(o, kSigma, kFloatNoise).votes_for({0, 1000, 840, runner_up});
   };
   EXPECT_GT(planned(20, RadiusKind::kMulticlass), planned(160, RadiusKind::kMulticlass));
   EXPECT_EQ(planned(20, RadiusKind::kOneSided), planned(160, RadiusKind::kOneSided));
@@ -65,7 +67,8 @@ TEST(PlanTest, AnImageWithoutAMajorityGetsFewVotes) {
 // The most votes would answer at a radius below the loss; fewer would abstain.
 TEST(PlanTest, AnImageThatCanBeAnsweredIsNotLeftToTooFewVotes) {
   const int64_t n = planned(520, 0.02);
-  EXPECT_NE(certificate_from_counts({0, n, 52 * n / 100, 0}, kSigma, 0.001, RadiusKind::kOneSided)
+  EXPECT_NE(certificate_from_counts({0, n, 52 * n / 100, 0}, kSigma, 0.001, RadiusKind::kOneSided,
+                                    kFloatNoise)
                 .predict,
             kAbstain);
 }
@@ -79,7 +82,7 @@ Array image_at(double distance) {
 // Counts the pilot's votes as one asks; all others as they are.
 class PlantedPilot : public SerialSampler {
  public:
-  PlantedPilot(const BaseClassifier& f, int64_t top) : SerialSampler(f), top_(top) {}
+  PlantedPilot(const BaseClassifier& f, int64_t top) : SerialSampler(f, kFloatNoise), top_(top) {}
   Votes count(const VoteRequest& r) override {
     if (r.stream.key.value != make_key(1, Purpose::kSelection).value) {
       return SerialSampler::count(r);
@@ -96,7 +99,7 @@ class PlantedPilot : public SerialSampler {
 TEST(PlanTest, APilotsVotesEnterNoBound) {
   const CertifyOptions o = {.n = 20'000, .plan = 0.02};
   const BaseClassifier f = fixed_batch(half_space(4, kOrigin), 2);
-  SerialSampler honest(f);
+  SerialSampler honest(f, kFloatNoise);
   std::set<int64_t> numbers;
   for (const int64_t top : {501, 600, 840, 1000}) {
     PlantedPilot sampler(f, top);
@@ -105,8 +108,8 @@ TEST(PlanTest, APilotsVotesEnterNoBound) {
     const Votes fresh =
         honest.count({image_at(0.1), kSigma, c.counts.n, {make_key(1, Purpose::kEstimation), 7}});
     EXPECT_EQ(c.counts.top, fresh[1]);
-    const Certificate expected =
-        certificate_from_counts({1, c.counts.n, fresh[1], fresh[0]}, kSigma, o.alpha, o.radius);
+    const Certificate expected = certificate_from_counts({1, c.counts.n, fresh[1], fresh[0]},
+                                                         kSigma, o.alpha, o.radius, kFloatNoise);
     EXPECT_EQ(c.radius, expected.radius);
     EXPECT_EQ(c.p_lower, expected.p_lower);
   }
@@ -119,7 +122,7 @@ TEST(PlanTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
   constexpr double kAlpha = 0.01;
   const double p = std::erfc(-0.1 / kSigma / std::sqrt(2)) / 2;
   const CertifyOptions o = {.n = 20'000, .alpha = kAlpha, .plan = 0.0132};
-  VotePlanner planner(o, kSigma);
+  VotePlanner planner(o, kSigma, kFloatNoise);
   std::map<std::pair<int64_t, int64_t>, double> radii;  // by n and count: there are few of them
   std::mt19937_64 generator(1);
   int exceeded = 0;
@@ -131,7 +134,8 @@ TEST(PlanTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
     const auto [radius, is_new] = radii.try_emplace({n, top});
     if (is_new) {
       radius->second =
-          certificate_from_counts({0, n, top, n - top}, kSigma, kAlpha, o.radius).radius;
+          certificate_from_counts({0, n, top, n - top}, kSigma, kAlpha, o.radius, kFloatNoise)
+              .radius;
     }
     exceeded += radius->second > 0.1;
     numbers.insert(n);
@@ -148,7 +152,7 @@ struct Outcome {
 
 class Simulation {
  public:
-  explicit Simulation(const CertifyOptions& o) : o_(o), planner_(o, kSigma) {}
+  explicit Simulation(const CertifyOptions& o) : o_(o), planner_(o, kSigma, kFloatNoise) {}
 
   Outcome image_at(double distance) {
     const double p = std::erfc(-distance / kSigma / std::sqrt(2)) / 2;

@@ -25,7 +25,7 @@ Classifier by_first_pixel() {
 }
 
 Votes count(const Classifier& f, int64_t classes, int64_t batch, int64_t n) {
-  SerialSampler sampler(fixed_batch(f, classes, batch));
+  SerialSampler sampler(fixed_batch(f, classes, batch), kFloatNoise);
   return sampler.count({kImage, 0.5, n, {make_key(1, Purpose::kEstimation), 3}});
 }
 

@@ -36,7 +36,7 @@ double simulate(RadiiTest& test, double p, int64_t cap, std::mt19937_64& generat
 TEST(SequentialTest, RadiiOfHalfSpacesAreExceededNoMoreOftenThanAlpha) {
   constexpr int kImages = 100'000;
   constexpr double kAlpha = 0.01;
-  RadiiTest test(ladder_of({0.1, 0.25, 0.3, 0.5}), kSigma, kAlpha, 0.01);
+  RadiiTest test(ladder_of({0.1, 0.25, 0.3, 0.5}), kSigma, kAlpha, 0.01, kFloatNoise);
   std::mt19937_64 generator(1);
   int exceeded = 0, reached = 0;
   for (int i = 0; i < kImages; ++i) {
@@ -56,7 +56,7 @@ TEST(SequentialTest, ALadderAboveTheTruthIsClimbedNoMoreOftenThanAlpha) {
   constexpr double kAlpha = 0.05;
   std::vector<double> radii;
   for (int i = 0; i < 60; ++i) radii.push_back(0.2 + 0.005 * i);
-  RadiiTest test(ladder_of(radii), kSigma, kAlpha, 0.01);
+  RadiiTest test(ladder_of(radii), kSigma, kAlpha, 0.01, kFloatNoise);
   std::mt19937_64 generator(2);
   int climbed = 0;
   for (int i = 0; i < kImages; ++i) {
@@ -69,7 +69,7 @@ TEST(SequentialTest, ALadderAboveTheTruthIsClimbedNoMoreOftenThanAlpha) {
 TEST(SequentialTest, FewRadiiThatCouldBeCertifiedAreGivenUp) {
   constexpr int kImages = 20'000;
   constexpr double kBeta = 0.05;
-  RadiiTest test(ladder_of({0.25}), kSigma, 0.001, kBeta);
+  RadiiTest test(ladder_of({0.25}), kSigma, 0.001, kBeta, kFloatNoise);
   std::mt19937_64 generator(3);
   int lost = 0;
   for (int i = 0; i < kImages; ++i) {
@@ -81,13 +81,13 @@ TEST(SequentialTest, FewRadiiThatCouldBeCertifiedAreGivenUp) {
 TEST(SequentialTest, LooksDecideByTheEvidenceInAscendingOrder) {
   const std::vector<double> ladder = ladder_of({0.5, 0.25, 0.25});
   EXPECT_EQ(ladder, (std::vector<double>{0, 0.25, 0.5}));
-  RadiiTest test(ladder, kSigma, 0.001, 0.01);
+  RadiiTest test(ladder, kSigma, 0.001, 0.01, kFloatNoise);
   const auto evidence = [&](int64_t top, int64_t n, double radius) {
-    const double p = law_of(NoiseKind::kFloat).needed_probability(kSigma, radius);
+    const double p = kFloatNoise.needed_probability(kSigma, radius);
     return log_e_value(top, n, p, 1 - p);
   };
   const auto counter_evidence = [&](int64_t top, int64_t n, double radius) {
-    const double p = law_of(NoiseKind::kFloat).needed_probability(kSigma, radius);
+    const double p = kFloatNoise.needed_probability(kSigma, radius);
     return log_e_value(n - top, n, 1 - p, p);
   };
   for (const int64_t n : {100, 120, 1000}) {
@@ -111,10 +111,10 @@ TEST(SequentialTest, LooksDecideByTheEvidenceInAscendingOrder) {
 }
 
 TEST(SequentialTest, NeededProbabilitiesAreRoundedUp) {
-  EXPECT_EQ(law_of(NoiseKind::kFloat).needed_probability(kSigma, 0), 0.5);
+  EXPECT_EQ(kFloatNoise.needed_probability(kSigma, 0), 0.5);
   for (const double sigma : {0.12, 0.25, 0.5, 1.0}) {
     for (const double z : {0.001, 0.5, 1.0, 2.0, 3.8}) {
-      const double p = law_of(NoiseKind::kFloat).needed_probability(sigma, z * sigma);
+      const double p = kFloatNoise.needed_probability(sigma, z * sigma);
       EXPECT_GE(p, probability_at(z * kSigma));
       EXPECT_NEAR(p, probability_at(z * kSigma), 1e-7);
       // Whoever may claim p may claim the radius, by the noise that was drawn.
@@ -166,8 +166,8 @@ void expect_same(const Certificate& a, const Certificate& b) {
 
 TEST(SequentialTest, ImagesLatchTheSameAloneTogetherAndOnThreads) {
   const BaseClassifier f = fixed_batch(half_space(4, kOrigin), 2);
-  SerialSampler serial(f);
-  ThreadedSampler threaded(f, 3);
+  SerialSampler serial(f, kFloatNoise);
+  ThreadedSampler threaded(f, kFloatNoise, 3);
   const std::vector<LabelledImage> all = images();
   const auto together = certify_all(serial, all, kSigma, kOptions, 1);
   const auto on_threads = certify_all(threaded, all, kSigma, kOptions, 1);
@@ -177,14 +177,14 @@ TEST(SequentialTest, ImagesLatchTheSameAloneTogetherAndOnThreads) {
     expect_same(together[i], certify(serial, all[i].x, kSigma, kOptions, 1, all[i].index));
     radii.insert(together[i].predict == kAbstain ? -1 : together[i].radius);
     EXPECT_TRUE(latches_hold(together[i].counts, together[i].latches, ladder_of(kOptions.radii),
-                             kSigma, kOptions.alpha));
+                             kSigma, kOptions.alpha, kFloatNoise));
   }
   EXPECT_GE(radii.size(), 4U);  // or there is little to compare
 }
 
 // Every latch is at the counts of the first votes of the stream, and nothing else was counted.
 TEST(SequentialTest, LatchesAreAtTheStreamsOwnVotes) {
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   for (const LabelledImage& image : images()) {
     const Certificate c = certify(sampler, image.x, kSigma, kOptions, 1, image.index);
     const auto votes = [&](int64_t n) {
@@ -196,7 +196,7 @@ TEST(SequentialTest, LatchesAreAtTheStreamsOwnVotes) {
 }
 
 TEST(SequentialTest, OnlyCorrectLeavesOthersWithoutVotes) {
-  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2));
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
   CertifyOptions o = kOptions;
   o.only_correct = true;
   const auto all = certify_all(sampler, images(), kSigma, kOptions, 1);
@@ -216,7 +216,7 @@ TEST(SequentialTest, LatchesThatDoNotHoldAreFound) {
   const Counts counts = {0, 500, 490, 10};
   const std::vector<Latch> good = {{100, 100}, {119, 120}, {490, 500}};
   const auto hold = [&](const std::vector<Latch>& latches, double alpha = 0.001) {
-    return latches_hold(counts, latches, ladder, kSigma, alpha);
+    return latches_hold(counts, latches, ladder, kSigma, alpha, kFloatNoise);
   };
   EXPECT_TRUE(hold({good[0], good[1]}));
   EXPECT_TRUE(hold({}));
@@ -233,7 +233,9 @@ TEST(SequentialTest, AnotherAlphaKeepsWhatHasItsEvidence) {
   const std::vector<double> ladder = ladder_of({0.25, 0.5});
   const Counts counts = {0, 500, 499, 1};
   const std::vector<Latch> latches = {{100, 100}, {144, 144}, {431, 432}};
-  const auto at = [&](double alpha) { return latches_at(counts, latches, ladder, kSigma, alpha); };
+  const auto at = [&](double alpha) {
+    return latches_at(counts, latches, ladder, kSigma, alpha, kFloatNoise);
+  };
   EXPECT_EQ(at(0.001).size(), 3U);
   EXPECT_EQ(at(0.1).size(), 3U);
   EXPECT_EQ(at(0.1)[0].n, 100);
@@ -242,14 +244,14 @@ TEST(SequentialTest, AnotherAlphaKeepsWhatHasItsEvidence) {
   EXPECT_EQ(at(1e-12)[1].n, 500);
   EXPECT_TRUE(at(1e-300).empty());
   for (const double alpha : {0.1, 0.001, 1e-6, 1e-12}) {
-    EXPECT_TRUE(latches_hold(counts, at(alpha), ladder, kSigma, alpha)) << alpha;
+    EXPECT_TRUE(latches_hold(counts, at(alpha), ladder, kSigma, alpha, kFloatNoise)) << alpha;
   }
 }
 
 TEST(SequentialTest, WhatIsNotValidIsRefused) {
   const auto refused = [](const CertifyOptions& o) {
     try {
-      check_certify_options(o, kSigma);
+      check_certify_options(o, kSigma, kFloatNoise);
       return std::string();
     } catch (const Error& error) {
       return std::string(error.what());

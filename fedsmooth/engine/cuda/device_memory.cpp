@@ -41,6 +41,16 @@ void check_cuda(cudaError_t status, const char* what) {
   throw Bug(fmt::format("{}: {}", what, cudaGetErrorString(status)));
 }
 
+int current_gpu() {
+  int gpu = 0;
+  check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+  return gpu;
+}
+
+OnGpu::OnGpu(int gpu) : before_(current_gpu()) { check_cuda(cudaSetDevice(gpu), "cudaSetDevice"); }
+
+OnGpu::~OnGpu() { cudaSetDevice(before_); }
+
 std::string gpu_name() {
   int device = 0;
   cudaDeviceProp properties;

@@ -21,6 +21,21 @@ void check_cuda(cudaError_t status, const char* what);
 /// Name of the GPU in use.
 std::string gpu_name();
 
+/// The GPU of the calling thread.
+int current_gpu();
+
+/// Makes a GPU that of the calling thread while this lives.
+class OnGpu {
+ public:
+  explicit OnGpu(int gpu);
+  ~OnGpu();
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+
+ private:
+  int before_;
+};
+
 /// While one lives, arrays of its thread take no memory: their bytes are added up instead. What an
 /// object would take is so known before it is made.
 class AllocationCount {

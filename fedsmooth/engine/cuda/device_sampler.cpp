@@ -4,9 +4,6 @@
 
 #include <algorithm>
 
-#include "fedsmooth/base/check.h"
-#include "fedsmooth/base/error.h"
-#include "fedsmooth/engine/cuda/noise_bank.h"
 #include "fedsmooth/engine/cuda/noisy_layer.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"
 
@@ -72,7 +69,7 @@ class DevicePass : public VotePass {
   void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
 };
 
-// Copies are drawn by the kernel of the first layer, to the same bits.
+// Copies in floating point are drawn by the kernel of the first layer, to the same bits.
 class NoisyLayerPass : public DevicePass {
  public:
   NoisyLayerPass(SharedModel model, int batch)
@@ -107,85 +104,6 @@ class NoisyLayerPass : public DevicePass {
   DeviceArray<NoisyCopies> clean_;  // one of each image
 };
 
-// The first layer in float32, and from the bank.
-class BankedPass : public DevicePass {
- public:
-  BankedPass(SharedModel model, int batch) : DevicePass(std::move(model), batch), first_(*model_) {}
-
-  void take_images(const float* x, int count) override {
-    images_ = count;
-    if (count == 0) return;
-    of_x_ = first_.of_images(x, count, launches_);
-  }
-
-  void prepare(const std::vector<VoteRequest>& requests) override {
-    if (requests.empty()) return;
-    VoteRequest draws = requests.front();
-    draws.n += draws.first;
-    draws.first = 0;
-    for (const VoteRequest& r : requests) draws.n = std::max(draws.n, r.first + r.n);
-    for (const VoteRequest& r : requests) {
-      check(r.stream.key.value == draws.stream.key.value && r.stream.item == draws.stream.item &&
-                r.sigma == draws.sigma,
-            "a bank serves one stream");
-    }
-    const auto found = std::find_if(banks_.begin(), banks_.end(),
-                                    [&](const auto& bank) { return bank->serves(draws); });
-    if (found == banks_.end()) {
-      // Selection's and estimation's; others, and shorter ones, have had their time.
-      std::erase_if(banks_, [&](const auto& bank) { return bank->begins(draws); });
-      if (banks_.size() == 2) banks_.erase(banks_.begin());
-      try {
-        banks_.push_back(std::make_unique<NoiseBank>(first_, *model_, draws, batch(), launches_));
-      } catch (const OutOfDeviceMemory&) {
-        throw Error("--noise-bank: the GPU has no room for a bank of {} draws; leave it out",
-                    draws.n);
-      }
-      bank_ = banks_.back().get();
-    } else {
-      bank_ = found->get();
-    }
-  }
-
- private:
-  void enqueue_sums(const NoisyRows& rows, const float* of_noise, const float* of_x, int images) {
-    BankRows sums = first_.sums();
-    sums.rows = rows;
-    sums.of_noise = of_noise;
-    sums.of_x = of_x;
-    sums.x_rows = (images + 63) / 64 * 64;
-    auto& passes = static_cast<LayerPasses&>(*passes_);
-    sums.out = passes.stage_output(first_.stages() - 1);
-    launches_.add("bank", add_from_bank(sums, launches_.stream()));
-    passes.forward_from(first_.stages(), model().weights(), launches_);
-  }
-
-  // As noises on an image for which the layer's result is zero.
-  void enqueue_images(const float* x) override {
-    const DeviceArray<float> of_noise = first_.of_images(x, batch(), launches_);
-    DeviceArray<float> nothing(int64_t{64} * first_.row_size());
-    nothing.clear(launches_.stream());
-    const DeviceArray<NoisyCopies> copies(std::vector<NoisyCopies>(1));
-    check_cuda(cudaStreamSynchronize(nullptr), "bank");
-    NoisyRows rows;
-    rows.copies = copies.data();
-    rows.requests = 1;
-    rows.total = rows.rows = batch();
-    enqueue_sums(rows, of_noise.data(), nothing.data(), 1);
-    check_cuda(cudaStreamSynchronize(launches_.stream()), "bank");
-  }
-
-  void enqueue_copies(NoisyRows rows) override {
-    enqueue_sums(rows, bank_->data(), of_x_.data(), images_);
-  }
-
-  FirstLayer first_;
-  std::vector<std::unique_ptr<NoiseBank>> banks_;
-  const NoiseBank* bank_ = nullptr;  // of the requests at hand
-  DeviceArray<float> of_x_;
-  int images_ = 0;
-};
-
 // The name of what evaluates a network that BatchedPlan supports.
 std::string evaluator_of(const DeviceModel& model) {
   const bool hopper = model.precision() == Precision::kBfloat16 &&
@@ -193,9 +111,8 @@ std::string evaluator_of(const DeviceModel& model) {
   return hopper ? "hopper" : "portable";
 }
 
-template <class Pass>
-BaseClassifier classifier_of(const SharedModel& model, int batch, const std::string& evaluator) {
-  const auto make = [model, batch] { return std::make_unique<Pass>(model, batch); };
+BaseClassifier classifier_of(const SharedModel& model, const MakePass& make, int batch,
+                             const std::string& evaluator) {
   const char* const precision = model->precision() == Precision::kBfloat16 ? "bf16" : "fp32";
   return classifier_by(make, model->network().classes, batch,
                        fmt::format("cuda/{}/{}x{}/{}", precision, evaluator, batch, gpu_name()));
@@ -205,25 +122,22 @@ BaseClassifier classifier_of(const SharedModel& model, int batch, const std::str
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
-  BaseClassifier f = classifier_of<DevicePass>(loaded, kGpuBatch, evaluator_of(*loaded));
-  if (!has_noisy_layer(loaded->device(), precision)) return f;
-  const auto exact = f.exact_sampler;  // whose noise that layer does not draw
-  f = classifier_of<NoisyLayerPass>(loaded, kGpuBatch, evaluator_of(*loaded));
-  f.exact_sampler = exact;
-  return f;
-}
-
-BaseClassifier banked_gpu_classifier(const Model& model) {
-  const auto loaded = std::make_shared<const DeviceModel>(model, Precision::kBfloat16);
-  BaseClassifier f =
-      classifier_of<BankedPass>(loaded, kGpuBatch, evaluator_of(*loaded) + "-fp32-first");
-  f.exact_sampler = nullptr;  // what is clipped after the sum is not a sum of parts
-  return f;
+  const bool draws_in_layer = has_noisy_layer(loaded->device(), precision);
+  const auto make = [loaded, draws_in_layer](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
+    if (draws_in_layer && &law == &kFloatNoise) {
+      return std::make_unique<NoisyLayerPass>(loaded, kGpuBatch);
+    }
+    return std::make_unique<DevicePass>(loaded, kGpuBatch);
+  };
+  return classifier_of(loaded, make, kGpuBatch, evaluator_of(*loaded));
 }
 
 BaseClassifier row_gpu_classifier(const Model& model, Precision precision, int batch) {
-  return classifier_of<DevicePass>(std::make_shared<const DeviceModel>(model, precision), batch,
-                                   "rows");
+  const auto loaded = std::make_shared<const DeviceModel>(model, precision);
+  const auto make = [loaded, batch](const NoiseLaw&) {
+    return std::make_unique<DevicePass>(loaded, batch);
+  };
+  return classifier_of(loaded, make, batch, "rows");
 }
 
 }  // namespace fedsmooth

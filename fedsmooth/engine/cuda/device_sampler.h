@@ -14,16 +14,11 @@ inline constexpr int kGpuBatch = 64 * 132;
 /// For networks that BatchedPlan supports. It brings a sampler of its own.
 BaseClassifier gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16);
 
-/// The same with the first layer in float32. Its sampler takes requests that share their stream and
-/// computes what the first layer gives of each draw once for all images.
-BaseClassifier banked_gpu_classifier(const Model& model);
-
 /// Copies evaluated at a time by the kernels that train residual networks: of a ResNet-110 their
 /// maps take 4.5 GB.
 inline constexpr int kRowBatch = 16 * 132;
 
-/// For networks that graph_refusal() does not refuse, on GPUs from compute capability 8.0 on. Draws
-/// that images share are drawn for each of them: its sampler needs no bank.
+/// For networks that graph_refusal() does not refuse, on GPUs from compute capability 8.0 on.
 BaseClassifier row_gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16,
                                   int batch = kRowBatch);
 

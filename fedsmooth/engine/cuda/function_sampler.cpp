@@ -1,61 +1,53 @@
 #include "fedsmooth/engine/cuda/function_sampler.h"
 
-#include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 
 namespace fedsmooth {
 namespace {
 
-class FunctionSampler : public SerialSampler {
+class FunctionPass : public VotePass {
  public:
-  FunctionSampler(const BaseClassifier& f, const DeviceFunction& on_gpu)
-      : SerialSampler(f), on_gpu_(on_gpu), stream_(static_cast<cudaStream_t>(on_gpu.stream)) {}
+  FunctionPass(const DeviceFunction& function, const Shape& input, int classes, int batch)
+      : VotePass(batch, input, classes, static_cast<cudaStream_t>(function.stream)),
+        function_(function),
+        sizes_{batch, input[0], input[1], input[2]},
+        copies_(int64_t{batch} * image_size()) {
+    copies_.clear(launches_.stream());  // a short batch is filled up
+  }
 
-  Votes count(const VoteRequest& r) override {
-    check_cuda(cudaSetDevice(on_gpu_.gpu), "the model's GPU");
-    Sizes sizes = r.x.sizes();
-    sizes.insert(sizes.begin(), batch());
-    DeviceArray<float> x(r.x.count()), noisy(batch() * r.x.count());
-    x.upload(r.x.floats(), r.x.count(), stream_);
-    noisy.clear(stream_);  // a short batch is filled up
-    const NoisyCopies wanted{r.stream.key.value,
-                             r.stream.item,
-                             r.stream.client,
-                             static_cast<float>(r.sigma),
-                             static_cast<uint32_t>(r.first),
-                             0,
-                             0};
-    DeviceArray<NoisyCopies> copies(1);
-    copies.upload(&wanted, 1, stream_);
-    DeviceArray<VoteCounter> counts(classes());
-    counts.clear(stream_);
-    NoisyRows rows;
-    rows.copies = copies.data();
-    rows.requests = 1;
-    rows.x = x.data();
-    rows.total = r.n;
-    rows.rows = static_cast<int>(batch());
-    rows.image_size = static_cast<int>(r.x.count());
-    rows.area = static_cast<int>(r.x.size(1) * r.x.size(2));
-    for (; rows.begin < r.n; rows.begin += batch()) {
-      check_cuda(make_noisy_images(rows, noisy.data(), stream_), "noise");
-      const float* logits = on_gpu_.call(noisy.data(), sizes);
-      const auto width = static_cast<int>(classes());
-      check_cuda(count_votes({rows, logits, width, width, counts.data()}, stream_), "votes");
-    }
-    const std::vector<VoteCounter> found = counts.download(stream_);
-    return {found.begin(), found.end()};
+  Array classify(const DeviceArray<float>& x) override {
+    launches_.add("images", cudaMemcpyAsync(copies_.data(), x.data(), sizeof(float) * x.size(),
+                                            cudaMemcpyDeviceToDevice, launches_.stream()));
+    Array logits({batch(), classes()});
+    launches_.add("logits",
+                  cudaMemcpyAsync(logits.data(), function_.call(copies_.data(), sizes_),
+                                  logits.byte_count(), cudaMemcpyDeviceToHost, launches_.stream()));
+    check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
+    return logits;
+  }
+
+  void vote(const NoisyRows& rows, VoteCounter* counts) override {
+    launches_.add("noise", make_noisy_images(rows, copies_.data(), launches_.stream()));
+    const float* logits = function_.call(copies_.data(), sizes_);
+    launches_.add("votes",
+                  count_votes({rows, logits, classes(), classes(), counts}, launches_.stream()));
   }
 
  private:
-  DeviceFunction on_gpu_;
-  cudaStream_t stream_;
+  DeviceFunction function_;
+  Sizes sizes_;
+  DeviceArray<float> copies_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sampler> function_sampler(const BaseClassifier& f, const DeviceFunction& on_gpu) {
-  return std::make_unique<FunctionSampler>(f, on_gpu);
+BaseClassifier function_classifier(const DeviceFunction& function, const Shape& input, int classes,
+                                   int batch, const std::string& description) {
+  const OnGpu on(function.gpu);
+  const auto make = [function, input, classes, batch](const NoiseLaw&) {
+    return std::make_unique<FunctionPass>(function, input, classes, batch);
+  };
+  return classifier_by(make, classes, batch, description);
 }
 
 }  // namespace fedsmooth

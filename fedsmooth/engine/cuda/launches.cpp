@@ -10,7 +10,7 @@ Launches::Launches(bool urgent) {
 }
 
 Launches::~Launches() {
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  if (owns_stream_ && stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
 void Launches::add(const char* phase, cudaError_t status, double operations, double bytes) {

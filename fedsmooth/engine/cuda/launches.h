@@ -14,6 +14,8 @@ class Launches {
  public:
   /// Kernels of an `urgent` stream go before those of others that wait for room on the GPU.
   explicit Launches(bool urgent = false);
+  /// Launches on a stream that the caller owns and that must outlive this.
+  explicit Launches(cudaStream_t foreign) : stream_(foreign), owns_stream_(false) {}
   ~Launches();
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
@@ -44,6 +46,7 @@ class Launches {
   std::map<std::string, PhaseCost> end_marks();
 
   cudaStream_t stream_ = nullptr;
+  bool owns_stream_ = true;
   bool marks_are_set_ = false;
   std::vector<Mark> marks_;
 };

@@ -130,7 +130,9 @@ class ResidualPass : public VotePass {
 
 BaseClassifier residual_gpu_classifier(const Model& folded, int batch) {
   const auto model = std::make_shared<const ResidualModel>(plan_residual(folded));
-  const auto make = [model, batch] { return std::make_unique<ResidualPass>(model, batch); };
+  const auto make = [model, batch](const NoiseLaw&) {
+    return std::make_unique<ResidualPass>(model, batch);
+  };
   return classifier_by(make, model->classes(), batch,
                        fmt::format("cuda/bf16/hopper-residualx{}/{}", batch, gpu_name()));
 }

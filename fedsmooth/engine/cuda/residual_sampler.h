@@ -11,7 +11,6 @@ namespace fedsmooth {
 inline constexpr int kResidualBatch = 132 * 72;
 
 /// For models that plan_residual() takes, on GPUs for which has_residual_votes() is true.
-/// Draws that images share are drawn for each of them: its sampler needs no bank.
 BaseClassifier residual_gpu_classifier(const Model& folded, int batch = kResidualBatch);
 
 }  // namespace fedsmooth

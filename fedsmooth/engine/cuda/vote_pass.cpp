@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "fedsmooth/base/check.h"
@@ -41,31 +43,31 @@ class DeviceCells {
   ExactCells cells_;
 };
 
+// Draws the laws that gpu_law_refusal() does not refuse.
 class DeviceSampler : public Sampler {
  public:
-  // With exact noise, unless it is null.
-  DeviceSampler(const BaseClassifier& f, std::unique_ptr<VotePass> pass, Stop stopped,
-                std::shared_ptr<const ExactNoise> exact = nullptr)
-      : Sampler(f), pass_(std::move(pass)), stopped_(std::move(stopped)), exact_(std::move(exact)) {
-    if (exact_) cells_.emplace(*exact_);
-  }
+  DeviceSampler(const BaseClassifier& f, const NoiseLaw& law, std::unique_ptr<VotePass> pass,
+                Stop stopped)
+      : Sampler(f, law),
+        gpu_(current_gpu()),
+        pass_(std::move(pass)),
+        stopped_(std::move(stopped)) {}
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
+    if (requests.empty()) return {};
+    const OnGpu on(gpu_);
     const int64_t classes = pass_->classes();
-    const bool held = !requests.empty() && requests.front().held >= 0;
+    const std::vector<int32_t> images = place_images(requests);
     std::vector<NoisyCopies> copies;
     NoisyRows rows;
     for (size_t i = 0; i < requests.size(); ++i) {
       const VoteRequest& r = requests[i];
-      fedsmooth::check(r.held < 0 ? !held : is_held(r), "count_all: image {} is not held", r.held);
-      fedsmooth::check(!exact_ || r.sigma == exact_->sigma(), "exact noise of sigma {}", r.sigma);
       copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
-                        static_cast<float>(r.sigma), static_cast<uint32_t>(r.first),
-                        static_cast<int32_t>(held ? r.held : i), rows.total});
+                        static_cast<float>(r.sigma), static_cast<uint32_t>(r.first), images[i],
+                        rows.total});
       rows.total += r.n;
     }
-    if (!held) take_images(requests);
-    if (exact_) rows.exact = cells_->view();
+    if (draws_exactly()) rows.exact = cells_for(requests);
     fill(copies_, copies);
     fill(counts_, std::vector<VoteCounter>(requests.size() * classes));
     check_cuda(cudaStreamSynchronize(nullptr), "count_all");
@@ -75,7 +77,6 @@ class DeviceSampler : public Sampler {
     rows.image_size = pass_->image_size();
     rows.area = pass_->image_area();
     rows.rows = pass_->batch();
-    pass_->prepare(requests);
     for (; rows.begin < rows.total; rows.begin += rows.rows) {
       if (stopped_ && stopped_()) throw Interrupted{};
       pass_->vote(rows, counts_.data());
@@ -89,11 +90,6 @@ class DeviceSampler : public Sampler {
     return votes;
   }
 
-  void hold(const std::vector<Array>& images) override {
-    upload(images);
-    held_ = images;
-  }
-
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
   int64_t requests_at_once(int64_t n) const override {
     return std::clamp<int64_t>(kVotesAtOnce / n, 1, kRequestsAtOnce);
@@ -101,10 +97,14 @@ class DeviceSampler : public Sampler {
   int64_t images_at_once() const override { return kImagesAtOnce; }
 
  protected:
-  Array evaluate(const Array& images) override { return pass_->classify(pass_->upload(images)); }
+  Array evaluate(const Array& images) override {
+    const OnGpu on(gpu_);
+    return pass_->classify(pass_->upload(images));
+  }
 
   // Uploading a batch takes as long as a hundred thousand votes.
   Array evaluate_again(const FunctionCheck& check) override {
+    const OnGpu on(gpu_);
     if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
     return pass_->classify(checked_);
   }
@@ -115,28 +115,51 @@ class DeviceSampler : public Sampler {
   // The twenty votes of each between two early looks then fill some ten batches.
   static constexpr int64_t kImagesAtOnce = 4096;
 
-  void take_images(const std::vector<VoteRequest>& requests) {
-    std::vector<Array> images;
-    for (const VoteRequest& r : requests) images.push_back(r.x);
-    upload(images);
-    held_.clear();
-  }
+  bool draws_exactly() const { return &law() == &kExactNoise; }
 
-  void upload(const std::vector<Array>& images) {
-    std::vector<float> pixels;
-    for (const Array& x : images) {
-      fedsmooth::check(x.count() == pass_->image_size(), "an image of [{}]",
-                       fmt::join(x.sizes(), ", "));
-      if (exact_) ExactNoise::check_bytes(x);
-      pixels.insert(pixels.end(), x.floats(), x.floats() + x.count());
+  // One table serves all copies of a launch.
+  const ExactCells& cells_for(const std::vector<VoteRequest>& requests) {
+    const double sigma = requests.front().sigma;
+    for (const VoteRequest& r : requests) {
+      fedsmooth::check(r.sigma == sigma, "exact noise of sigma {} and {} at once", sigma, r.sigma);
     }
-    fill(images_, pixels);
-    check_cuda(cudaStreamSynchronize(nullptr), "images");
-    pass_->take_images(images_.data(), static_cast<int>(images.size()));
+    if (!cells_ || cells_sigma_ != sigma) {
+      cells_.emplace(ExactNoise(sigma));
+      cells_sigma_ = sigma;
+    }
+    return cells_->view();
   }
 
-  bool is_held(const VoteRequest& r) const {
-    return r.held < std::ssize(held_) && held_[r.held].data() == r.x.data();
+  // The number of each request's image among those on the GPU. They are uploaded unless all are
+  // there, in this order: the images of a wave that are not yet decided are asked for many times.
+  std::vector<int32_t> place_images(const std::vector<VoteRequest>& requests) {
+    const int64_t size = pass_->image_size(), there = std::ssize(pixels_) / size;
+    std::vector<int32_t> places;
+    int64_t at = 0;
+    for (const VoteRequest& r : requests) {
+      fedsmooth::check(r.x.count() == size, "an image of [{}]", fmt::join(r.x.sizes(), ", "));
+      const auto is_here = [&] {
+        return std::memcmp(pixels_.data() + at * size, r.x.floats(), size * sizeof(float)) == 0;
+      };
+      while (at < there && !is_here()) ++at;
+      if (at == there) return upload(requests);
+      places.push_back(static_cast<int32_t>(at));
+    }
+    return places;
+  }
+
+  std::vector<int32_t> upload(const std::vector<VoteRequest>& requests) {
+    pixels_.clear();
+    pixels_.reserve(requests.size() * pass_->image_size());
+    for (const VoteRequest& r : requests) {
+      if (draws_exactly()) ExactNoise::check_bytes(r.x);
+      pixels_.insert(pixels_.end(), r.x.floats(), r.x.floats() + r.x.count());
+    }
+    fill(images_, pixels_);
+    check_cuda(cudaStreamSynchronize(nullptr), "images");
+    std::vector<int32_t> places(requests.size());
+    std::iota(places.begin(), places.end(), 0);
+    return places;
   }
 
   // Keeps the memory: giving it back would wait for whatever else the GPU does.
@@ -147,13 +170,14 @@ class DeviceSampler : public Sampler {
     array.upload(values.data(), count, nullptr);
   }
 
+  int gpu_;
   std::unique_ptr<VotePass> pass_;
   Stop stopped_;
-  std::shared_ptr<const ExactNoise> exact_;
-  std::optional<DeviceCells> cells_;
+  std::optional<DeviceCells> cells_;  // of exact noise with cells_sigma_
+  double cells_sigma_ = 0;
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
-  std::vector<Array> held_;  // what images_ holds for requests to come, if anything
+  std::vector<float> pixels_;  // what images_ holds
   DeviceArray<VoteCounter> counts_;
   DeviceArray<float> checked_;  // the inputs of check()
 };
@@ -169,23 +193,32 @@ DeviceArray<float> VotePass::upload(const Array& images) {
   return x;
 }
 
-BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& make, int classes,
-                             int batch, const std::string& description) {
+std::string gpu_law_refusal(const NoiseLaw& law) {
+  if (&law == &kFloatNoise || &law == &kExactNoise) return {};
+  return fmt::format("noise={}: a GPU draws {} and {} noise only", law.name, kFloatNoise.name,
+                     kExactNoise.name);
+}
+
+BaseClassifier classifier_by(const MakePass& make, int classes, int batch,
+                             const std::string& description) {
+  const int gpu = current_gpu();
   BaseClassifier f;
-  f.make = [make]() -> Classifier {
-    const std::shared_ptr<VotePass> pass = make();
-    return [pass](const Array& images) { return pass->classify(pass->upload(images)); };
+  f.make = [make, gpu]() -> Classifier {
+    const OnGpu on(gpu);
+    const std::shared_ptr<VotePass> pass = make(kFloatNoise);
+    return [pass, gpu](const Array& images) {
+      const OnGpu on(gpu);
+      return pass->classify(pass->upload(images));
+    };
   };
   f.classes = classes;
   f.batch = batch;
   f.description = description;
-  f.sampler = [make, f](Stop stopped) {
-    return std::make_unique<DeviceSampler>(f, make(), std::move(stopped));
-  };
-  f.exact_sampler = [make, f](std::shared_ptr<const ExactNoise> noise, Stop stopped) {
-    BaseClassifier exact = f;
-    exact.noise_kind = NoiseKind::kExact;
-    return std::make_unique<DeviceSampler>(exact, make(), std::move(stopped), std::move(noise));
+  f.sampler = [make, gpu, f](const NoiseLaw& law, Stop stopped) {
+    const std::string refusal = gpu_law_refusal(law);
+    if (!refusal.empty()) throw Error("{}; {} cannot count its votes", refusal, f.description);
+    const OnGpu on(gpu);
+    return std::make_unique<DeviceSampler>(f, law, make(law), std::move(stopped));
   };
   return f;
 }

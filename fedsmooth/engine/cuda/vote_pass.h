@@ -17,6 +17,9 @@ class VotePass {
   /// For images of shape `input`.
   VotePass(int batch, const Shape& input, int classes)
       : batch_(batch), input_(input), classes_(classes) {}
+  /// For launches on a stream that the caller owns.
+  VotePass(int batch, const Shape& input, int classes, cudaStream_t stream)
+      : launches_(stream), batch_(batch), input_(input), classes_(classes) {}
   virtual ~VotePass() = default;
 
   int batch() const { return batch_; }
@@ -28,13 +31,8 @@ class VotePass {
   /// Images [batch, C, H, W] on the device.
   DeviceArray<float> upload(const Array& images);
 
-  /// Logits [batch, classes] of such images, by what vote() runs.
+  /// Logits [batch, classes] of such images, which stay as they are, by what vote() runs.
   virtual Array classify(const DeviceArray<float>& x) = 0;
-
-  /// Images [count, C, H, W] on the device, which the requests to come are of.
-  virtual void take_images(const float* /*x*/, int /*count*/) {}
-  /// What a list of requests needs beforehand.
-  virtual void prepare(const std::vector<VoteRequest>& /*requests*/) {}
 
   /// Adds the votes of the rows to counts [requests, classes] on the device; does not wait.
   virtual void vote(const NoisyRows& rows, VoteCounter* counts) = 0;
@@ -48,8 +46,16 @@ class VotePass {
   int classes_;
 };
 
-/// A base classifier whose sampler and whose evaluators each have a pass of their own.
-BaseClassifier classifier_by(const std::function<std::unique_ptr<VotePass>()>& make, int classes,
-                             int batch, const std::string& description);
+/// Why no sampler on the GPU draws a law; empty if they do. Whoever evaluates the copies there, our
+/// kernels draw them.
+std::string gpu_law_refusal(const NoiseLaw& law);
+
+/// Makes passes over copies that are drawn under `law`.
+using MakePass = std::function<std::unique_ptr<VotePass>(const NoiseLaw& law)>;
+
+/// A base classifier whose samplers and whose evaluators each have a pass of their own, on the GPU
+/// that is current where they are made. All passes compute the same function.
+BaseClassifier classifier_by(const MakePass& make, int classes, int batch,
+                             const std::string& description);
 
 }  // namespace fedsmooth

@@ -4,7 +4,7 @@
 #include <torch/version.h>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/function_sampler.h"
 #include "fedsmooth/engine/torch/fused_forward.h"
 #include "fedsmooth/engine/torch/steady_batch.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
@@ -14,93 +14,39 @@
 namespace fedsmooth {
 namespace {
 
-// Kernels of ours and of LibTorch follow each other on its default stream.
-constexpr cudaStream_t kStream = nullptr;
-
-class TorchSampler : public Sampler {
- public:
-  TorchSampler(const BaseClassifier& f, TensorFunction on_gpu, Stop stopped)
-      : Sampler(f), f_(std::move(on_gpu)), stopped_(std::move(stopped)) {}
-
-  Votes count(const VoteRequest& r) override {
+// Its kernels and ours follow each other on LibTorch's default stream.
+DeviceFunction device_function(const TensorFunction& f, int64_t classes) {
+  const int gpu = current_gpu();
+  const auto logits = std::make_shared<at::Tensor>();  // until the next call
+  const auto call = [f, classes, gpu, logits](float* images, const Sizes& sizes) -> const float* {
     c10::NoGradGuard no_grad;
-    const at::Tensor x = as_tensor(r.x).to(at::kCUDA);
-    if (!noisy_.defined()) {
-      noisy_ = at::zeros({batch(), x.size(0), x.size(1), x.size(2)}, x.options());
+    const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
+    const at::Tensor batch = at::from_blob(images, sizes, at::device(device).dtype(at::kFloat));
+    *logits = f(batch).to(device, at::kFloat).contiguous();
+    if (logits->sizes() != at::IntArrayRef{sizes[0], classes}) {
+      throw Error("model: gives an output of shape [{}], expected [{}, {}]",
+                  fmt::join(logits->sizes(), ", "), sizes[0], classes);
     }
-    DeviceArray<NoisyCopies> copies(
-        std::vector<NoisyCopies>{{r.stream.key.value, r.stream.item, r.stream.client,
-                                  static_cast<float>(r.sigma), static_cast<uint32_t>(r.first)}});
-    DeviceArray<VoteCounter> counts(classes());
-    counts.clear(kStream);
-    NoisyRows rows;
-    rows.copies = copies.data();
-    rows.requests = 1;
-    rows.x = x.data_ptr<float>();
-    rows.total = r.n;
-    rows.rows = static_cast<int>(batch());
-    rows.image_size = static_cast<int>(x.numel());
-    rows.area = static_cast<int>(x.size(1) * x.size(2));
-    for (; rows.begin < r.n; rows.begin += batch()) {
-      if (stopped_ && stopped_()) throw Interrupted{};
-      check_cuda(make_noisy_images(rows, noisy_.data_ptr<float>(), kStream), "noise");
-      const at::Tensor logits = f_(noisy_).contiguous();
-      const auto width = static_cast<int>(classes());
-      check_cuda(
-          count_votes({rows, logits.data_ptr<float>(), width, width, counts.data()}, kStream),
-          "votes");
-    }
-    const std::vector<VoteCounter> found = counts.download(kStream);
-    return {found.begin(), found.end()};
-  }
-
- protected:
-  Array evaluate(const Array& images) override {
-    c10::NoGradGuard no_grad;
-    return to_array(f_(as_tensor(images).to(at::kCUDA)));
-  }
-
-  Array evaluate_again(const FunctionCheck& check) override {
-    c10::NoGradGuard no_grad;
-    if (!checked_.defined() || checked_.sizes() != check.inputs.sizes()) {
-      checked_ = as_tensor(check.inputs).to(at::kCUDA);
-    }
-    return to_array(f_(checked_));
-  }
-
- private:
-  TensorFunction f_;
-  Stop stopped_;
-  at::Tensor noisy_;
-  at::Tensor checked_;  // the inputs of check()
-};
-
-BaseClassifier classifier_for(const TensorFunction& on_gpu, int64_t classes, int64_t batch,
-                              const char* precision) {
-  BaseClassifier f;
-  f.make = [on_gpu]() -> Classifier {
-    return [on_gpu](const Array& images) {
-      c10::NoGradGuard no_grad;
-      return to_array(on_gpu(as_tensor(images).to(at::kCUDA)));
-    };
+    return logits->data_ptr<float>();
   };
-  f.classes = classes;
-  f.batch = batch;
-  f.description =
-      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), TORCH_VERSION);
-  f.sampler = [on_gpu, f](Stop stopped) {
-    return std::make_unique<TorchSampler>(f, on_gpu, std::move(stopped));
-  };
-  return f;
+  return {call, gpu, /*stream=*/nullptr};
 }
 
-BaseClassifier choose_batch(const TensorFunction& on_gpu, int64_t classes, const char* precision,
+BaseClassifier classifier_for(const DeviceFunction& on_gpu, int64_t classes, int64_t batch,
+                              const char* precision, const Shape& input) {
+  return function_classifier(
+      on_gpu, input, static_cast<int>(classes), static_cast<int>(batch),
+      fmt::format("cuda/{}/libtorchx{}/{}/torch-{}", precision, batch, gpu_name(), TORCH_VERSION));
+}
+
+BaseClassifier choose_batch(const TensorFunction& f, int64_t classes, const char* precision,
                             const Shape& input) {
   // Algorithms that are chosen by their speed may change from run to run.
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setDeterministicCuDNN(true);
+  const DeviceFunction on_gpu = device_function(f, classes);
   const auto make = [&](int64_t batch) {
-    return classifier_for(on_gpu, classes, batch, precision);
+    return classifier_for(on_gpu, classes, batch, precision, input);
   };
   return largest_steady_batch(make, {input.begin(), input.end()});
 }

@@ -8,20 +8,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
-#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/smoothing/certify.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"
+#include "tests/smoothing/uniform_noise.h"
 
 namespace fedsmooth {
 namespace {
@@ -40,6 +39,13 @@ VoteRequest request_for(uint64_t seed, int64_t n) {
   return {uniform({3, 32, 32}, seed), 0.5, n, {make_key(seed, Purpose::kEstimation), 7}};
 }
 
+// Of an image of bytes over 255, as exact noise needs it.
+VoteRequest bytes_request_for(uint64_t seed, int64_t n) {
+  VoteRequest request = request_for(seed, n);
+  request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
+  return request;
+}
+
 class DeviceSamplerCaseTest : public DeviceSamplerTest,
                               public testing::WithParamInterface<std::string> {};
 
@@ -47,8 +53,8 @@ class DeviceSamplerCaseTest : public DeviceSamplerTest,
 TEST_P(DeviceSamplerCaseTest, CountsWhatItsClassifierSays) {
   for (const Precision precision : {Precision::kBfloat16, Precision::kFloat32}) {
     const BaseClassifier f = gpu_classifier(model_called(GetParam()), precision);
-    SerialSampler serial(f);
-    const auto sampler = f.sampler({});
+    SerialSampler serial(f, kFloatNoise);
+    const auto sampler = f.sampler(kFloatNoise, {});
     for (const int64_t n : {1, 100, kGpuBatch + 17}) {
       EXPECT_EQ(sampler->count(request_for(1, n)), serial.count(request_for(1, n))) << n;
     }
@@ -59,7 +65,8 @@ TEST_P(DeviceSamplerCaseTest, CountsWhatItsClassifierSays) {
 TEST_P(DeviceSamplerCaseTest, CountsLikeTheCpu) {
   const Model model = model_called(GetParam());
   const VoteRequest request = request_for(2, 3000);
-  const Votes found = gpu_classifier(model, Precision::kFloat32).sampler({})->count(request);
+  const Votes found =
+      gpu_classifier(model, Precision::kFloat32).sampler(kFloatNoise, {})->count(request);
   Array noisy({request.n, 3, 32, 32});
   add_noise(request.x, request.sigma, request.stream, 0, request.n, noisy);
   const Array logits = reference_logits(model.network, model.weights, noisy);
@@ -83,12 +90,12 @@ TEST_P(DeviceSamplerCaseTest, CountsLikeTheCpu) {
 
 TEST_P(DeviceSamplerCaseTest, WhatLiesBesideChangesNothing) {
   const BaseClassifier f = gpu_classifier(model_called(GetParam()));
-  const auto sampler = f.sampler({});
+  const auto sampler = f.sampler(kFloatNoise, {});
   const std::vector<VoteRequest> requests = {request_for(1, 100), request_for(2, 5000),
                                              request_for(3, 1), request_for(4, 9000)};
   const std::vector<Votes> together = sampler->count_all(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(together[i], f.sampler({})->count(requests[i])) << i;
+    EXPECT_EQ(together[i], f.sampler(kFloatNoise, {})->count(requests[i])) << i;
   }
   EXPECT_EQ(sampler->count_all({}).size(), 0U);
 }
@@ -106,66 +113,74 @@ TEST_P(DeviceSamplerCaseTest, IsAFunction) {
 
 // What counts the votes is checked and probed itself, with the inputs of the check kept on the GPU.
 TEST_P(DeviceSamplerCaseTest, ItsSamplerIsCheckedAndProbed) {
-  const Model model = model_called(GetParam());
-  for (const BaseClassifier& f : {gpu_classifier(model), banked_gpu_classifier(model)}) {
-    const auto sampler = f.sampler({});
+  const BaseClassifier f = gpu_classifier(model_called(GetParam()));
+  for (const NoiseLaw* law : {&kFloatNoise, &kExactNoise}) {
+    const auto sampler = make_sampler(f, *law, 1);
     EXPECT_EQ(sampler->check({3, 32, 32}), check_is_function(f, {3, 32, 32}).fingerprint);
-    const Votes before = sampler->count(request_for(1, 5000));
+    const Votes before = sampler->count(bytes_request_for(1, 5000));
     for (int i = 0; i < 3; ++i) sampler->probe();
-    EXPECT_EQ(sampler->count(request_for(1, 5000)), before);
+    EXPECT_EQ(sampler->count(bytes_request_for(1, 5000)), before);
   }
-  EXPECT_THROW(with_exact_noise(banked_gpu_classifier(model), 0.5), Error);
 }
 
-// Votes that are asked for in pieces, of images that the sampler holds.
+// Votes that are asked for in pieces, of images that may be on the GPU already.
 TEST_P(DeviceSamplerCaseTest, PiecesAddUpToTheWhole) {
-  const Model model = model_called(GetParam());
-  for (const bool bank : {false, true}) {
-    const BaseClassifier f = bank ? banked_gpu_classifier(model) : gpu_classifier(model);
-    const auto sampler = f.sampler({});
-    std::vector<VoteRequest> requests = {request_for(1, 300), request_for(2, 300)};
-    if (bank) requests[1].stream = requests[0].stream;
-    const std::vector<Votes> whole = sampler->count_all(requests);
-    sampler->hold({requests[0].x, requests[1].x});
-    std::vector<Votes> sum(2, Votes(10, 0));
+  const auto sampler = make_sampler(gpu_classifier(model_called(GetParam())), kFloatNoise, 1);
+  const std::vector<VoteRequest> requests = {request_for(1, 300), request_for(2, 300),
+                                             request_for(3, 300)};
+  const std::vector<Votes> whole = sampler->count_all(requests);
+  // In order, in another order, and without some.
+  for (const std::vector<size_t>& order :
+       {std::vector<size_t>{0, 1, 2}, {2, 0, 1}, {1, 2}, {2}, {0, 0}}) {
+    std::vector<Votes> sum(order.size(), Votes(10, 0));
     for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 200}}) {
-      std::vector<VoteRequest> some = {requests[1], requests[0]};
-      for (int i = 0; i < 2; ++i) {
-        some[i].first = first;
-        some[i].n = n;
-        some[i].held = 1 - i;
+      std::vector<VoteRequest> some;
+      for (const size_t i : order) {
+        some.push_back(requests[i]);
+        some.back().first = first;
+        some.back().n = n;
       }
       const std::vector<Votes> found = sampler->count_all(some);
-      for (int i = 0; i < 2; ++i) {
-        for (int64_t c = 0; c < 10; ++c) sum[1 - i][c] += found[i][c];
+      for (size_t i = 0; i < order.size(); ++i) {
+        for (int64_t c = 0; c < 10; ++c) sum[i][c] += found[i][c];
       }
     }
-    EXPECT_EQ(sum, whole);
-    VoteRequest other = requests[0];
-    other.x = other.x.clone();
-    other.held = 0;  // it is not
-    EXPECT_THROW(sampler->count(other), Bug);
-    EXPECT_EQ(sampler->count_all(requests), whole);
+    for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(sum[i], whole[order[i]]) << order[i];
   }
+}
+
+// An image whose pixels were changed is another one, also in the same memory.
+TEST_P(DeviceSamplerCaseTest, AChangedImageIsUploadedAnew) {
+  const BaseClassifier f = gpu_classifier(model_called(GetParam()));
+  const auto sampler = make_sampler(f, kFloatNoise, 1);
+  VoteRequest request = request_for(1, 3000);
+  const Votes before = sampler->count(request);
+  const Array other = uniform({3, 32, 32}, 9);
+  std::copy_n(other.floats(), other.count(), request.x.floats());
+  const Votes after = sampler->count(request);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after, make_sampler(f, kFloatNoise, 1)->count(request));
 }
 
 // The CPU's exact noise, counted by the GPU's own classifier.
 TEST_P(DeviceSamplerCaseTest, ExactNoiseIsThatOfTheCpu) {
-  const BaseClassifier f = with_exact_noise(gpu_classifier(model_called(GetParam())), 0.5);
-  SerialSampler serial(f);
-  const auto sampler = make_sampler(f, 1);
-  EXPECT_EQ(sampler->noise_kind(), NoiseKind::kExact);
-  VoteRequest request = request_for(1, kGpuBatch + 17);
-  request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
-  EXPECT_EQ(sampler->count(request), serial.count(request));
+  const BaseClassifier f = gpu_classifier(model_called(GetParam()));
+  SerialSampler serial(f, kExactNoise);
+  const auto sampler = make_sampler(f, kExactNoise, 1);
+  EXPECT_EQ(&sampler->law(), &kExactNoise);
+  VoteRequest request = bytes_request_for(1, kGpuBatch + 17);
+  for (const double sigma : {0.5, 0.25, 0.5}) {  // each has cells of its own
+    request.sigma = sigma;
+    EXPECT_EQ(sampler->count(request), serial.count(request)) << sigma;
+  }
   EXPECT_THROW(sampler->count(request_for(1, 10)), Error);  // not made of bytes
 }
 
 // Given radii are latched as one image at a time and the CPU's noise would.
 TEST_P(DeviceSamplerCaseTest, RadiiAreLatchedAsByTheSerialSampler) {
   const BaseClassifier f = gpu_classifier(model_called(GetParam()));
-  const auto sampler = f.sampler({});
-  SerialSampler serial(f);
+  const auto sampler = f.sampler(kFloatNoise, {});
+  SerialSampler serial(f, kFloatNoise);
   CertifyOptions o;
   o.n0 = 50;
   o.n = 3000;
@@ -185,47 +200,35 @@ TEST_P(DeviceSamplerCaseTest, RadiiAreLatchedAsByTheSerialSampler) {
   EXPECT_GE(numbers.size(), 2U);
 }
 
-// From the bank, and without: the same sums but for float32 rounding and the first layer's
-// bfloat16.
-TEST_P(DeviceSamplerCaseTest, ABankGivesTheVotesOfItsDraws) {
-  const Model model = model_called(GetParam());
-  const BaseClassifier f = banked_gpu_classifier(model);
-  check_is_function(f, {3, 32, 32});
-  const auto sampler = f.sampler({});
-  std::vector<VoteRequest> requests;
-  for (uint64_t i = 0; i < 70; ++i) {
-    requests.push_back({uniform({3, 32, 32}, i), 0.5, 400, {make_key(5, Purpose::kEstimation), 0}});
-  }
-  const std::vector<Votes> found = sampler->count_all(requests);
-  SerialSampler serial(f);  // noise by the CPU, the first layer of the sum
-  for (const size_t i : {size_t{0}, size_t{37}, size_t{69}}) {
-    const Votes expected = serial.count(requests[i]);
-    int64_t moved = 0;
-    for (int64_t c = 0; c < 10; ++c) moved += std::abs(found[i][c] - expected[c]);
-    EXPECT_LE(moved, 4) << i;  // near-ties of float32 sums, before they are rounded to bfloat16
-    EXPECT_EQ(sampler->count(requests[i]), found[i]) << i;
-  }
-  // Another bank, larger than a block, then the first again.
-  VoteRequest other = requests[0];
-  other.stream.key = make_key(6, Purpose::kEstimation);
-  other.n = kGpuBatch + 5;
-  const Votes larger = sampler->count(other);
-  EXPECT_EQ(std::accumulate(larger.begin(), larger.end(), int64_t{0}), other.n);
-  EXPECT_EQ(sampler->count(requests[3]), found[3]);
-}
-
 INSTANTIATE_TEST_SUITE_P(Networks, DeviceSamplerCaseTest, testing::Values("small", "alexnet"),
                          [](const auto& info) { return info.param; });
 
 TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
   Model model = model_called("small");
   model.weights.back() = Array::full(model.weights.back().sizes(), INFINITY);
-  const Votes votes = gpu_classifier(model).sampler({})->count(request_for(1, 500));
+  const Votes votes = gpu_classifier(model).sampler(kFloatNoise, {})->count(request_for(1, 500));
   EXPECT_EQ(votes, Votes(10, 0));
 }
 
+TEST_F(DeviceSamplerTest, RefusesALawThatItDoesNotDraw) {
+  const Model model = model_called("small");
+  EXPECT_THROW(make_sampler(gpu_classifier(model), kUniformNoise, 1), Error);
+  EXPECT_THROW(make_sampler(gpu_classifier(model), kCutFloatNoise, 1), Error);
+  EXPECT_THROW(choose_classifier("cuda", model, kUniformNoise), Error);
+  EXPECT_TRUE(choose_classifier("auto", model, kUniformNoise).description.starts_with("cpu"));
+}
+
+// Needs no GPU.
+TEST(GpuLawTest, IsRefusedByNameUnlessItIsDrawn) {
+  EXPECT_EQ(gpu_law_refusal(kFloatNoise), "");
+  EXPECT_EQ(gpu_law_refusal(kExactNoise), "");
+  EXPECT_EQ(gpu_law_refusal(kUniformNoise),
+            "noise=uniform: a GPU draws float-2 and exact noise only");
+}
+
 TEST_F(DeviceSamplerTest, StopsWhenAsked) {
-  const auto sampler = gpu_classifier(model_called("small")).sampler([] { return true; });
+  const auto sampler =
+      gpu_classifier(model_called("small")).sampler(kFloatNoise, [] { return true; });
   EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
@@ -253,7 +256,7 @@ class HalfSpaceTest : public DeviceSamplerTest {
 };
 
 TEST_F(HalfSpaceTest, VotesFollowTheNormalDistribution) {
-  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler({});
+  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler(kFloatNoise, {});
   const int64_t n = 200'000;
   for (const double d : {-0.3, 0.0, 0.1, 0.5, 1.0}) {
     const double p = 0.5 * std::erfc(-d / 0.5 / std::sqrt(2.0));
@@ -265,7 +268,7 @@ TEST_F(HalfSpaceTest, VotesFollowTheNormalDistribution) {
 
 // A radius beyond the true distance is an error, which may happen with probability alpha.
 TEST_F(HalfSpaceTest, RadiiCover) {
-  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler({});
+  const auto sampler = gpu_classifier(model_, Precision::kFloat32).sampler(kFloatNoise, {});
   CertifyOptions options;
   options.n0 = 20;
   options.n = 500;
@@ -310,5 +313,6 @@ TEST_F(DeviceSamplerTest, CountsBeyond32Bits) {
 
 TEST(DeviceSamplerCaseTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 TEST(DeviceSamplerTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(GpuLawTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 TEST(HalfSpaceTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

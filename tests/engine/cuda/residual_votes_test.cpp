@@ -12,7 +12,6 @@
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
 #include "fedsmooth/smoothing/certify.h"
-#include "fedsmooth/smoothing/exact_noise.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/residual_evaluators.h"
 
@@ -76,7 +75,7 @@ TEST_P(ResidualVotesTest, BitsDependOnNothingElse) {
 
 TEST_P(ResidualVotesTest, ItsSamplerIsCheckedAndProbed) {
   const BaseClassifier f = classifier(small_model(true), 1003);
-  const auto sampler = f.sampler({});
+  const auto sampler = f.sampler(kFloatNoise, {});
   EXPECT_EQ(sampler->check({3, 32, 32}), check_is_function(f, {3, 32, 32}).fingerprint);
   const Votes before = sampler->count(request_for(1, 5000));
   for (int i = 0; i < 3; ++i) sampler->probe();
@@ -88,8 +87,8 @@ TEST_P(ResidualVotesTest, AreThoseOfItsLogits) {
   for (const std::string& name : {resnet(8), std::string("resnet20-a")}) {
     const BaseClassifier f =
         classifier(balanced(residual_model(name, true), request_for(1, 1)), 1001);
-    SerialSampler serial(f);
-    const auto sampler = f.sampler({});
+    SerialSampler serial(f, kFloatNoise);
+    const auto sampler = f.sampler(kFloatNoise, {});
     for (const int64_t n : {1, 2, 101, 1001, 2045}) {
       const Votes votes = sampler->count(request_for(1, n));
       EXPECT_EQ(votes, serial.count(request_for(1, n))) << n;
@@ -102,12 +101,12 @@ TEST_P(ResidualVotesTest, AreThoseOfItsLogits) {
 
 TEST_P(ResidualVotesTest, WhatLiesBesideChangesNothing) {
   const BaseClassifier f = classifier(balanced(small_model(true), request_for(2, 1)), 1000);
-  const auto sampler = f.sampler({});
+  const auto sampler = f.sampler(kFloatNoise, {});
   const std::vector<VoteRequest> requests = {request_for(1, 100), request_for(2, 3001),
                                              request_for(3, 1), request_for(4, 2000)};
   const std::vector<Votes> together = sampler->count_all(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(together[i], f.sampler({})->count(requests[i])) << i;
+    EXPECT_EQ(together[i], f.sampler(kFloatNoise, {})->count(requests[i])) << i;
   }
   EXPECT_EQ(sampler->count_all({}).size(), 0U);
 }
@@ -115,40 +114,26 @@ TEST_P(ResidualVotesTest, WhatLiesBesideChangesNothing) {
 TEST_P(ResidualVotesTest, ExactNoiseIsThatOfTheCpu) {
   VoteRequest request = request_for(1, 1100);
   request.x = each(request.x, [](float v) { return std::round(255 * v) / 255; });
-  const BaseClassifier f =
-      with_exact_noise(classifier(balanced(small_model(true), request), 1000), request.sigma);
-  EXPECT_EQ(make_sampler(f, 1)->count(request), SerialSampler(f).count(request));
+  const BaseClassifier f = classifier(balanced(small_model(true), request), 1000);
+  EXPECT_EQ(make_sampler(f, kExactNoise, 1)->count(request),
+            SerialSampler(f, kExactNoise).count(request));
 }
 
-// In pieces, of images that the sampler holds.
+// In pieces, of images that are on the GPU already.
 TEST_P(ResidualVotesTest, PiecesAddUpToTheWhole) {
   const BaseClassifier f = classifier(balanced(small_model(true), request_for(2, 1)), 1000);
-  const auto sampler = f.sampler({});
+  const auto sampler = f.sampler(kFloatNoise, {});
   const std::vector<VoteRequest> requests = {request_for(1, 1500), request_for(2, 1500)};
   const std::vector<Votes> whole = sampler->count_all(requests);
-  sampler->hold({requests[0].x, requests[1].x});
   Votes sum(10, 0);
   for (const auto& [first, n] : std::vector<std::pair<int64_t, int64_t>>{{0, 400}, {400, 1100}}) {
     VoteRequest some = requests[1];
     some.first = first;
     some.n = n;
-    some.held = 1;
     const Votes found = sampler->count(some);
     for (int64_t c = 0; c < 10; ++c) sum[c] += found[c];
   }
   EXPECT_EQ(sum, whole[1]);
-}
-
-// As --noise-bank asks for them.
-TEST_P(ResidualVotesTest, ImagesMayShareDraws) {
-  std::vector<VoteRequest> requests;
-  for (uint64_t i = 0; i < 5; ++i) {
-    requests.push_back({uniform({3, 32, 32}, i), 0.5, 300, {make_key(5, Purpose::kEstimation), 0}});
-  }
-  const BaseClassifier f = classifier(balanced(small_model(true), requests[0]), 500);
-  SerialSampler serial(f);
-  const std::vector<Votes> found = f.sampler({})->count_all(requests);
-  for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(found[i], serial.count(requests[i])) << i;
 }
 
 TEST_P(ResidualVotesTest, BrokenLogitsVoteForNobody) {
@@ -156,14 +141,16 @@ TEST_P(ResidualVotesTest, BrokenLogitsVoteForNobody) {
   for (const float broken : {INFINITY, -INFINITY, NAN}) {
     Model last = model, first = model;
     last.weights.back() = Array::full(last.weights.back().sizes(), broken);
-    EXPECT_EQ(classifier(last, 64).sampler({})->count(request_for(1, 100)), Votes(10, 0));
+    EXPECT_EQ(classifier(last, 64).sampler(kFloatNoise, {})->count(request_for(1, 100)),
+              Votes(10, 0));
     first.weights.front() = Array::full(first.weights.front().sizes(), broken);
-    EXPECT_EQ(classifier(first, 64).sampler({})->count(request_for(1, 100)), Votes(10, 0));
+    EXPECT_EQ(classifier(first, 64).sampler(kFloatNoise, {})->count(request_for(1, 100)),
+              Votes(10, 0));
   }
 }
 
 TEST_P(ResidualVotesTest, StopsWhenAsked) {
-  const auto sampler = classifier(small_model(false), 64).sampler([] { return true; });
+  const auto sampler = classifier(small_model(false), 64).sampler(kFloatNoise, [] { return true; });
   EXPECT_THROW(sampler->count(request_for(1, 100)), Interrupted);
 }
 
@@ -171,18 +158,18 @@ class ChosenVotesTest : public testing::Test {
  protected:
   void SetUp() override { skip_without(Evaluator::kRows); }
 
-  static std::string description(const std::string& name, bool noise_bank) {
-    return choose_classifier("cuda", residual_model(name, false), noise_bank).description;
+  static std::string description(const std::string& name, const NoiseLaw& law) {
+    return choose_classifier("cuda", residual_model(name, false), law).description;
   }
 };
 
 TEST_F(ChosenVotesTest, AreTheFastestThatKnowTheNetwork) {
   const std::string rows = "/rowsx2112/";
-  for (const bool noise_bank : {false, true}) {
-    const std::string resnet = description("resnet20", noise_bank);
+  for (const NoiseLaw* law : {&kFloatNoise, &kExactNoise}) {
+    const std::string resnet = description("resnet20", *law);
     const std::string fast = has_residual_votes() ? "/hopper-residualx9504/" : rows;
     EXPECT_NE(resnet.find(fast), std::string::npos) << resnet;
-    const std::string group_norm = description("resnet20-gn", noise_bank);
+    const std::string group_norm = description("resnet20-gn", *law);
     EXPECT_NE(group_norm.find(rows), std::string::npos) << group_norm;
   }
 }
@@ -192,7 +179,7 @@ TEST_F(ChosenVotesTest, AForeignLayerIsRefusedByName) {
   model.network.layers[5] = {Layer::Kind::kDropout};
   if (missing_for_torch_gpu().empty()) GTEST_SKIP() << "LibTorch runs it";
   try {
-    choose_classifier("cuda", model);
+    choose_classifier("cuda", model, kFloatNoise);
     FAIL() << "not refused";
   } catch (const Error& e) {
     const std::string what = e.what();
@@ -200,7 +187,8 @@ TEST_F(ChosenVotesTest, AForeignLayerIsRefusedByName) {
         "network resnet8: stage layer1.0.conv2 (conv, sum, dropout) has a dropout";
     EXPECT_NE(what.find(expected), std::string::npos) << what;
   }
-  EXPECT_EQ(choose_classifier("auto", model).description.find("cuda"), std::string::npos);
+  EXPECT_EQ(choose_classifier("auto", model, kFloatNoise).description.find("cuda"),
+            std::string::npos);
 }
 
 // Residual branches of zeros, shortcuts that pass on what they get, and two channels for the two
@@ -246,7 +234,7 @@ Array image_at(double d) {
 
 TEST_P(ResidualVotesTest, OfAHalfSpaceFollowTheNormalDistribution) {
   for (const std::string& name : {resnet(8), std::string("resnet20-a")}) {
-    const auto sampler = classifier(half_space(name)).sampler({});
+    const auto sampler = classifier(half_space(name)).sampler(kFloatNoise, {});
     const int64_t n = 200'000;
     for (const double d : {-0.3, 0.0, 0.1, 0.5, 1.0}) {
       const double p = 0.5 * std::erfc(-d / 0.5 / std::sqrt(2.0));
@@ -259,7 +247,7 @@ TEST_P(ResidualVotesTest, OfAHalfSpaceFollowTheNormalDistribution) {
 }
 
 TEST_P(ResidualVotesTest, RadiiStayWithinAHalfSpace) {
-  const auto sampler = classifier(half_space(resnet(20))).sampler({});
+  const auto sampler = classifier(half_space(resnet(20))).sampler(kFloatNoise, {});
   CertifyOptions options;
   for (const double d : {0.2, 0.5, 1.0, 1.5}) {
     const Certificate c = certify(*sampler, image_at(d), 0.5, options, 5, 0);
@@ -271,7 +259,7 @@ TEST_P(ResidualVotesTest, RadiiStayWithinAHalfSpace) {
 
 // A radius beyond the true distance is an error, which may happen with probability alpha.
 TEST_P(ResidualVotesTest, RadiiCover) {
-  const auto sampler = classifier(half_space(resnet(8))).sampler({});
+  const auto sampler = classifier(half_space(resnet(8))).sampler(kFloatNoise, {});
   CertifyOptions options;
   options.n0 = 20;
   options.n = 500;

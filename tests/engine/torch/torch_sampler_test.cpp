@@ -18,10 +18,10 @@ TEST(TorchSamplerTest, CountsWhatItsClassifierSays) {
   for (Array& w : weights) w = each(w, [](float v) { return 1.5f * v; });
   const BaseClassifier f = torch_gpu_classifier(Model{network, weights, 0.5, {}});
   check_is_function(f, {3, 32, 32});
-  SerialSampler serial(f);
+  SerialSampler serial(f, kFloatNoise);
   const VoteRequest request{
       uniform({3, 32, 32}, 1), 0.5, 5000, {make_key(1, Purpose::kEstimation), 7}};
-  EXPECT_EQ(f.sampler({})->count(request), serial.count(request));
+  EXPECT_EQ(f.sampler(kFloatNoise, {})->count(request), serial.count(request));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 
 CertificateRow row(int64_t predict, double radius, double p_lower) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.sigma = 0.25;
   made.certificate.counts.n = 1000;
   made.certificate.predict = predict;

@@ -13,6 +13,7 @@ RunRecord run_of(const std::string& name, std::vector<double> radii) {
   RunRecord run{name};
   for (size_t i = 0; i < radii.size(); ++i) {
     CertificateRow row;
+    row.noise = &kFloatNoise;
     row.index = static_cast<int64_t>(i);
     row.published = true;
     row.certificate.predict = radii[i] < 0 ? kAbstain : 0;

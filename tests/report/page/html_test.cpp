@@ -13,6 +13,7 @@ namespace {
 
 CertificateRow row(int64_t label, int64_t predict, double radius, double p_lower) {
   CertificateRow made;
+  made.noise = &kFloatNoise;
   made.label = label;
   made.n0 = 100;
   made.alpha = 0.001;

@@ -62,56 +62,6 @@ __global__ void __launch_bounds__(kThreads) noisy_images_kernel(NoisyRows r, flo
   each_noisy_value<kExact>(r, place, [&](int i, int, float value) { row[i] = value; });
 }
 
-// Four channels of the sum at one pixel.
-__device__ float4 sum_at(const BankRows& b, const float4* of_noise, const float4* of_x, int pixel) {
-  const int fours = b.channels / 4;
-  const float4 e = of_noise[static_cast<int64_t>(pixel) * b.rows.rows * fours];
-  const float4 x = of_x[static_cast<int64_t>(pixel) * b.x_rows * fours];
-  float4 sum = {x.x + e.x, x.y + e.y, x.z + e.z, x.w + e.w};
-  if (b.relu) {
-    sum = {sum.x < 0 ? 0 : sum.x, sum.y < 0 ? 0 : sum.y, sum.z < 0 ? 0 : sum.z,
-           sum.w < 0 ? 0 : sum.w};
-  }
-  return sum;
-}
-
-// NaN wins.
-__device__ float larger(float a, float b) { return a >= b || a != a ? a : b; }
-
-// A thread makes four channels of one pixel, or square, of a row.
-__global__ void add_from_bank_kernel(BankRows b) {
-  const int fours = b.channels / 4;
-  const int i = blockIdx.y * kThreads + threadIdx.x, row = blockIdx.x;
-  const int places = b.pool_columns == 0 ? b.pixels : b.pixels / 4;
-  if (i >= places * fours) return;
-  const int place = i / fours, four = i % fours;
-  const int64_t copy = b.rows.begin + row;
-  float4 value = {};
-  if (copy < b.rows.total) {
-    const NoisyCopies c = b.rows.copies[request_of(b.rows, copy)];
-    const int64_t sample = sample_of(c, copy);
-    const int64_t block = sample / b.rows.rows, in_block = sample % b.rows.rows;
-    const auto* of_noise = reinterpret_cast<const float4*>(b.of_noise) +
-                           (block * b.pixels * b.rows.rows + in_block) * fours + four;
-    const auto* of_x = reinterpret_cast<const float4*>(b.of_x) + c.image * fours + four;
-    if (b.pool_columns == 0) {
-      value = sum_at(b, of_noise, of_x, place);
-    } else {
-      const int first = place / b.pool_columns * 4 * b.pool_columns + place % b.pool_columns * 2;
-      value = sum_at(b, of_noise, of_x, first);
-      for (const int next : {1, 2 * b.pool_columns, 2 * b.pool_columns + 1}) {
-        const float4 other = sum_at(b, of_noise, of_x, first + next);
-        value = {larger(value.x, other.x), larger(value.y, other.y), larger(value.z, other.z),
-                 larger(value.w, other.w)};
-      }
-    }
-  }
-  const __nv_bfloat162 halves[2] = {__floats2bfloat162_rn(value.x, value.y),
-                                    __floats2bfloat162_rn(value.z, value.w)};
-  const int64_t at = (static_cast<int64_t>(place) * b.rows.rows + row) * fours + four;
-  static_cast<uint2*>(b.out)[at] = *reinterpret_cast<const uint2*>(halves);
-}
-
 __global__ void count_votes_kernel(VoteCount v) {
   const int row = blockIdx.x * kThreads + threadIdx.x;
   const int64_t place = v.rows.begin + row;
@@ -146,13 +96,6 @@ cudaError_t make_noisy_images(const NoisyRows& r, float* out, cudaStream_t strea
   const auto kernel =
       r.exact.edges != nullptr ? noisy_images_kernel<true> : noisy_images_kernel<false>;
   kernel<<<r.rows, kThreads, 0, stream>>>(r, out);
-  return cudaGetLastError();
-}
-
-cudaError_t add_from_bank(const BankRows& b, cudaStream_t stream) {
-  const int places = b.pool_columns == 0 ? b.pixels : b.pixels / 4;
-  const int blocks = (places * b.channels / 4 + kThreads - 1) / kThreads;
-  add_from_bank_kernel<<<dim3(b.rows.rows, blocks), kThreads, 0, stream>>>(b);
   return cudaGetLastError();
 }
 

@@ -48,21 +48,6 @@ cudaError_t make_noisy_input(Precision precision, const NoisyRows& rows, cudaStr
 /// The copies themselves, [row, channels, height, width].
 cudaError_t make_noisy_images(const NoisyRows& rows, float* out, cudaStream_t stream);
 
-/// The first layer of a network is linear, so layer(x + noise) is the sum of what it gives
-/// of each. `of_noise` holds the latter for samples 0, 1, ... of one stream, in blocks of `rows`:
-/// [block, pixel, row, channel]; `of_x` [pixel, image, channel], with room for x_rows images, has
-/// the bias. ReLU, the maximum over squares of pixels if `pool_columns` is not 0, and the
-/// rounding to bfloat16 come after.
-struct BankRows {
-  NoisyRows rows;
-  const float *of_noise = nullptr, *of_x = nullptr;
-  int x_rows = 0;
-  int pixels = 0, channels = 0, pool_columns = 0;
-  bool relu = false;
-  void* out = nullptr;  // [pixel or square, row, channel]
-};
-cudaError_t add_from_bank(const BankRows& bank, cudaStream_t stream);
-
 /// Adds each row's vote to counts [requests, classes]: for the largest logit, the lowest class on
 /// ties, nobody if a logit is not finite.
 struct VoteCount {
