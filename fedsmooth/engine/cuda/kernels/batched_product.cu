@@ -4,6 +4,7 @@
 #include "fedsmooth/engine/cuda/kernels/hopper_product.h"
 #include "fedsmooth/engine/cuda/kernels/hopper_wide.h"
 #include "fedsmooth/engine/cuda/kernels/matrix_tiles.cuh"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 
 namespace fedsmooth {
 namespace {
@@ -221,30 +222,13 @@ constexpr int item_bytes(bool gradient, int group) {
   return kRows * (depth_of(gradient, group) + kPad) * static_cast<int>(sizeof(bf16));
 }
 
-struct Device {
-  bool hopper = false;
-  int shared_memory = 0;  // that a block can have
-};
-
-const Device& this_device() {
-  static const Device device = [] {
-    int number = 0, major = 0, minor = 0, bytes = 48 * 1024;
-    cudaGetDevice(&number);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
-    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, number);
-    return Device{major == 9 && minor == 0, bytes};
-  }();
-  return device;
-}
-
 template <bool kGradient, int kGroup>
 cudaError_t launch_bf16(const MapProduct& p, cudaStream_t stream) {
   constexpr int kDepth = depth_of(kGradient, kGroup), kStages = stages_of(kGradient, kGroup);
   const auto kernel = multiply_bf16<kGradient, kGroup, kDepth, kStages>;
   // Several layers share a kernel: allow as much as any of them may ask for.
   const cudaError_t status = cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, this_device().shared_memory);
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_memory_limit());
   if (status != cudaSuccess) return status;
   const dim3 grid(p.rows / kRows * ((p.columns + kColumns - 1) / kColumns), p.pairs.groups,
                   p.clients);
@@ -272,12 +256,12 @@ Tiling portable_tiling(Side side, int results) {
   const int group = results > 4 ? 8 : results > 1 ? 4 : 1;
   const int depth = depth_of(gradient, group), stages = stages_of(gradient, group);
   return {false, group, depth, stages,
-          this_device().shared_memory / stages / item_bytes(gradient, group)};
+          shared_memory_limit() / stages / item_bytes(gradient, group)};
 }
 
 Tiling choose_tiling(Side side, int results, [[maybe_unused]] int pairs) {
 #ifdef FEDSMOOTH_HOPPER
-  if (this_device().hopper) return hopper_tiling(side, results, pairs);
+  if (is_hopper()) return hopper_tiling(side, results, pairs);
 #endif
   return portable_tiling(side, results);
 }

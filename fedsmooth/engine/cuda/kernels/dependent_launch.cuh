@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
+
 namespace fedsmooth {
 
 /// Lets the next kernel begin once every block of this one has called it.
@@ -28,12 +30,7 @@ inline __device__ void wait_for_earlier_kernels() {
   let_next_kernel_begin();  // not before: that one may then count on all but this one
 }
 
-inline bool overlaps_kernels() {
-  int device = 0, major = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  return major >= 9;
-}
+inline bool overlaps_kernels() { return compute_capability() >= 90; }
 
 template <class... Parameters, class... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes,

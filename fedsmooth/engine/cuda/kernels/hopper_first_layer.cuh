@@ -2,9 +2,12 @@
 // memory, and their products with weights there. Where the copies come from is the kernels' affair.
 #pragma once
 
+#include <algorithm>
+
 #include "fedsmooth/base/normal.h"
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/hopper_tiles.cuh"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 
 namespace fedsmooth {
 
@@ -138,13 +141,10 @@ inline __device__ int64_t place_of_eight(int64_t first, int rows) {
 template <class Layer>
 cudaError_t launch_first_layer(void (*kernel)(Layer, int), const Layer& layer, int copies,
                                int threads, int memory, cudaStream_t stream) {
-  int device = 0, multiprocessors = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, memory);
   if (status != cudaSuccess) return status;
-  const int blocks = copies < multiprocessors ? copies : multiprocessors;
+  const int blocks = std::min(copies, multiprocessors());
   kernel<<<blocks, threads, memory, stream>>>(layer, copies);
   return cudaGetLastError();
 }

@@ -5,6 +5,7 @@
 #include "fedsmooth/engine/cuda/kernels/boxed_tensor.h"
 #include "fedsmooth/engine/cuda/kernels/hopper_wide_maps.cuh"
 #include "fedsmooth/engine/cuda/kernels/hopper_wide_tiles.cuh"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 
 namespace fedsmooth {
 namespace {
@@ -291,12 +292,9 @@ cudaError_t launch_wide(const MapProduct& p, cudaStream_t stream) {
                                   kMemory);
   }
   if (status != cudaSuccess) return status;
-  int device = 0, multiprocessors = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   // Where rows are too few for all multiprocessors, blocks share the parts.
   const int rows = p.rows / 64, parts = p.pairs.results / 4 * (p.columns / (kTiles * 64));
-  const int shares = std::clamp(multiprocessors / (rows * p.clients), 1, parts);
+  const int shares = std::clamp(multiprocessors() / (rows * p.clients), 1, parts);
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = kPeers;

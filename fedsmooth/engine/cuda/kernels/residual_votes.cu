@@ -2,17 +2,14 @@
 
 #ifdef FEDSMOOTH_HOPPER
 #include "fedsmooth/engine/cuda/kernels/hopper_residual.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 #endif
 
 namespace fedsmooth {
 
 bool has_residual_votes() {
 #ifdef FEDSMOOTH_HOPPER
-  int device = 0, major = 0, minor = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  return major == 9 && minor == 0;
+  return is_hopper();
 #else
   return false;
 #endif

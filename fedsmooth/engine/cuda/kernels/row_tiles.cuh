@@ -10,6 +10,7 @@
 #include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/matrix_tiles.cuh"
 #include "fedsmooth/engine/cuda/kernels/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 
 namespace fedsmooth {
 
@@ -127,21 +128,6 @@ cudaError_t with_channels(int channels, const Call& call) {
     default:
       return call(std::integral_constant<int, 64>());
   }
-}
-
-/// Room for a thread block, and how many of the multiprocessor's there is.
-inline int shared_memory_limit() {
-  int device = 0, bytes = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return bytes;
-}
-
-inline int multiprocessors() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
 }
 
 }  // namespace fedsmooth
