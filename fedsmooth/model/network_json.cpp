@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <set>
 #include <type_traits>
 
@@ -103,8 +102,10 @@ Layer read_layer(const json& object, const std::string& where, const std::string
   const std::string kind = members.string("kind", "");
   const auto found = layer_kinds().find(kind);
   if (found == layer_kinds().end()) {
+    std::vector<std::string> names;
+    for (const auto& row : layer_kinds()) names.push_back(row.first);
     throw Error("{}.kind={:?}: no such kind of layer; use one of {}", where, kind,
-                fmt::join(std::views::keys(layer_kinds()), ", "));
+                fmt::join(names, ", "));
   }
   Layer layer{found->second};
   switch (layer.kind) {
