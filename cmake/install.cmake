@@ -14,6 +14,7 @@ set(public_headers
   base/classifier
   base/error
   base/host_device
+  base/parallel
   base/random
   base/registry
   base/stop
