@@ -15,6 +15,10 @@ json difference_json(const Difference& d) {
   return {{"value", d.value}, {"low", d.low}, {"high", d.high}, {"exact", d.exact}};
 }
 
+json run_json(const RunRecord& run, int64_t images) {
+  return {{"name", run.name}, {"images", images}, {"unbound", run.unbound()}};
+}
+
 json compared_json(const ComparedRuns& runs, const std::string& page) {
   const PairedComparison& paired = runs.paired;
   json radii = json::array();
@@ -27,8 +31,8 @@ json compared_json(const ComparedRuns& runs, const std::string& page) {
                      {"only_a", at.only_a},
                      {"only_b", at.only_b}});
   }
-  json summary = {{"a", {{"name", runs.a.name}, {"images", runs.images_a}}},
-                  {"b", {{"name", runs.b.name}, {"images", runs.images_b}}},
+  json summary = {{"a", run_json(runs.a, runs.images_a)},
+                  {"b", run_json(runs.b, runs.images_b)},
                   {"images", paired.images},
                   {"norm", norm_name(paired.norm)},
                   {"certified_accuracy", radii},
@@ -36,6 +40,8 @@ json compared_json(const ComparedRuns& runs, const std::string& page) {
                    {{"a", paired.acr_a},
                     {"b", paired.acr_b},
                     {"difference", paired.acr ? difference_json(*paired.acr) : json()}}}};
+  const std::string warning = warn_of_other_data(runs);
+  if (!warning.empty()) summary["warning"] = warning;
   if (!page.empty()) summary["page"] = page;
   return summary;
 }

@@ -55,7 +55,11 @@ void add_report(CLI::App& app, CommandContext& common) {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
     const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
     const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
-    print_result(common, {{"report", out.string()}, {"runs", runs.size()}},
+    nlohmann::json unbound = nlohmann::json::array();
+    for (const RunRecord& run : runs) {
+      if (run.unbound()) unbound.push_back(run.name);
+    }
+    print_result(common, {{"report", out.string()}, {"runs", runs.size()}, {"unbound", unbound}},
                  fmt::format("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs),
                              out.string()));
     return 0;

@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json summary_json(const fs::path& table, const Summary& summary) {
+json summary_json(const fs::path& table, const RunRecord& run) {
+  const Summary summary = summarize(run.rows);
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
     radii.push_back(
@@ -34,14 +35,15 @@ json summary_json(const fs::path& table, const Summary& summary) {
           {"wrong_but_certified", value(summary.wrong_but_certified)},
           {"average_certified_radius", summary.average_certified_radius},
           {"distinct_predictions", summary.distinct_predictions},
-          {"median_seconds", summary.median_seconds}};
+          {"median_seconds", summary.median_seconds},
+          {"unbound", run.unbound()}};
 }
 
 }  // namespace
 
 void print_summary(const fs::path& table, const CommandContext& common) {
   const RunRecord run = jobs::load_run(table);
-  print_result(common, summary_json(table, summarize(run.rows)),
+  print_result(common, summary_json(table, run),
                fmt::format("{}\n{}\n", render_table({run}), table.string()));
 }
 

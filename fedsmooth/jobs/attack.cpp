@@ -50,8 +50,8 @@ Overrides with_defaults(const Overrides& overrides) {
   return all;
 }
 
-nlohmann::json describe(const AttackJob& plan) {
-  nlohmann::json identity = describe_model_under_test(plan.subject, plan.data);
+nlohmann::json describe(const AttackJob& plan, const SubjectIdentity& subject) {
+  nlohmann::json identity = subject.to_json();
   identity["n"] = plan.n;
   identity["epsilons"] = plan.epsilons;
   for (const auto& [key, value] : kDefaults) {
@@ -149,8 +149,8 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
                        subject.load_gradients()};
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
-  const nlohmann::json identity = describe(plan);
-  attack_rest(plan, a, table, identity, context);
+  const SubjectIdentity identity = identify(subject, data, digest(data));
+  attack_rest(plan, a, table, describe(plan, identity), context);
   AttackSummary summary = summarize_attacks(table, identity, table_path(a.path, "certificates"));
   for (const std::string& warning : summary.warnings) context.warn("warning: " + warning);
   return {table, std::move(summary)};

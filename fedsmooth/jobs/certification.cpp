@@ -5,9 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/file.h"
-#include "fedsmooth/base/json.h"
-#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification_plan.h"
@@ -37,7 +34,11 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
 CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
                                const Context& context) {
   CertificationJob plan;
-  agree(ranks_of(context), [&] { return (plan = load_plan(a, overrides, context)).identity; });
+  TestSets test_sets;
+  agree(ranks_of(context), [&] {
+    plan = load_plan(a, overrides, context, test_sets);
+    return plan.identity.to_json();
+  });
   return plan;
 }
 
@@ -58,13 +59,17 @@ struct Items {
   int64_t end(int64_t i) const { return std::min(images, (i + 1) * at_once); }
 };
 
-// The rows of an item as lines of the table, which read back bit for bit; or the line that makes it
-// void.
-Work lines_of(const std::function<std::vector<CertificateRow>(int64_t)>& rows) {
-  return [rows](int64_t item) {
+using Rows = std::vector<CertificateRow>;
+using MakeRows = std::function<Rows(int64_t item)>;
+using TakeRows = std::function<void(int64_t item, const Rows& rows)>;
+
+// Between ranks, rows are lines of the table, which read back bit for bit; or the line that makes
+// it void.
+Work as_text(const MakeRows& make) {
+  return [make](int64_t item) {
     try {
       std::string text;
-      for (const CertificateRow& row : rows(item)) text += format_row(row);
+      for (const CertificateRow& row : make(item)) text += format_row(row);
       return text;
     } catch (const ClassifierChanged& changed) {
       return format_void(changed.what());
@@ -72,21 +77,35 @@ Work lines_of(const std::function<std::vector<CertificateRow>(int64_t)>& rows) {
   };
 }
 
-Work make_rows(const CertificationJob& plan) {
-  return lines_of([&plan, items = Items(plan)](int64_t item) {
-    return certify_wave(plan, items.begin(item), items.end(item));
-  });
+Rows from_text(const std::string& text) {
+  if (is_void(text)) throw ClassifierChanged("{}", void_reason(text));
+  return parse_certificates(certificate_header() + text, "rows");
 }
 
-// What came of an item.
-std::vector<CertificateRow> take_rows(const CertificationJob& plan, const std::string& text,
-                                      CertificateFile& file) {
-  if (is_void(text)) {
-    file.append_void(text);
+// Calls `take` with the rows of each item, in order. Throws as hand_out() does; a classifier that
+// changed makes the table void.
+void make_and_take(const CertificationJob& plan, Ranks& ranks, int64_t first, int64_t count,
+                   const MakeRows& make, const TakeRows& take, CertificateFile& file) {
+  try {
+    if (ranks.size() == 1) {
+      for (int64_t item = first; item < count; ++item) take(item, make(item));
+    } else {
+      hand_out(ranks, first, count, as_text(make),
+               [&](int64_t item, const std::string& text) { take(item, from_text(text)); });
+    }
+  } catch (const ClassifierChanged& changed) {
+    file.append_void(changed.what());
     throw Error("{}: its answers changed while it was certified; the table is void",
                 plan.subject.model_path.string());
+  } catch (const Interrupted&) {
+    throw Interrupted{"interrupted; continue with --resume"};
   }
-  return parse_certificates(certificate_header() + text, "rows");
+}
+
+MakeRows rows_of_items(const CertificationJob& plan) {
+  return [&plan, items = Items(plan)](int64_t item) {
+    return certify_wave(plan, items.begin(item), items.end(item));
+  };
 }
 
 void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
@@ -95,8 +114,7 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
   const auto progress = begin_progress(context, "certify", done, items.images);
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
-  const auto take = [&](int64_t item, const std::string& text) {
-    const auto rows = take_rows(plan, text, file);
+  const auto take = [&](int64_t item, const Rows& rows) {
     // An item that was cut off in the middle is made again, but its first rows are there.
     for (int64_t i = std::max(done, items.begin(item)); i < items.end(item); ++i) {
       file.append(rows[i - items.begin(item)]);
@@ -106,7 +124,7 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
     }
   };
   const int64_t first = done == items.images ? items.count() : done / items.at_once;
-  hand_out(ranks_of(context), first, items.count(), make_rows(plan), take);
+  make_and_take(plan, ranks_of(context), first, items.count(), rows_of_items(plan), take, file);
 }
 
 // Rows that more votes than before may decide, in waves of those with as many votes: the same at
@@ -115,15 +133,11 @@ class Undecided {
  public:
   Undecided(const CertificationJob& plan, const CertificateFile* file, Ranks& ranks) {
     if (plan.subject.experiment.certify.rule() != VoteRule::kRadii) return;
-    std::string text;
-    if (file != nullptr) {
-      for (const auto& row : undecided_rows(file->rows(), plan.subject.experiment.certify.n)) {
-        text += format_row(row);
-      }
-    }
-    ranks.broadcast(text);
+    Rows undecided;
+    if (file) undecided = undecided_rows(file->rows(), plan.subject.experiment.certify.n);
+    share(undecided, ranks);
     const size_t at_once = Items(plan).at_once;
-    for (CertificateRow& row : parse_certificates(certificate_header() + text, "rows")) {
+    for (CertificateRow& row : undecided) {
       const auto votes = [](const CertificateRow& r) { return r.certificate.counts.n; };
       const bool joins = !waves_.empty() && waves_.back().size() < at_once &&
                          votes(waves_.back().front()) == votes(row);
@@ -135,11 +149,20 @@ class Undecided {
 
   int64_t rows() const { return rows_; }
   int64_t waves() const { return std::ssize(waves_); }
-  Work work(const CertificationJob& plan) const {
-    return lines_of([this, &plan](int64_t wave) { return continue_wave(plan, waves_[wave]); });
+  MakeRows rows_of_waves(const CertificationJob& plan) const {
+    return [this, &plan](int64_t wave) { return continue_wave(plan, waves_[wave]); };
   }
 
  private:
+  // Gives all ranks the rows of rank 0.
+  static void share(Rows& rows, Ranks& ranks) {
+    if (ranks.size() == 1) return;
+    std::string text;
+    for (const CertificateRow& row : rows) text += format_row(row);
+    ranks.broadcast(text);
+    rows = from_text(text);
+  }
+
   std::vector<std::vector<CertificateRow>> waves_;
   int64_t rows_ = 0;
 };
@@ -148,12 +171,12 @@ void continue_rows(const CertificationJob& plan, const Undecided& undecided, con
                    CertificateFile& file) {
   if (undecided.rows() == 0) return;
   const auto progress = begin_progress(context, "continue", 0, undecided.rows());
-  hand_out(ranks_of(context), 0, undecided.waves(), undecided.work(plan),
-           [&](int64_t, const std::string& text) {
-             const auto rows = take_rows(plan, text, file);
-             file.replace(rows);
-             for (size_t i = 0; i < rows.size(); ++i) progress->step("");
-           });
+  const auto take = [&](int64_t, const Rows& rows) {
+    file.replace(rows);
+    for (size_t i = 0; i < rows.size(); ++i) progress->step("");
+  };
+  make_and_take(plan, ranks_of(context), 0, undecided.waves(), undecided.rows_of_waves(plan), take,
+                file);
 }
 
 std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
@@ -161,13 +184,12 @@ std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const 
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
   if (ranks_of(context).size() > 1) provenance["ranks"] = ranks_of(context).size();
-  const nlohmann::json sidecar = {{"identity", plan.identity},
-                                  {"classes", plan.subject.class_names},
+  const nlohmann::json sidecar = {{"classes", plan.subject.class_names},
                                   {"model", plan.subject.model_path.string()},
                                   {"data_root", plan.subject.experiment.data.root},
                                   {"values", plan.data.image(0).count()},
                                   {"provenance", provenance}};
-  auto file = std::make_unique<CertificateFile>(table, sidecar, resume);
+  auto file = std::make_unique<CertificateFile>(table, plan.identity, sidecar, resume);
   check_is_beginning(file->rows(), plan, table);
   return file;
 }
@@ -225,33 +247,26 @@ void take_certification(const nlohmann::json& job, const Context& context) {
   do_together(ranks, [] {});  // rank 0 opens its table
   const Undecided undecided(plan, nullptr, ranks);
   do_together(ranks, [&] {
-    if (undecided.rows() > 0) work_on_items(ranks, undecided.work(plan));
+    if (undecided.rows() > 0) work_on_items(ranks, as_text(undecided.rows_of_waves(plan)));
   });
-  do_together(ranks, [&] { work_on_items(ranks, make_rows(plan)); });
+  do_together(ranks, [&] { work_on_items(ranks, as_text(rows_of_items(plan))); });
 }
 
-bool is_certified(const fs::path& run, const Experiment& e) {
+bool is_certified(const fs::path& run, TestSets& test_sets, const Context& context) {
   const fs::path table = table_path(run, "certificates");
   if (!fs::exists(table)) return false;
-  nlohmann::json wanted = describe_options(e);
-  wanted.update({{"model_sha256", sha256(read_file(run / "model.safetensors"))},
-                 {"sigma", certified_sigma(e)},
-                 {"seed", certified_seed(e)},
-                 {"every", e.certify.every},
-                 {"limit", e.certify.limit},
-                 {"shard", "1/1"}});
-  const nlohmann::json identity = read_sidecar(table)["identity"];
-  // Older tables of noise in floating point do not state it; whole ones are not made again.
-  if (!identity.contains("noise") && e.certify.noise == &kFloatNoise) wanted.erase("noise");
-  for (const auto& [key, value] : wanted.items()) {
-    if (!identity.contains(key) || identity[key] != value) return false;
+  const CertificateIdentity there = read_identity(table);
+  const CertificationJob plan = load_plan({run.string()}, {}, context, test_sets);
+  const Experiment& e = plan.subject.experiment;
+  CertificateIdentity wanted = plan.identity;
+  if (!there.subject) {  // a whole table of an earlier version is not made again
+    wanted.subject = std::nullopt;
+    wanted.run_seed = std::nullopt;
+    wanted.seed = certified_seed(e);
   }
-  for (const char* key : {"radii", "plan"}) {
-    if (identity.contains(key) && !wanted.contains(key)) return false;
-  }
-  const auto images = find_count(identity, "images", sidecar_path(table).string());
+  if (!wanted.stated_difference(there).empty()) return false;
   const std::vector<CertificateRow> rows = read_certificates(table);
-  return images == std::ssize(rows) && undecided_rows(rows, e.certify.n).empty();
+  return there.images == std::ssize(rows) && undecided_rows(rows, e.certify.n).empty();
 }
 
 }  // namespace fedsmooth::jobs

@@ -57,7 +57,10 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
 /// Another rank's part in the certification that rank 0 announced.
 void take_certification(const nlohmann::json& job, const Context& context);
 
-/// Whether a run's table holds every certificate that its experiment asks for.
-bool is_certified(const std::filesystem::path& run, const Experiment& experiment);
+class TestSets;  // see certification_plan.h
+
+/// Whether a run's table holds every certificate that its experiment asks for, of its model on its
+/// data as they are now.
+bool is_certified(const std::filesystem::path& run, TestSets& test_sets, const Context& context);
 
 }  // namespace fedsmooth::jobs

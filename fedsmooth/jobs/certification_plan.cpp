@@ -48,6 +48,31 @@ void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
   }
 }
 
+// What the certificates of an experiment depend on beside model and data.
+void identify_options(const CertificationOptions& o, CertificateIdentity& identity) {
+  identity.n0 = o.selection_votes();
+  identity.n = o.n;
+  identity.alpha = o.alpha;
+  identity.radius = o.radius;
+  identity.only_correct = o.only_correct;
+  identity.noise = o.noise->name;
+  if (o.rule() == VoteRule::kRadii) {
+    identity.radii = ladder_of(o.radii);
+    identity.beta = o.beta;
+  }
+  if (o.rule() == VoteRule::kPlan) identity.plan = o.plan;
+}
+
+// Once model and data are known: the seed that `auto` stands for, and what binds the rows.
+void settle_identity(const Experiment& e, CertificateIdentity& identity) {
+  identity.seed = certified_seed(e);
+  if (!e.certify.seed) {
+    identity.run_seed = e.seed;
+    identity.seed = derive_seed(e.seed, *identity.model_sha256, *identity.data_sha256);
+  }
+  identity.subject = digest_subject(identity);
+}
+
 }  // namespace
 
 std::optional<Shard> parse_shard(const std::string& text) {
@@ -58,27 +83,23 @@ std::optional<Shard> parse_shard(const std::string& text) {
   return shard;
 }
 
-nlohmann::json describe_options(const Experiment& e) {
-  const CertificationOptions& o = e.certify;
-  nlohmann::json described = {{"n0", o.selection_votes()},
-                              {"n", o.n},
-                              {"alpha", o.alpha},
-                              {"radius", radius_name(o.radius)},
-                              {"only_correct", o.only_correct},
-                              {"noise_bank", false},  // until 0.2 images could share their draws
-                              {"noise", o.noise->name}};
-  if (o.rule() == VoteRule::kRadii) {
-    described.update({{"radii", ladder_of(o.radii)}, {"beta", o.beta}});
+std::shared_ptr<const TestSets::Set> TestSets::load(const DataOptions& o) {
+  const std::lock_guard lock(mutex_);
+  auto& set = sets_[fmt::format("{}\n{}\n{}", o.name, o.root, o.held_out)];
+  if (!set) {
+    Dataset data = load_dataset(o, Split::kTest);
+    const std::string sha256 = digest(data);
+    set = std::make_shared<const Set>(Set{std::move(data), sha256});
   }
-  if (o.rule() == VoteRule::kPlan) described["plan"] = o.plan;
-  return described;
+  return set;
 }
 
 CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides,
-                           const Context& context) {
+                           const Context& context, TestSets& test_sets) {
   const Shard shard = asked_shard(a.shard);
   CertificationJob plan;
-  plan.data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
+  const auto test = test_sets.load(experiment_of_model(a.path, overrides).data);
+  plan.data = test->data;
   const Shape shape = image_shape(plan.data);
   plan.subject = load_model_under_test(a.path, overrides, &plan.data, shape, context.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
@@ -89,10 +110,11 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma, law);
   plan.sampler = make_sampler(plan.subject.f, law, thread_count(context), context.stopped);
   plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
-  plan.identity = describe_model_under_test(plan.subject, plan.data);
-  plan.identity.update(describe_options(plan.subject.experiment));
   plan.ranks = ranks_of(context).size();
-  plan.identity["shard"] = fmt::format("{}/{}", shard.number, shard.count);
+  static_cast<SubjectIdentity&>(plan.identity) = identify(plan.subject, plan.data, test->sha256);
+  identify_options(options, plan.identity);
+  plan.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
+  settle_identity(plan.subject.experiment, plan.identity);
   return plan;
 }
 
@@ -112,18 +134,19 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   plan.images = a.indices;
   plan.picked = true;
   const std::string& fingerprint = c.sampler->check(a.images.shape());
-  plan.identity = describe_options(plan.subject.experiment);
-  plan.identity.update({{"model_sha256", c.sha256.empty() ? fingerprint : c.sha256},
-                        {"data", a.name},
-                        {"data_sha256", a.sha256.empty() ? digest(a.images) : a.sha256},
-                        {"sigma", options.sigma},
-                        {"seed", certified_seed(plan.subject.experiment)},
-                        {"every", options.every},
-                        {"limit", options.limit},
-                        {"images", plan.images.size()},
-                        {"fingerprint", fingerprint},
-                        {"base", c.sampler->description()},
-                        {"shard", "1/1"}});
+  CertificateIdentity& identity = plan.identity;
+  identity.model_sha256 = c.sha256.empty() ? fingerprint : c.sha256;
+  identity.data = a.name;
+  identity.data_sha256 = a.sha256.empty() ? digest(a.images) : a.sha256;
+  identity.sigma = options.sigma;
+  identity.every = options.every;
+  identity.limit = options.limit;
+  identity.images = std::ssize(plan.images);
+  identity.fingerprint = fingerprint;
+  identity.base = c.sampler->description();
+  identify_options(options, identity);
+  identity.shard = "1/1";
+  settle_identity(plan.subject.experiment, identity);
   return plan;
 }
 

@@ -24,7 +24,8 @@ CertificateRow common_row(const CertificationJob& plan) {
   row.n0 = e.certify.selection_votes();
   row.alpha = e.certify.alpha;
   row.sigma = plan.subject.sigma;
-  row.seed = certified_seed(e);
+  row.seed = *plan.identity.seed;
+  row.subject = *plan.identity.subject;
   row.base = sampler.description();
   row.noise = &sampler.law();
   row.rule = e.certify.rule();
@@ -62,7 +63,7 @@ std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t b
   for (int64_t i = begin; i < end; ++i) images.push_back(planned_image(plan, i));
   return rows_of(plan, images,
                  certify_all(*plan.sampler, images, plan.subject.sigma, e.certify,
-                             certified_seed(e), plan.budget.get()),
+                             *plan.identity.seed, plan.budget.get()),
                  start);
 }
 
@@ -96,7 +97,7 @@ std::vector<CertificateRow> continue_wave(const CertificationJob& plan,
   std::vector<CertificateRow> continued =
       rows_of(plan, images,
               continue_all(*plan.sampler, images, earlier, plan.subject.sigma, e.certify,
-                           certified_seed(e), *plan.budget),
+                           *plan.identity.seed, *plan.budget),
               start);
   for (size_t i = 0; i < rows.size(); ++i) continued[i].seconds += rows[i].seconds;
   return continued;

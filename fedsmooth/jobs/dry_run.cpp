@@ -61,7 +61,8 @@ nlohmann::json try_training(Experiment e, const Context& context) {
 DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
                        const Context& context) {
   check_context(context);
-  const CertificationJob plan = load_plan(a, overrides, context);
+  TestSets test_sets;
+  const CertificationJob plan = load_plan(a, overrides, context, test_sets);
   const CertificationOptions& o = plan.subject.experiment.certify;
   const auto images = std::ssize(plan.images);
   DryRun found;

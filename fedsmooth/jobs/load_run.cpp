@@ -38,21 +38,15 @@ fs::path run_folder(const fs::path& path) {
   return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
 }
 
-/// Whether two tables are about the same classifier and data, as far as they say.
-bool about_the_same(const fs::path& table, const fs::path& other) {
-  if (!fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other))) return true;
-  const json a = read_sidecar(table)["identity"], b = read_sidecar(other)["identity"];
-  for (const char* key : {"model_sha256", "data_sha256", "sigma"}) {
-    if (a.value(key, json()) != b.value(key, json())) return false;
-  }
-  return true;
+/// What a table, of certificates or of attacks, says that it is about.
+SubjectIdentity subject_of(const fs::path& table) {
+  return SubjectIdentity::from_json(read_sidecar(table)["identity"], sidecar_path(table).string());
 }
 
-/// The base classifier of a table, as far as it says.
-std::string base_of(const fs::path& table) {
-  if (!fs::exists(sidecar_path(table))) return {};
-  const json identity = read_sidecar(table)["identity"];
-  return find_string(identity, "base", sidecar_path(table).string()).value_or("");
+/// Whether two tables are about the same classifier and data, as far as they say.
+bool go_together(const fs::path& table, const fs::path& other) {
+  return !fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other)) ||
+         about_the_same(subject_of(table), subject_of(other));
 }
 
 void load_history(const fs::path& folder, RunRecord& run) {
@@ -61,17 +55,20 @@ void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
   if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
   const fs::path attacks = folder / "attack.tsv";
-  if (fs::exists(attacks) && about_the_same(attacks, folder / "certificates.tsv")) {
+  if (fs::exists(attacks) && go_together(attacks, folder / "certificates.tsv")) {
     run.attacks = read_attacks(attacks);
-    run.attacked_base = base_of(attacks);
+    if (fs::exists(sidecar_path(attacks))) {
+      run.attacked_base = subject_of(attacks).base.value_or("");
+    }
   }
 }
 
 // Numbers in an image of the data that a table is about; 0 if it does not say.
-int64_t values_of(const json& sidecar, const std::string& name) {
+int64_t values_of(const json& sidecar, const CertificateIdentity& identity,
+                  const std::string& name) {
   if (const auto stated = find_count(sidecar, "values", name)) return *stated;
-  const std::string data = find_string(sidecar["identity"], "data", name).value_or("");
-  return data == "cifar10" || data == "shapes" ? 3 * 32 * 32 : 0;  // tables of 0.1
+  return identity.data == "cifar10" || identity.data == "shapes" ? 3 * 32 * 32
+                                                                 : 0;  // tables of 0.1
 }
 
 void load_sidecar(const fs::path& table, RunRecord& run) {
@@ -82,12 +79,12 @@ void load_sidecar(const fs::path& table, RunRecord& run) {
       run.class_names.push_back(name.is_string() ? name.get<std::string>() : dump_json(name));
     }
   }
-  const json& identity = sidecar["identity"];
+  run.identity = read_identity(table);
   const auto rows = static_cast<int64_t>(run.rows.size());
-  const auto images = find_count(identity, "images", sidecar_path(table).string()).value_or(rows);
+  const int64_t images = run.identity.images.value_or(rows);
   if (rows < images) run.name += fmt::format(" ({} of {} images)", rows, images);
-  run.values = values_of(sidecar, sidecar_path(table).string());
-  append_members(identity, run.provenance);
+  run.values = values_of(sidecar, run.identity, sidecar_path(table).string());
+  append_members(run.identity.to_json(), run.provenance);
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/certification.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/records/certificate_file.h"
@@ -14,17 +14,14 @@ namespace fedsmooth::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
-// The identity without the shard, which is taken out into `shard`.
-json take_shard(json identity, Shard& shard, const fs::path& table) {
-  const auto text = find_string(identity, "shard", sidecar_path(table).string());
-  if (!text) throw Error("{}: is not a shard", table.string());
-  const auto parsed = parse_shard(*text);
-  if (!parsed) throw Error("{}: its shard {:?} is not I/K", table.string(), text->substr(0, 40));
-  shard = *parsed;
-  identity["shard"] = "1/1";
-  return identity;
+Shard shard_of(const CertificateIdentity& identity, const fs::path& table) {
+  if (!identity.shard) throw Error("{}: is not a shard", table.string());
+  const auto shard = parse_shard(*identity.shard);
+  if (!shard) {
+    throw Error("{}: its shard {:?} is not I/K", table.string(), identity.shard->substr(0, 40));
+  }
+  return *shard;
 }
 
 // Rows of an image under two names would be counted twice.
@@ -47,8 +44,8 @@ void check_all_shards(const std::map<int64_t, Shard>& shards) {
 }
 
 // Every planned image once: an interrupted shard has fewer rows.
-void check_complete(const std::vector<CertificateRow>& rows, const json& identity) {
-  const int64_t planned = find_count(identity, "images", "merge").value_or(0);
+void check_complete(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity) {
+  const int64_t planned = identity.images.value_or(0);
   if (static_cast<int64_t>(rows.size()) != planned) {
     throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
                 planned);
@@ -61,17 +58,18 @@ void merge(const std::vector<std::string>& paths, const fs::path& out) {
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   std::vector<CertificateRow> rows;
   std::map<int64_t, Shard> shards;
-  json first;
+  std::optional<CertificateIdentity> first;
   for (const std::string& path : paths) {
     const fs::path table = find_table(path);
     refuse_published(table);
-    json sidecar = read_sidecar(table);
-    Shard shard;
-    sidecar["identity"] = take_shard(sidecar["identity"], shard, table);
-    if (first.is_null()) first = sidecar;
-    if (sidecar["identity"] != first["identity"]) {
+    CertificateIdentity identity = read_identity(table);
+    const Shard shard = shard_of(identity, table);
+    identity.shard = "1/1";
+    if (!first) first = identity;
+    const std::string difference = identity.difference(*first);
+    if (!difference.empty()) {
       throw Error("{}: does not belong to {}: they differ in {}", table.string(), paths[0],
-                  identity_difference(first["identity"], sidecar["identity"]));
+                  difference);
     }
     if (!shards.emplace(shard.number, shard).second) {
       throw Error("{}: shard {}/{} is there twice", table.string(), shard.number, shard.count);
@@ -79,11 +77,11 @@ void merge(const std::vector<std::string>& paths, const fs::path& out) {
     for (CertificateRow& row : read_certificates(table)) rows.push_back(std::move(row));
   }
   check_all_shards(shards);
-  check_complete(rows, first["identity"]);
+  check_complete(rows, *first);
   std::sort(rows.begin(), rows.end(),
             [](const CertificateRow& a, const CertificateRow& b) { return a.index < b.index; });
   check_once(rows);
-  write_certificates(out, rows, first);
+  write_certificates(out, rows, *first, read_sidecar(find_table(paths[0])));
 }
 
 }  // namespace fedsmooth::jobs

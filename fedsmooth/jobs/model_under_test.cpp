@@ -121,20 +121,22 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) 
   return images;
 }
 
-nlohmann::json describe_model_under_test(const ModelUnderTest& subject, const Dataset& data) {
+SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
+                         const std::string& data_sha256) {
   const Experiment& e = subject.experiment;
-  nlohmann::json described = {{"model_sha256", subject.sha256},
-                              {"data", e.data.name},
-                              {"data_sha256", digest(data)},
-                              {"sigma", subject.sigma},
-                              {"seed", certified_seed(e)},
-                              {"every", e.certify.every},
-                              {"limit", e.certify.limit},
-                              {"images", choose_images(data.size(), e.certify).size()},
-                              {"fingerprint", subject.fingerprint},
-                              {"base", subject.f.description}};
-  if (e.data.held_out > 0) described["held_out"] = e.data.held_out;
-  return described;
+  SubjectIdentity identity;
+  identity.model_sha256 = subject.sha256;
+  identity.data = e.data.name;
+  identity.data_sha256 = data_sha256;
+  if (e.data.held_out > 0) identity.held_out = e.data.held_out;
+  identity.sigma = subject.sigma;
+  identity.seed = certified_seed(e);
+  identity.every = e.certify.every;
+  identity.limit = e.certify.limit;
+  identity.images = std::ssize(choose_images(data.size(), e.certify));
+  identity.fingerprint = subject.fingerprint;
+  identity.base = subject.f.description;
+  return identity;
 }
 
 fs::path table_path(const fs::path& path, const std::string& table) {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "fedsmooth/data/dataset.h"
 #include "fedsmooth/jobs/context.h"
 #include "fedsmooth/model/network.h"
+#include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/smoothing/sampler.h"
 
 namespace fedsmooth::jobs {
@@ -47,7 +47,9 @@ Shape image_shape(const Dataset& data);
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
 
 /// The part of a table's identity that says which classifier and which images it is about.
-nlohmann::json describe_model_under_test(const ModelUnderTest& subject, const Dataset& data);
+/// `data_sha256` is digest(data). The seed is certify.seed, or the run's.
+SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
+                         const std::string& data_sha256);
 
 /// Where a table of `path` goes by default: "certificates" is certificates.tsv in a run folder,
 /// NAME.certificates.tsv beside NAME.safetensors.

@@ -4,11 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
@@ -67,16 +65,14 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
                               const std::string& fingerprint, const Context& context) {
   const std::filesystem::path table = table_path(path, "certificates");
   if (!std::filesystem::exists(table) || !std::filesystem::exists(sidecar_path(table))) return;
-  const std::string name = sidecar_path(table).string();
-  const nlohmann::json identity = read_sidecar(table)["identity"];
-  const auto certified = find_string(identity, "fingerprint", name);
-  const NoiseLaw* law = find_law(find_string(identity, "noise", name).value_or("float"));
+  const CertificateIdentity certified = read_identity(table);
+  const NoiseLaw* law = find_law(certified.noise.value_or("float"));
   std::vector<std::string> differences;
-  if (certified && *certified != fingerprint) {
+  if (certified.fingerprint.value_or(fingerprint) != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
-                                      find_string(identity, "base", name).value_or("unknown")));
+                                      certified.base.value_or("unknown")));
   }
-  if (find_number(identity, "sigma", name).value_or(subject.sigma) != subject.sigma) {
+  if (certified.sigma.value_or(subject.sigma) != subject.sigma) {
     differences.push_back(fmt::format("sigma (here {})", subject.sigma));
   }
   if (law == nullptr || &drawn_today(*law) != subject.experiment.certify.noise) {

@@ -35,11 +35,9 @@ fs::path recertify(const RecertifyArguments& a) {
   const fs::path table = find_table(a.table);
   std::vector<CertificateRow> rows = read_certificates(table);
   if (rows.empty()) throw Error("{}: has no rows yet", table.string());
-  nlohmann::json sidecar = read_sidecar(table);
-
-  const std::string kind =
-      a.radius.empty() ? radius_name(radius_of(sidecar["identity"], sidecar_path(table).string()))
-                       : a.radius;
+  CertificateIdentity identity = read_identity(table);
+  const RadiusKind kept = identity.radius.value_or(RadiusKind::kOneSided);
+  const std::string kind = a.radius.empty() ? radius_name(kept) : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   for (CertificateRow& row : rows) {
     if (row.rule == VoteRule::kRadii) {
@@ -59,8 +57,9 @@ fs::path recertify(const RecertifyArguments& a) {
         certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius, row.law());
     row.alpha = a.alpha;
   }
-  sidecar["identity"]["alpha"] = a.alpha;
-  sidecar["identity"]["radius"] = kind;
+  identity.alpha = a.alpha;
+  identity.radius = radius;
+  nlohmann::json sidecar = read_sidecar(table);
   sidecar["recertified_from"] = table.string();
 
   fs::path out = a.out;
@@ -69,7 +68,7 @@ fs::path recertify(const RecertifyArguments& a) {
           fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, kind);
   }
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
-  write_certificates(out, rows, sidecar);
+  write_certificates(out, rows, identity, sidecar);
   return out;
 }
 

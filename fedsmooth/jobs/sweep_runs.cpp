@@ -13,6 +13,7 @@
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/jobs/certification.h"
+#include "fedsmooth/jobs/certification_plan.h"
 #include "fedsmooth/jobs/rank_jobs.h"
 #include "fedsmooth/jobs/tensorboard.h"
 #include "fedsmooth/jobs/training.h"
@@ -58,10 +59,10 @@ class SweepRuns {
   fs::path folder(size_t i) const { return out_ / all_[i].name; }
   bool is_trained(size_t i) const { return fs::exists(folder(i) / "DONE"); }
 
-  bool is_done(size_t i) const {
+  bool is_done(size_t i) {
     const Experiment& experiment = all_[i].experiment;
     return is_trained(i) && start_run(folder(i), experiment, /*resume=*/true).done() &&
-           is_certified(folder(i), experiment);
+           is_certified(folder(i), test_sets_, context_);
   }
 
   void run(size_t i) {
@@ -121,6 +122,7 @@ class SweepRuns {
   const std::vector<NamedExperiment>& all_;
   fs::path out_;
   Context context_;
+  TestSets test_sets_;
   std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
 };
 

@@ -38,20 +38,18 @@ std::string find_subject(const std::string& given, const fs::path& table, const 
 }
 
 // As the table was made, then what the user says, who knows where things are now.
-Overrides options_of(const json& sidecar, const std::string& name, const Overrides& given) {
-  const json& identity = sidecar["identity"];
+Overrides options_of(const CertificateIdentity& identity,
+                     const std::optional<std::string>& data_root, const Overrides& given) {
   Overrides options;
   const auto take = [&](const std::string& key, const std::optional<std::string>& value) {
     if (value) options.emplace_back(key, *value);
   };
-  take("data.name", find_string(identity, "data", name));
-  take("data.root", find_string(sidecar, "data_root", name));
-  take("data.held_out", std::to_string(find_count(identity, "held_out", name).value_or(0)));
-  const bool exact = find_string(identity, "noise", name) == kExactNoise.name;
+  take("data.name", identity.data);
+  take("data.root", data_root);
+  take("data.held_out", std::to_string(identity.held_out.value_or(0)));
+  const bool exact = identity.noise == kExactNoise.name;
   take("certify.noise", exact ? "exact" : "float");
-  if (const auto sigma = find_number(identity, "sigma", name)) {
-    take("certify.sigma", fmt::format("{}", *sigma));
-  }
+  if (identity.sigma) take("certify.sigma", fmt::format("{}", *identity.sigma));
   options.insert(options.end(), given.begin(), given.end());
   return options;
 }
@@ -62,9 +60,8 @@ struct Redraw {
   std::unique_ptr<Sampler> sampler;
 };
 
-void check_hash(const std::string& here, const json& identity, const std::string& key,
+void check_hash(const std::string& here, const std::optional<std::string>& there,
                 const std::string& what, const fs::path& table) {
-  const auto there = find_string(identity, key, sidecar_path(table).string());
   if (!there) throw Error("{}: does not say which {} it is about", table.string(), what);
   if (*there != here) {
     throw Error("{}: is about another {}, with SHA-256 {}...; here it is {}...", table.string(),
@@ -91,11 +88,11 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
 
 // On another machine logits may differ in their last bits, which is not a reason to refuse. With
 // the same arithmetic they must not.
-void check_fingerprint(const Redraw& redraw, const std::string& fingerprint, const json& identity,
-                       const fs::path& table, const Context& context) {
-  const std::string name = sidecar_path(table).string();
-  const std::string base = find_string(identity, "base", name).value_or("");
-  if (find_string(identity, "fingerprint", name).value_or(fingerprint) == fingerprint) return;
+void check_fingerprint(const Redraw& redraw, const std::string& fingerprint,
+                       const CertificateIdentity& identity, const fs::path& table,
+                       const Context& context) {
+  const std::string base = identity.base.value_or("");
+  if (identity.fingerprint.value_or(fingerprint) == fingerprint) return;
   if (base == redraw.subject.f.description) {
     throw Error(
         "{}: its classifier had other logits on the same kind of device; was the "
@@ -109,15 +106,16 @@ void check_fingerprint(const Redraw& redraw, const std::string& fingerprint, con
 Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overrides& given,
                    const Context& context) {
   const json sidecar = read_sidecar(table);
-  const json& identity = sidecar["identity"];
+  const CertificateIdentity identity = read_identity(table);
   const std::string path = find_subject(a.model, table, sidecar);
-  const Overrides options = options_of(sidecar, sidecar_path(table).string(), given);
+  const auto data_root = find_string(sidecar, "data_root", sidecar_path(table).string());
+  const Overrides options = options_of(identity, data_root, given);
   Redraw redraw;
   redraw.data = load_dataset(experiment_of_model(path, options).data, Split::kTest);
-  check_hash(digest(redraw.data), identity, "data_sha256", "data set", table);
+  check_hash(digest(redraw.data), identity.data_sha256, "data set", table);
   const Shape shape = image_shape(redraw.data);
   redraw.subject = load_model_under_test(path, options, &redraw.data, shape, context.device);
-  check_hash(redraw.subject.sha256, identity, "model_sha256", "model", table);
+  check_hash(redraw.subject.sha256, identity.model_sha256, "model", table);
   redraw.sampler = make_sampler(redraw.subject.f, *redraw.subject.experiment.certify.noise,
                                 thread_count(context), context.stopped);
   check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);

@@ -5,7 +5,6 @@
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/records/certificate_columns.h"
 #include "fedsmooth/records/published.h"
 
@@ -14,86 +13,40 @@ namespace {
 
 using nlohmann::json;
 
-VoteRule rule_of(const json& identity) {
-  if (identity.contains("radii")) return VoteRule::kRadii;
-  return identity.contains("plan") ? VoteRule::kPlan : VoteRule::kFixed;
-}
-
-std::vector<double> find_numbers(const json& identity, const char* key, const std::string& name) {
-  const json& list = identity[key];
-  const auto is_number = [](const json& value) { return value.is_number(); };
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_number)) {
-    throw Error("{}: \"{}\" is not a list of numbers", name, key);
-  }
-  return list.get<std::vector<double>>();
-}
-
 std::string format_table(const std::vector<CertificateRow>& rows) {
   std::string text = certificate_header();
   for (const CertificateRow& row : rows) text += format_row(row);
   return text;
 }
 
-// What an identity says of every row. What it leaves out is not compared.
-struct Expected {
-  std::optional<int64_t> n0, n;
-  std::optional<double> alpha, sigma;
-  std::optional<uint64_t> seed;
-  std::optional<std::string> base;
-  const NoiseLaw* noise = nullptr;
-  bool shared = false, only_correct = false;
-  RadiusKind radius = RadiusKind::kOneSided;
-  VoteRule rule = VoteRule::kFixed;
-  std::optional<double> beta;
-  std::vector<double> radii;
+// Given radii may get a larger n later; rows that were decided before keep their cap.
+bool may_have(const CertificateRow& row, VoteRule rule, int64_t most) {
+  if (rule == VoteRule::kRadii) return row.cap <= most;
+  return most == (rule == VoteRule::kFixed ? row.certificate.counts.n : row.cap);
+}
 
-  Expected(const json& identity, const std::string& name)
-      : n0(find_count(identity, "n0", name)),
-        n(find_count(identity, "n", name)),
-        alpha(find_number(identity, "alpha", name)),
-        sigma(find_number(identity, "sigma", name)),
-        seed(find_seed(identity, "seed", name)),
-        base(find_string(identity, "base", name)),
-        shared(find_flag(identity, "noise_bank", name).value_or(false)),
-        only_correct(find_flag(identity, "only_correct", name).value_or(false)),
-        radius(radius_of(identity, name)),
-        rule(rule_of(identity)),
-        beta(find_number(identity, "beta", name)) {
-    const std::string kind = find_string(identity, "noise", name).value_or("float");
-    noise = find_law(kind);
-    if (noise == nullptr) throw Error("{}: noise {:?} is not known to this version", name, kind);
-    if (rule == VoteRule::kRadii) radii = find_numbers(identity, "radii", name);
-    CertificateRow old;
-    old.base = base.value_or("");
-    take_noise_from_base(old);
-    if (base) base = old.base;
-  }
-
-  // The first column in which a row differs; empty if none does.
-  std::string difference(const CertificateRow& row) const {
-    const int64_t votes = row.certificate.counts.n;
-    if (n0 && row.n0 != *n0) return "n0";
-    if (row.rule != rule) return "rule";
-    if (n && !may_have(row, *n) && !(only_correct && votes == 0)) {
-      return rule == VoteRule::kFixed ? "n" : "cap";
-    }
-    if (alpha && row.alpha != *alpha) return "alpha";
-    if (sigma && row.sigma != *sigma) return "sigma";
-    if (seed && row.seed != *seed) return "seed";
-    if (base && row.base != *base) return "base";
-    if (row.noise != noise) return "noise";
-    if (row.shared != shared) return "shared";
-    if (beta && row.beta != *beta) return "beta";
-    if (row.radii != radii) return "radii";
-    return {};
-  }
-
-  // Given radii may get a larger n later; rows that were decided before keep their cap.
-  bool may_have(const CertificateRow& row, int64_t most) const {
-    if (rule == VoteRule::kRadii) return row.cap <= most;
-    return most == (rule == VoteRule::kFixed ? row.certificate.counts.n : row.cap);
-  }
-};
+// The first column in which a row differs from an identity; empty if none does. What the identity
+// leaves out is not compared.
+std::string column_difference(const CertificateRow& row, const CertificateIdentity& i) {
+  CertificateRow old;  // 0.1 stated in `base` what `noise` and `shared` say since
+  old.base = i.base.value_or("");
+  take_noise_from_base(old);
+  const VoteRule rule = i.rule();
+  const bool left_out = i.only_correct.value_or(false) && row.certificate.counts.n == 0;
+  if (row.subject != i.subject.value_or("")) return "subject";
+  if (i.n0 && row.n0 != *i.n0) return "n0";
+  if (row.rule != rule) return "rule";
+  if (i.n && !may_have(row, rule, *i.n) && !left_out) return rule == VoteRule::kFixed ? "n" : "cap";
+  if (i.alpha && row.alpha != *i.alpha) return "alpha";
+  if (i.sigma && row.sigma != *i.sigma) return "sigma";
+  if (i.seed && row.seed != *i.seed) return "seed";
+  if (i.base && row.base != old.base) return "base";
+  if (row.law().name != i.noise.value_or("float")) return "noise";
+  if (row.shared != i.noise_bank.value_or(false)) return "shared";
+  if (i.beta && row.beta != *i.beta) return "beta";
+  if (row.radii != i.radii.value_or(std::vector<double>())) return "radii";
+  return {};
+}
 
 void refuse(std::string_view why, const std::string& name, size_t row) {
   if (!why.empty()) throw Error("{}:{}: {}", name, row + 2, why);
@@ -107,14 +60,24 @@ void check_support(const std::vector<CertificateRow>& rows, const std::string& n
   }
 }
 
-// Whether `now` is the identity `old`, of given radii, with a larger n.
-bool has_more_votes(json old, const json& now) {
-  if (rule_of(now) != VoteRule::kRadii || !old.contains("n") || !old["n"].is_number_integer()) {
-    return false;
+// Throws unless a table of identity `old` may be continued as one of identity `now`.
+void check_continues(const CertificateIdentity& old, const CertificateIdentity& now,
+                     const std::filesystem::path& table) {
+  if (!old.subject) {
+    throw Error(
+        "{}: was made by an earlier version, which did not bind rows to model and data; it can be "
+        "read but not continued; certify into another table",
+        table.string());
   }
-  const bool more = old["n"] < now["n"];
-  old["n"] = now["n"];
-  return more && old == now;
+  CertificateIdentity raised = old;
+  const bool may_raise = now.rule() == VoteRule::kRadii && old.n && now.n && *old.n < *now.n;
+  if (may_raise) raised.n = now.n;
+  refuse_difference(now.difference(raised), table);
+}
+
+json with_identity(json sidecar, const CertificateIdentity& identity) {
+  sidecar["identity"] = identity.to_json();
+  return sidecar;
 }
 
 // The size of kMaxRows rows that are 400 bytes long.
@@ -133,7 +96,7 @@ std::vector<CertificateRow> check_certificates(std::string_view text,
                                                const std::filesystem::path& table) {
   std::vector<CertificateRow> rows = parse_certificates(text, table.string());
   if (table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table))) {
-    check_identity(rows, read_sidecar(table)["identity"], table.string());
+    check_identity(rows, read_identity(table), table.string());
   } else {
     check_support(rows, table.string());
   }
@@ -142,24 +105,19 @@ std::vector<CertificateRow> check_certificates(std::string_view text,
 
 }  // namespace
 
-RadiusKind radius_of(const json& identity, const std::string& name) {
-  const std::string kind = find_string(identity, "radius", name).value_or("one-sided");
-  for (const RadiusKind radius : {RadiusKind::kOneSided, RadiusKind::kMulticlass}) {
-    if (kind == radius_name(radius)) return radius;
-  }
-  throw Error("{}: \"radius\" is {:?}, which is not one-sided or multiclass", name,
-              kind.substr(0, 40));
+CertificateIdentity read_identity(const std::filesystem::path& table) {
+  return CertificateIdentity::from_json(read_sidecar(table)["identity"],
+                                        sidecar_path(table).string());
 }
 
-void check_identity(const std::vector<CertificateRow>& rows, const json& identity,
+void check_identity(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity,
                     const std::string& name) {
-  const Expected expected(identity, name);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string column = expected.difference(rows[i]);
+    const std::string column = column_difference(rows[i], identity);
     if (!column.empty()) {
       refuse(column + " is not that of the table's identity, in the JSON beside it", name, i);
     }
-    refuse(unsupported(rows[i], expected.radius), name, i);
+    refuse(unsupported(rows[i], identity.radius.value_or(RadiusKind::kOneSided)), name, i);
   }
 }
 
@@ -182,25 +140,29 @@ const std::filesystem::path& refuse_published(const std::filesystem::path& table
 }
 
 void write_certificates(const std::filesystem::path& table, const std::vector<CertificateRow>& rows,
-                        const json& sidecar) {
+                        const CertificateIdentity& identity, const json& sidecar) {
   sidecar_path(table);  // refuses another ending
   const FileLock lock(table);
   if (std::filesystem::exists(table)) {
     throw Error("{}: exists; choose another --out", table.string());
   }
-  write_new_table(table, format_table(rows), sidecar);
+  write_new_table(table, format_table(rows), with_identity(sidecar, identity));
 }
 
-CertificateFile::CertificateFile(const std::filesystem::path& table, const json& sidecar,
+CertificateFile::CertificateFile(const std::filesystem::path& table,
+                                 const CertificateIdentity& identity, const json& sidecar,
                                  bool resume)
     : file_(
-          refuse_published(table), certificate_header(), sidecar, resume,
+          refuse_published(table), certificate_header(), with_identity(sidecar, identity), resume,
           [&](const std::string& text) {
             rows_ = parse_certificates(text, table.string());
-            check_identity(rows_, sidecar["identity"], table.string());
+            check_identity(rows_, identity, table.string());
             return format_table(rows_);
           },
-          [&](const json& old) { return has_more_votes(old, sidecar["identity"]); }) {}
+          [&](const json& old) {
+            check_continues(CertificateIdentity::from_json(old, sidecar_path(table).string()),
+                            identity, table);
+          }) {}
 
 void CertificateFile::append(const CertificateRow& row) {
   file_.append(format_row(row));
@@ -221,6 +183,6 @@ void CertificateFile::replace(const std::vector<CertificateRow>& rows) {
   file_.rewrite(format_table(rows_));
 }
 
-void CertificateFile::append_void(std::string_view line) { file_.append(line); }
+void CertificateFile::append_void(std::string_view reason) { file_.append(format_void(reason)); }
 
 }  // namespace fedsmooth

@@ -23,14 +23,6 @@ constexpr std::string_view kVoid = "void\t";
 constexpr int64_t kMaxClass = 999'999;
 constexpr int64_t kMaxIndex = 0xffffffff;  // of an image, as in certify()
 
-/// Python's str(timedelta), as in Cohen's logs, but always with the fraction.
-std::string format_duration(double seconds) {
-  const int64_t microseconds = std::llround(seconds * 1e6);
-  const int64_t whole = microseconds / 1'000'000;
-  return fmt::format("{}:{:02}:{:02}.{:06}", whole / 3600, whole / 60 % 60, whole % 60,
-                     microseconds % 1'000'000);
-}
-
 bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
 
 /// What no row of ours can say; empty if there is nothing.
@@ -69,32 +61,10 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
               line.substr(kVoid.size(), 200));
 }
 
-CertificateRow parse_row(FieldReader fields) {
-  CertificateRow row;
-  Certificate& certificate = row.certificate;
-  row.index = fields.number<int64_t>();
-  row.label = fields.number<int64_t>();
-  certificate.predict = fields.number<int64_t>();
-  const auto printed_radius = fields.number<double>();
-  const auto correct = fields.number<int64_t>();
-  row.seconds = fields.duration();
-  certificate.counts.selected = fields.number<int64_t>();
-  row.n0 = fields.number<int64_t>();
-  certificate.counts.n = fields.number<int64_t>();
-  certificate.counts.top = fields.number<int64_t>();
-  certificate.counts.runner_up = fields.number<int64_t>();
-  certificate.p_lower = fields.number<double>();
-  row.alpha = fields.number<double>();
-  row.sigma = fields.number<double>();
-  certificate.radius = fields.number<double>();
-  row.seed = fields.number<uint64_t>();
-  row.base = fields.text();
-  read_noise_columns(fields, row);
-  row.cap = certificate.counts.n;
-  if (fields.more()) read_rule_columns(fields, row);
-  const std::string_view wrong = contradiction(row, printed_radius, correct);
-  if (!wrong.empty()) fields.refuse(wrong);
-  return row;
+CertificateRow check_row(ParsedRow parsed, const std::string& where) {
+  const std::string_view wrong = contradiction(parsed.row, parsed.printed_radius, parsed.correct);
+  if (!wrong.empty()) throw Error("{}: {}", where, wrong);
+  return std::move(parsed.row);
 }
 
 }  // namespace
@@ -130,22 +100,30 @@ std::string_view contradiction_in_answer(const CertificateRow& row, int64_t corr
   return {};
 }
 
+std::string certificate_header() {
+  std::string header;
+  for (const Column& column : certificate_columns()) header += fmt::format("{}\t", column.name);
+  header.back() = '\n';
+  return header;
+}
+
 std::string format_row(const CertificateRow& row) {
   check(row.base.find_first_of("\t\n") == std::string::npos,
         "format_row: a tab or line end in the base classifier's description: {}", row.base);
-  const Certificate& c = row.certificate;
-  const Counts& counts = c.counts;
-  return fmt::format(
-      "{}\t{}\t{}\t{}\t{:d}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:d}\t{}\n",
-      row.index, row.label, c.predict, format_radius(c.radius), row.correct(),
-      format_duration(row.seconds), counts.selected, row.n0, counts.n, counts.top, counts.runner_up,
-      c.p_lower, row.alpha, row.sigma, c.radius, row.seed, row.base, row.law().name, row.shared,
-      format_rule_columns(row));
+  std::string line;
+  for (const Column& column : certificate_columns()) line += column.show(row) + "\t";
+  line.back() = '\n';
+  return line;
 }
 
 std::string format_void(std::string_view reason) { return fmt::format("{}{}\n", kVoid, reason); }
 
 bool is_void(std::string_view line) { return line.starts_with(kVoid); }
+
+std::string void_reason(std::string_view line) {
+  line.remove_prefix(kVoid.size());
+  return std::string(line.substr(0, line.find('\n')));
+}
 
 const char* rule_name(VoteRule rule) {
   switch (rule) {
@@ -189,24 +167,24 @@ void check_row_count(std::string_view text, const std::string& name) {
 }
 
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name) {
-  if (certificate_header().starts_with(text)) return {};
+  if (text.find('\n') == std::string_view::npos && certificate_header().starts_with(text))
+    return {};
   if (is_published(text)) {
     throw Error("{}: is a published table, without counts; report, plot and compare read it", name);
   }
-  const std::string header = find_header(text);
-  if (header.empty()) {
-    throw Error("{}:1: not the header of a certificates.tsv; fedsmooth certify writes one", name);
-  }
+  const TableColumns columns(text, name);
   check_row_count(text, name);
   std::vector<CertificateRow> rows;
   std::unordered_set<int64_t> seen;
-  const std::vector<std::string_view> columns = columns_of(header);
-  text.remove_prefix(header.size());
+  text.remove_prefix(columns.header_size());
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
     const std::string where = fmt::format("{}:{}", name, rows.size() + 2);
     const std::string_view line = text.substr(0, end);
     if (is_void(line)) refuse_void(line, name);
-    rows.push_back(parse_row(FieldReader(line, where, columns)));
+    rows.push_back(check_row(columns.read(line, where), where));
+    if (rows.back().subject != rows.front().subject) {
+      throw Error("{}: subject is not that of the first row", where);
+    }
     if (!seen.insert(rows.back().index).second) {
       throw Error("{}: idx {} occurs twice", where, rows.back().index);
     }

@@ -31,6 +31,9 @@ struct CertificateRow {
   double beta = 0.0;  // under VoteRule::kRadii, as are radii
   std::vector<double> radii =
       {};  // ascending, the first is 0; certificate.latches has those certified
+  /// Binds the row to its table, see digest_subject(); empty in tables of earlier versions, whose
+  /// rows are unbound.
+  std::string subject = {};
   /// From a table of six columns, see published.h: n0, alpha, sigma and the votes are 0 unless the
   /// reader was told them, and there are no counts from which the radius could be recomputed.
   bool published = false;
@@ -51,6 +54,8 @@ std::string format_row(const CertificateRow& row);
 /// The line that makes a table void, and whether a line is one.
 std::string format_void(std::string_view reason);
 bool is_void(std::string_view line);
+/// What format_void() was given.
+std::string void_reason(std::string_view line);
 
 /// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by
 /// a kill and is left out, be it the header; anything else that is wrong is an Error with its line

@@ -10,14 +10,6 @@
 namespace fedsmooth {
 namespace {
 
-VoteRule read_rule(FieldReader& fields) {
-  const std::string name = fields.text();
-  for (const VoteRule rule : {VoteRule::kFixed, VoteRule::kRadii, VoteRule::kPlan}) {
-    if (name == rule_name(rule)) return rule;
-  }
-  fields.refuse("rule must be fixed, radii or plan");
-}
-
 // A number up to the character, which is taken out too; all of the rest if it does not occur.
 template <typename T>
 std::optional<T> take_number(std::string_view& text, char end) {
@@ -27,13 +19,20 @@ std::optional<T> take_number(std::string_view& text, char end) {
   return value;
 }
 
+}  // namespace
+
+VoteRule read_rule(FieldReader& fields) {
+  const std::string name = fields.text();
+  for (const VoteRule rule : {VoteRule::kFixed, VoteRule::kRadii, VoteRule::kPlan}) {
+    if (name == rule_name(rule)) return rule;
+  }
+  fields.refuse("rule must be fixed, radii or plan");
+}
+
 // 0@90/100,0.25@117/120,0.5: radii, and the counts at which each was certified.
 void read_radii(FieldReader& fields, CertificateRow& row) {
   const std::string column = fields.text();
-  if (row.rule != VoteRule::kRadii) {
-    if (column != "-") fields.refuse("radii must be - unless the rule is radii");
-    return;
-  }
+  if (column == "-") return;
   const auto wrong = [&] { fields.refuse("radii must be a list of RADIUS@COUNT/VOTES or RADIUS"); };
   std::string_view text = column;
   while (!text.empty()) {
@@ -67,22 +66,15 @@ std::string format_radii(const CertificateRow& row) {
   return fmt::format("{}", fmt::join(items, ","));
 }
 
-}  // namespace
-
-void read_rule_columns(FieldReader& fields, CertificateRow& row) {
-  row.rule = read_rule(fields);
-  row.cap = fields.number<int64_t>();
-  row.beta = fields.number<double>();
-  read_radii(fields, row);
-}
-
-std::string format_rule_columns(const CertificateRow& row) {
-  return fmt::format("{}\t{}\t{}\t{}", rule_name(row.rule), row.cap, row.beta, format_radii(row));
-}
-
 std::string_view contradiction_in_rule(const CertificateRow& row) {
   const Certificate& c = row.certificate;
   if (row.cap < 0 || row.cap > kMaxVotes) return "cap must be from 0 to 2^32";
+  if (row.rule == VoteRule::kRadii && row.radii.empty()) {
+    return "radii must be a list if the rule is radii";
+  }
+  if (row.rule != VoteRule::kRadii && !row.radii.empty()) {
+    return "radii must be - unless the rule is radii";
+  }
   if (row.rule == VoteRule::kFixed) return {};
   if (c.counts.n > row.cap) return "n must not be above cap";
   if (row.rule == VoteRule::kPlan) return {};

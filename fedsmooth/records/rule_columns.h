@@ -13,9 +13,10 @@ namespace fedsmooth {
 /// Relative: two versions of Boost may differ in a last digit.
 inline constexpr double kRounding = 1e-12;
 
-void read_rule_columns(FieldReader& fields, CertificateRow& row);
-/// With tabs between them.
-std::string format_rule_columns(const CertificateRow& row);
+VoteRule read_rule(FieldReader& fields);
+/// The given radii with the counts at which they were certified; "-" if there are none.
+void read_radii(FieldReader& fields, CertificateRow& row);
+std::string format_radii(const CertificateRow& row);
 
 /// What no row can say of its rule; empty if there is nothing.
 std::string_view contradiction_in_rule(const CertificateRow& row);

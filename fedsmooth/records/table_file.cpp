@@ -9,19 +9,24 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/version.h"
+#include "fedsmooth/records/certificate_identity.h"
 
 namespace fedsmooth {
 
 using nlohmann::json;
 
 std::string identity_difference(const json& here, const json& there) {
-  for (const auto& [key, value] : here.items()) {
-    if (!there.contains(key)) return fmt::format("{}: unset there, {} here", key, dump_json(value));
-    if (there[key] != value) {
-      return fmt::format("{}: {} there, {} here", key, dump_json(there[key]), dump_json(value));
+  json both = here;  // every key of either
+  both.update(there);
+  for (const auto& [key, value] : both.items()) {
+    const auto show = [&key](const json& object) {
+      return object.contains(key) ? dump_json(object[key]) : "unset";
+    };
+    if (show(here) != show(there)) {
+      return fmt::format("{}: {} there, {} here", key, show(there), show(here));
     }
   }
-  return "keys that only one of them has";
+  return {};
 }
 
 std::filesystem::path sidecar_path(const std::filesystem::path& table) {
@@ -50,7 +55,8 @@ namespace {
 
 bool is_ours(const std::filesystem::path& sidecar, const std::filesystem::path& table) {
   try {
-    return parse_sidecar(read_file(sidecar), table)["identity"].contains("model_sha256");
+    const json identity = parse_sidecar(read_file(sidecar), table)["identity"];
+    return SubjectIdentity::from_json(identity, sidecar.string()).model_sha256.has_value();
   } catch (const Error&) {
     return false;
   }
@@ -74,8 +80,13 @@ void write_new_table(const std::filesystem::path& table, std::string_view text,
   }
 }
 
+void refuse_difference(const std::string& difference, const std::filesystem::path& table) {
+  if (difference.empty()) return;
+  throw Error("{}: holds another measurement, which differs in {}", table.string(), difference);
+}
+
 TableFile::TableFile(std::filesystem::path table, std::string_view header, const json& sidecar,
-                     bool resume, const Keep& keep, const Continues& continues)
+                     bool resume, const Keep& keep, const CheckContinues& check_continues)
     : table_(std::move(table)), lock_(table_) {
   sidecar_path(table_);  // refuses another ending
   if (std::filesystem::exists(table_)) {
@@ -83,13 +94,13 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
       throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
     }
     const json old = read_sidecar(table_)["identity"];
-    const bool same = old == sidecar["identity"];
-    if (!same && !(continues && continues(old))) {
-      throw Error("{}: holds another measurement, which differs in {}", table_.string(),
-                  identity_difference(sidecar["identity"], old));
+    if (check_continues) {
+      check_continues(old);
+    } else {
+      refuse_difference(identity_difference(sidecar["identity"], old), table_);
     }
     const std::string kept = keep(read_file(table_));
-    if (!same) write_file(sidecar_path(table_), dump_json_lines(sidecar));
+    if (old != sidecar["identity"]) write_file(sidecar_path(table_), dump_json_lines(sidecar));
     write_file(table_, kept);
   } else {
     write_new_table(table_, header, sidecar);

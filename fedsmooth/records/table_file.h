@@ -25,8 +25,10 @@ nlohmann::json parse_sidecar(std::string_view text, const std::filesystem::path&
 void write_new_table(const std::filesystem::path& table, std::string_view text,
                      const nlohmann::json& sidecar);
 
-/// The first member in which two identities differ, with both values.
+/// The first member in which two identities differ, with both values; empty if there is none.
 std::string identity_difference(const nlohmann::json& here, const nlohmann::json& there);
+/// An Error if a table that exists differs in its identity from the one that is to continue it.
+void refuse_difference(const std::string& difference, const std::filesystem::path& table);
 
 /// Version, commit, date: who wrote a file.
 nlohmann::json build_provenance();
@@ -35,14 +37,15 @@ nlohmann::json build_provenance();
 class TableFile {
  public:
   using Keep = std::function<std::string(const std::string& text)>;
-  using Continues = std::function<bool(const nlohmann::json& old)>;
+  using CheckContinues = std::function<void(const nlohmann::json& old)>;
 
   /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
   /// the existing text to retain. A table that exists is an Error otherwise, and so is one that
-  /// another process is writing, or one of another identity, unless `continues` accepts it: it then
-  /// becomes one of this identity.
+  /// another process is writing, or one whose identity may not be continued: `check_continues`
+  /// throws for such a one; if it is empty, the identities must be equal. The table then has the
+  /// identity of `sidecar`.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
-            bool resume, const Keep& keep, const Continues& continues = {});
+            bool resume, const Keep& keep, const CheckContinues& check_continues = {});
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "fedsmooth/records/certificate_file.h"
@@ -14,7 +13,6 @@ namespace fedsmooth {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 std::set<int64_t> attacked_images(const std::vector<AttackRow>& rows) {
   std::set<int64_t> images;
@@ -23,14 +21,11 @@ std::set<int64_t> attacked_images(const std::vector<AttackRow>& rows) {
 }
 
 // Certificates of the attacked images, if they are about the classifier that was attacked.
-std::vector<CertificateRow> comparable(const fs::path& table, const json& identity,
+std::vector<CertificateRow> comparable(const fs::path& table, const SubjectIdentity& identity,
                                        const std::set<int64_t>& images) {
   std::vector<CertificateRow> shared;
   if (!fs::exists(table) || !fs::exists(sidecar_path(table))) return shared;
-  const json certified = read_sidecar(table)["identity"];
-  for (const std::string key : {"model_sha256", "data_sha256", "sigma"}) {
-    if (certified.value(key, json()) != identity[key]) return shared;
-  }
+  if (!about_the_same(read_identity(table), identity)) return shared;
   for (CertificateRow& row : read_certificates(table)) {
     if (images.contains(row.index)) shared.push_back(std::move(row));
   }
@@ -42,13 +37,14 @@ Proportion with_interval(double accuracy, int64_t images) {
 }
 
 // The attack computes in fp32 on CPU cores; certificates may be of another classifier.
-void warn_of_other_base(const json& identity, const std::vector<CertificateRow>& certificates,
+void warn_of_other_base(const SubjectIdentity& identity,
+                        const std::vector<CertificateRow>& certificates,
                         std::vector<std::string>& warnings) {
-  if (certificates.empty() || identity["base"] == certificates.front().base) return;
+  if (certificates.empty() || identity.base == certificates.front().base) return;
   warnings.push_back(
       fmt::format("the attack is on {}, the certificates are of {}: two classifiers, alike but for "
                   "rounding",
-                  identity["base"].get<std::string>(), certificates.front().base));
+                  identity.base.value_or(""), certificates.front().base));
 }
 
 void warn_of_broken(const std::vector<AttackRow>& attacks,
@@ -65,7 +61,7 @@ void warn_of_broken(const std::vector<AttackRow>& attacks,
 
 }  // namespace
 
-AttackSummary summarize_attacks(const fs::path& table, const json& identity,
+AttackSummary summarize_attacks(const fs::path& table, const SubjectIdentity& identity,
                                 const fs::path& certificates) {
   const std::vector<AttackRow> rows = read_attacks(table);
   const std::set<int64_t> attacked = attacked_images(rows);

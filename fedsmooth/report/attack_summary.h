@@ -2,11 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -25,7 +25,7 @@ struct AttackSummary {
 
 /// Summarises a table of attacks. Certificates of the same classifier, by `identity`, are set
 /// beside it, with a warning if an attack broke one.
-AttackSummary summarize_attacks(const std::filesystem::path& table, const nlohmann::json& identity,
+AttackSummary summarize_attacks(const std::filesystem::path& table, const SubjectIdentity& identity,
                                 const std::filesystem::path& certificates);
 
 /// As a table for the terminal.

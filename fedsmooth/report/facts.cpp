@@ -162,6 +162,9 @@ std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run
     facts.emplace_back("counts", "none: a published table, whose radii cannot be recomputed");
   } else if (run.certified()) {
     facts.emplace_back("base classifier", shorten(run.rows.front().base, kLongestDescription));
+    if (run.unbound()) {
+      facts.emplace_back("rows", "unbound: an earlier version did not tie them to model and data");
+    }
   }
   return facts;
 }

@@ -100,6 +100,14 @@ void keep_common_images(RunRecord& a, RunRecord& b) {
   b.rows = std::move(rows_b);
 }
 
+std::string warn_of_other_data(const ComparedRuns& runs) {
+  const auto &a = runs.a.identity.data_sha256, &b = runs.b.identity.data_sha256;
+  if (!a || !b || *a == *b) return {};
+  return fmt::format(
+      "The tables are about different images: SHA-256 {}... and {}..., though their labels agree.",
+      a->substr(0, 12), b->substr(0, 12));
+}
+
 PairedComparison compare_paired(const RunRecord& a, const RunRecord& b) {
   check(!a.rows.empty() && a.rows.size() == b.rows.size(), "compare_paired: {} and {} rows",
         a.rows.size(), b.rows.size());

@@ -43,6 +43,9 @@ struct ComparedRuns {
   PairedComparison paired;
 };
 
+/// A sentence about it if the tables state different data; empty otherwise.
+std::string warn_of_other_data(const ComparedRuns& runs);
+
 /// Images on which the outcomes must differ for an interval by Student's t; with fewer it may miss
 /// almost always.
 inline constexpr int64_t kFewImages = 10;

@@ -8,6 +8,7 @@
 
 #include "fedsmooth/base/array.h"
 #include "fedsmooth/records/attacks.h"
+#include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
@@ -19,6 +20,7 @@ struct RunRecord {
   std::string name;
   std::vector<std::string> class_names;  // may be empty: classes then go by number
   std::vector<CertificateRow> rows;      // none: not certified yet; radii are in `norm`
+  CertificateIdentity identity;          // what the JSON beside them says that they are about
   std::vector<std::pair<std::string, std::string>> provenance;  // shown as a table, in this order
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
@@ -31,6 +33,10 @@ struct RunRecord {
   std::string no_images;            // why there are none, in words
 
   bool certified() const { return !rows.empty(); }
+  /// Whether its rows are those of an earlier version, which did not bind them to model and data.
+  bool unbound() const {
+    return certified() && !rows.front().published && rows.front().subject.empty();
+  }
 };
 
 }  // namespace fedsmooth

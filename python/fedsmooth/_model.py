@@ -54,7 +54,7 @@ class Model:
 
     __call__ = logits
 
-    def smooth(self, sigma: float | None = None, *, seed: int = 0, radius: str = "one-sided") -> Smooth:
+    def smooth(self, sigma: float | None = None, *, seed: int | None = None, radius: str = "one-sided") -> Smooth:
         """The smoothed classifier; sigma is the model's own if left out."""
         sigma = self.sigma if sigma is None else sigma
         if sigma == 0:

@@ -86,7 +86,8 @@ class Smooth:
         module is called on its own device; another function with what the image is: torch tensors,
         or float32 NumPy arrays. Normalisation belongs into it. Also a Model of fedsmooth.
     sigma: the noise, in units of [0, 1] pixels.
-    seed: names the noise of certificates with an index.
+    seed: names the noise of certificates with an index. None: it is derived from the classifier and
+        the images, so that certificates of two classifiers, or of two sets of images, share no draws.
     radius: "one-sided", as in Cohen's code, or "multiclass".
 
     Every call has the same batch shape, short batches are padded: f is a function of the image only
@@ -102,7 +103,7 @@ class Smooth:
         num_classes: int,
         sigma: float,
         *,
-        seed: int = 0,
+        seed: int | None = None,
         radius: str = "one-sided",
     ) -> None:
         if not (sigma > 0 and math.isfinite(sigma)):
@@ -143,17 +144,24 @@ class Smooth:
         batch_size: int = 1000,
     ) -> Certificate:
         """CERTIFY for one image [C, H, W] in [0, 1], with the counts that it rests on. The noise is
-        that of `seed` and `index`; without an index, of a seed of the system's. A torch module in
-        training mode is refused."""
+        that of `seed` (of this classifier and this image if that is None) and `index`; without an
+        index, of a seed of the system's. A torch module in training mode is refused."""
         image = to_floats(x, "image")
         if image.ndim != 3:
             raise Error(f"image: shape {list(image.shape)}, expected [C, H, W]")
-        seed, number = (draw_seed(), 0) if index is None else (self.seed, index)
+        number = 0 if index is None else index
 
         def ask(votes: _core.Votes) -> Certificate:
+            seed = draw_seed() if index is None else self._seed_for(votes, image)
             return make_certificates(votes, image[None], [number], self.sigma, n0, n, alpha, self.radius, seed)[0]
 
         return self._ask(ask, x, image.shape, batch_size)
+
+    def _seed_for(self, votes: _core.Votes, image: np.ndarray) -> int:
+        if self.seed is not None:
+            return self.seed
+        model = self.sha256 or votes.check(list(image.shape))
+        return _core.derive_seed(0, model, _core.digest(image[None], [0]))
 
     def _predict(self, x: Array, n: int, alpha: float, batch_size: int) -> tuple[int, list[int]]:
         """The answer and the votes of each class."""

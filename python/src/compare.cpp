@@ -34,6 +34,7 @@ void bind_compare(nb::module_& m) {
       .def_prop_ro("images", [](const ComparedRuns& c) { return c.paired.images; })
       .def_ro("images_a", &ComparedRuns::images_a, "Images of A, those included that B lacks.")
       .def_ro("images_b", &ComparedRuns::images_b)
+      .def_prop_ro("warning", warn_of_other_data, "Not empty if the tables state different data.")
       .def_prop_ro("radii", [](const ComparedRuns& c) { return c.paired.table; })
       .def_prop_ro("acr_a", [](const ComparedRuns& c) { return c.paired.acr_a; })
       .def_prop_ro("acr_b", [](const ComparedRuns& c) { return c.paired.acr_b; })

@@ -1,5 +1,6 @@
 // Tables of certificates.
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -81,8 +82,8 @@ void write_table(Votes& votes, const std::string& name, const std::string& sha25
                  const std::vector<std::string>& class_names, const std::vector<int64_t>& indices,
                  const std::string& data_name, const std::string& data_sha256, double sigma,
                  int64_t n0, int64_t n, double alpha, const std::string& radius, bool only_correct,
-                 uint64_t seed, int64_t every, int64_t limit, const std::filesystem::path& out,
-                 bool resume, const nb::object& progress) {
+                 std::optional<uint64_t> seed, int64_t every, int64_t limit,
+                 const std::filesystem::path& out, bool resume, const nb::object& progress) {
   CertificationOptions options;
   options.n0 = n0;
   options.n = n;
@@ -117,10 +118,12 @@ void bind_tables(nb::module_& m) {
         return digest(make_dataset(images, labels, {}));
       },
       nb::arg("images"), nb::arg("labels"));
+  m.def("derive_seed", derive_seed, nb::arg("run_seed"), nb::arg("model_sha256"),
+        nb::arg("data_sha256"));
   m.def("write_table", write_table, nb::arg("votes"), nb::arg("name"), nb::arg("sha256"),
         nb::arg("images"), nb::arg("labels"), nb::arg("class_names"), nb::arg("indices"),
         nb::arg("data_name"), nb::arg("data_sha256"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
-        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("seed"),
+        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("seed").none(),
         nb::arg("every"), nb::arg("limit"), nb::arg("out"), nb::arg("resume"),
         nb::arg("progress").none());
 }

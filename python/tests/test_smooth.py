@@ -31,6 +31,16 @@ def test_seed_and_index_name_the_noise(image):
     assert len({ask(3, 7), ask(3, 8), ask(4, 7), ask(4, 8)}) > 1
 
 
+def test_without_a_seed_classifier_and_image_name_the_noise(image):
+    def ask(f, x):
+        return fs.Smooth(f, 2, 0.5).certificate(x, index=7, n=200, batch_size=100).seed
+
+    seed = ask(half_space, image)
+    assert seed == ask(half_space, image)
+    assert seed != ask(lambda x: 2 * half_space(x), image)
+    assert seed != ask(half_space, image * np.float32(0.5))
+
+
 def test_without_an_index_every_call_has_noise_of_its_own(image):
     g = fs.Smooth(half_space, 2, 0.5)
     certificates = [g.certificate(image, n=2000, batch_size=100) for _ in range(4)]
@@ -41,7 +51,8 @@ def test_without_an_index_every_call_has_noise_of_its_own(image):
 
 def test_votes_do_not_depend_on_the_batch(image):
     counts = {
-        fs.Smooth(half_space, 2, 0.5).certificate(image, 1, n=1000, batch_size=b).count_top for b in (1, 7, 192, 1000)
+        fs.Smooth(half_space, 2, 0.5, seed=0).certificate(image, 1, n=1000, batch_size=b).count_top
+        for b in (1, 7, 192, 1000)
     }
     assert len(counts) == 1
 
@@ -54,8 +65,8 @@ def test_noise_of_many_threads_is_that_of_the_engine(model_file):
         seen.append(batch.copy())
         return np.ascontiguousarray(batch[:, 0, :2, 0])
 
-    fs.Smooth(look, 2, 0.25).certificate(images, 7, n=100, n0=100, batch_size=100)  # above what one thread does
-    fs.Smooth(look, 2, 0.25).certificate(images, 7, n=100, n0=100, batch_size=10)  # below
+    fs.Smooth(look, 2, 0.25, seed=0).certificate(images, 7, n=100, n0=100, batch_size=100)  # above what one thread does
+    fs.Smooth(look, 2, 0.25, seed=0).certificate(images, 7, n=100, n0=100, batch_size=10)  # below
     large, small = seen[6], np.concatenate(seen[8 + 5 + 10 : 8 + 5 + 20])
     assert np.array_equal(large, small) and abs(np.std(large - images) / 0.25 - 1) < 0.01
 

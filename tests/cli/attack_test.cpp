@@ -7,6 +7,7 @@
 #include "fedsmooth/records/attacks.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/program.h"
+#include "tests/identities.h"
 #include "tests/nearest_mean.h"
 
 namespace fedsmooth {
@@ -111,10 +112,9 @@ TEST_F(AttackCommandTest, StandsBesideTheCertificates) {
     row.certificate = certificate_from_counts({row.label, 1'000'000, 1'000'000, 0}, row.sigma,
                                               row.alpha, {}, kFloatNoise);
   }
-  nlohmann::json sidecar = read_sidecar(table);
-  sidecar["identity"]["n"] = 1'000'000;
+  change_identity(table, [](CertificateIdentity& i) { i.n = 1'000'000; });
   fs::remove(table);
-  write_certificates(table, rows, sidecar);
+  write_like(table, table, rows);
   const Outcome warned = run(attack("--n 1000 --resume"));
   EXPECT_EQ(warned.status, 0);
   EXPECT_NE(warned.err.find("misled within their certified radius"), std::string::npos)

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
+#include "tests/identities.h"
 
 namespace fedsmooth {
 namespace {
@@ -54,11 +56,68 @@ TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheirCounts) {
 
 TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheIdentity) {
   ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
-  auto sidecar = nlohmann::json::parse(read_file(path("t.json")));
-  const std::string mistake = "seed is not that of the table's identity";
-  sidecar["identity"]["seed"] = 3;
-  write_file(path("t.json"), sidecar.dump());
-  expect_refused_by_all(path("t.tsv"), mistake);
+  change_identity(path("t.tsv"), [](CertificateIdentity& i) {
+    i.seed = 3;
+    i.run_seed = std::nullopt;
+  });
+  expect_refused_by_all(path("t.tsv"), "seed is not that of the table's identity");
+}
+
+// As a backup or a copy of two runs may leave it.
+TEST_F(CertifyGuardTest, RowsOfAnotherModelAreRefusedByAll) {
+  ASSERT_EQ(run(certify("--seed=1 --out " + path("a.tsv"))).status, 0);
+  Safetensors other = parse_safetensors(read_file(model()), "model");
+  other.tensors.begin()->second.floats()[0] += 0.5f;
+  write_file(model(), format_safetensors(other));
+  ASSERT_EQ(run(certify("--seed=1 --out " + path("b.tsv"))).status, 0);
+  write_file(path("b.tsv"), read_file(path("a.tsv")));
+  const std::string what = "b.tsv:2: subject is not that of the table's identity";
+  expect_refused_by_all(path("b.tsv"), what);
+  expect_refused(run(certify("--seed=1 --resume --out " + path("b.tsv"))), what);
+}
+
+TEST_F(CertifyGuardTest, AnIdentityOfANewerVersionIsRefusedByAll) {
+  ASSERT_EQ(run(certify("")).status, 0);  // beside the model
+  const std::string table = path("model.certificates.tsv");
+  auto sidecar = nlohmann::json::parse(read_file(sidecar_path(table)));
+  sidecar["identity"]["colour"] = "red";
+  write_file(sidecar_path(table), sidecar.dump());
+  const std::string what = "the identity has \"colour\", which this version does not know";
+  expect_refused_by_all(table, what);
+  expect_refused(run(certify("--resume")), what);
+  expect_refused(run("predict " + model() + " 0 --data.name=shapes"), what);
+}
+
+TEST_F(CertifyGuardTest, UnboundTablesAreShownAsSuchAndNotContinued) {
+  const std::string table = path("t.tsv");
+  ASSERT_EQ(run(certify("--seed=1 --out " + table)).status, 0);
+  auto rows = read_certificates(table);
+  for (CertificateRow& row : rows) row.subject.clear();
+  change_identity(table, [](CertificateIdentity& i) { i.subject = std::nullopt; });
+  fs::remove(table);
+  write_like(table, table, rows);
+  const Outcome report = run("report " + table + " --json");
+  EXPECT_EQ(nlohmann::json::parse(report.out)["unbound"], nlohmann::json({"t"})) << report.err;
+  EXPECT_NE(read_file(path("t.html")).find("unbound: an earlier version"), std::string::npos);
+  expect_refused(run(certify("--seed=1 --resume --out " + table)), "did not bind rows");
+  ASSERT_EQ(run("recertify " + table + " --alpha 0.01 --out " + path("again.tsv")).status, 0);
+  EXPECT_EQ(read_certificates(path("again.tsv")).at(0).subject, "");  // still
+  EXPECT_EQ(read_identity(path("again.tsv")).subject, std::nullopt);
+}
+
+TEST_F(CertifyGuardTest, CompareWarnsOfOtherData) {
+  ASSERT_EQ(run(certify("--seed=1 --out " + path("a.tsv"))).status, 0);
+  auto rows = read_certificates(path("a.tsv"));
+  write_like(path("a.tsv"), path("b.tsv"), rows);
+  EXPECT_EQ(run("compare " + path("a.tsv") + " " + path("b.tsv")).out.find("different images"),
+            std::string::npos);
+  change_identity(path("b.tsv"), [](CertificateIdentity& i) { i.data_sha256 = "another"; });
+  for (CertificateRow& row : rows) row.subject = *read_identity(path("b.tsv")).subject;
+  fs::remove(path("b.tsv"));
+  write_like(path("b.tsv"), path("b.tsv"), rows);
+  const Outcome text = run("compare " + path("a.tsv") + " " + path("b.tsv"));
+  EXPECT_NE(text.out.find("warning: The tables are about different images"), std::string::npos)
+      << text.out << text.err;
 }
 
 TEST_F(CertifyGuardTest, MergeWritesNothingThatItWouldRefuse) {
@@ -124,7 +183,7 @@ TEST_F(CertifyGuardTest, FinalCertificatesHaveASeedOfTheirOwn) {
              c = read_certificates(path("c.tsv"));
   int64_t differ = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].seed, 0U);
+    EXPECT_NE(a[i].seed, 9U);
     EXPECT_EQ(b[i].seed, 9U);
     EXPECT_EQ(b[i].certificate.counts.top, c[i].certificate.counts.top);
     differ += a[i].certificate.counts.top != b[i].certificate.counts.top;
@@ -163,10 +222,10 @@ TEST_F(CertifyGuardTest, PredictWarnsWhereAnotherClassifierWasCertified) {
             std::string::npos);
   EXPECT_NE(run(predict + "--noise exact").err.find("the kind of noise"), std::string::npos);
   const std::string table = path("model.certificates.tsv");
-  auto sidecar = nlohmann::json::parse(read_file(sidecar_path(table)));
-  sidecar["identity"]["fingerprint"] = "another";
-  sidecar["identity"]["base"] = "cuda/bf16";
-  write_file(sidecar_path(table), sidecar.dump());
+  change_identity(table, [](CertificateIdentity& i) {
+    i.fingerprint = "another";
+    i.base = "cuda/bf16";
+  });
   const Outcome other = run(predict);
   EXPECT_EQ(other.status, 0);
   EXPECT_NE(other.err.find("there cuda/bf16"), std::string::npos) << other.err;

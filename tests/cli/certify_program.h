@@ -28,6 +28,8 @@ class CertifyProgramTest : public ProgramTest {
     expect_refused(run("plot " + table + " --out " + path("f.svg")), what);
     expect_refused(run("merge " + table + " --out " + path("m.tsv")), what);
     expect_refused(run("recertify " + table + " --alpha 0.01 --out " + path("m.tsv")), what);
+    expect_refused(run("verify " + table + " --data.name=shapes"), what);
+    expect_refused(run("compare " + table + " " + table), what);
     for (const char* file : {"r.html", "r.md", "f.svg", "m.tsv", "m.json"}) {
       EXPECT_FALSE(std::filesystem::exists(path(file))) << file;
     }

@@ -7,6 +7,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/smoothing/sequential.h"
 #include "tests/cli/certify_program.h"
+#include "tests/identities.h"
 
 namespace fedsmooth {
 namespace {
@@ -79,8 +80,7 @@ TEST_F(SlowCertifyRadiiTest, AnyThreadsShardsAndKillsLatchTheSame) {
 TEST_F(CertifyRadiiTest, ALargerNumberOfVotesContinuesATable) {
   ASSERT_EQ(run(radii("--n 300 " + out("few.tsv"))).status, 0);
   const auto few = read_certificates(path("few.tsv"));
-  auto sidecar = read_sidecar(path("few.tsv"));
-  write_certificates(path("more.tsv"), few, sidecar);
+  write_like(path("few.tsv"), path("more.tsv"), few);
   const std::string more_votes = radii("--n 1500 --resume ");
   ASSERT_EQ(run(more_votes + out("more.tsv")).status, 0);
   ASSERT_EQ(run(radii("--n 1500 " + out("whole.tsv"))).status, 0);
@@ -102,8 +102,8 @@ TEST_F(CertifyRadiiTest, ALargerNumberOfVotesContinuesATable) {
   expect_refused(run(radii("--n 300 --resume " + out("more.tsv"))), "differs in n");
 
   // As a kill leaves it that comes after the JSON has the larger number.
-  sidecar["identity"]["n"] = 1500;
-  write_certificates(path("killed.tsv"), few, sidecar);
+  write_like(path("few.tsv"), path("killed.tsv"), few);
+  change_identity(path("killed.tsv"), [](CertificateIdentity& i) { i.n = 1500; });
   ASSERT_EQ(run(more_votes + out("killed.tsv")).status, 0);
   EXPECT_EQ(rows("killed.tsv"), rows("more.tsv"));
 
@@ -115,7 +115,7 @@ TEST_F(CertifyRadiiTest, ALargerNumberOfVotesContinuesATable) {
   ASSERT_NE(weak, planted.end());
   ++weak->certificate.counts.top;
   weak->certificate.counts.runner_up = 0;
-  write_certificates(path("planted.tsv"), planted, sidecar);
+  write_like(path("few.tsv"), path("planted.tsv"), planted);
   expect_refused(run(more_votes + out("planted.tsv")), "of its first 300 votes");
 }
 
@@ -125,7 +125,7 @@ TEST_F(CertifyRadiiTest, ATableKeepsItsRadii) {
   const std::string resume = " --n 5000 --beta 0.01 --resume " + out("a.tsv");
   expect_refused(run(certify("--radii 0.1,0.25,0.3" + resume)), "radii");
   expect_refused(run(certify("--radii 0.1" + resume)), "radii");
-  expect_refused(run(certify(resume)), "only one of them has");
+  expect_refused(run(certify(resume)), "differs in beta: 0.01 there, unset here");
   expect_refused(run(radii("--beta 0.1 --resume " + out("a.tsv"))), "beta");
   EXPECT_EQ(read_file(path("a.tsv")), before);
   EXPECT_EQ(run(radii("--resume " + out("a.tsv"))).status, 0);
@@ -155,7 +155,6 @@ TEST_F(CertifyRadiiTest, RecertifiesByTheEvidence) {
 TEST_F(CertifyRadiiTest, ClaimsBeyondTheEvidenceAreRefusedByAll) {
   ASSERT_EQ(run(radii(out("a.tsv"))).status, 0);
   auto planted = read_certificates(path("a.tsv"));
-  const auto sidecar = read_sidecar(path("a.tsv"));
   const auto weak = std::find_if(planted.begin(), planted.end(), [](const CertificateRow& row) {
     return !row.abstained() && row.certificate.latches.size() < 3;
   });
@@ -163,7 +162,7 @@ TEST_F(CertifyRadiiTest, ClaimsBeyondTheEvidenceAreRefusedByAll) {
   const Counts counts = weak->certificate.counts;
   weak->certificate.latches.resize(3, {counts.top, counts.n});
   weak->certificate.radius = 0.25;
-  write_certificates(path("b.tsv"), planted, sidecar);
+  write_like(path("a.tsv"), path("b.tsv"), planted);
   expect_refused_by_all(path("b.tsv"), "do not support");
 }
 

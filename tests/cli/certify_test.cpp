@@ -6,6 +6,7 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
+#include "tests/identities.h"
 
 namespace fedsmooth {
 namespace {
@@ -122,16 +123,35 @@ TEST_F(CertifyCommandTest, ShardsJoinToTheWhole) {
                  "there twice");
 }
 
+// "auto" keys the noise by the run's seed, the model and the data; the number that comes of it,
+// given by hand, draws the same votes.
+TEST_F(CertifyCommandTest, TheSeedFollowsFromModelAndData) {
+  ASSERT_EQ(run(certify("--out " + path("a.tsv"))).status, 0);
+  const CertificateIdentity a = read_identity(path("a.tsv"));
+  EXPECT_EQ(a.run_seed, 0U);
+  EXPECT_EQ(a.seed, derive_seed(0, *a.model_sha256, *a.data_sha256));
+  const std::string seed = std::to_string(*a.seed);
+  ASSERT_EQ(run(certify("--seed=" + seed + " --out " + path("b.tsv"))).status, 0);
+  EXPECT_EQ(rows(path("b.tsv")), rows(path("a.tsv")));
+  EXPECT_EQ(read_identity(path("b.tsv")).run_seed, std::nullopt);
+  expect_refused(run(certify("--seed=" + seed + " --resume --out " + path("a.tsv"))),
+                 "differs in run_seed");
+  ASSERT_EQ(run(certify("--data.held_out=1000 --out " + path("c.tsv"))).status, 0);
+  EXPECT_NE(read_identity(path("c.tsv")).seed, a.seed);
+}
+
 TEST_F(CertifyCommandTest, MergeRefusesWhatDoesNotBelongTogether) {
   ASSERT_EQ(run(certify("--shard 1/2 --out " + path("a.tsv"))).status, 0);
   ASSERT_EQ(run(certify("--shard 2/2 --seed=1 --out " + path("b.tsv"))).status, 0);
   expect_refused(run("merge " + path("a.tsv") + " " + path("b.tsv") + " --out " + path("m.tsv")),
-                 "they differ in seed");
+                 "they differ in run_seed");
   // Another machine's arithmetic is another classifier.
-  auto sidecar = nlohmann::json::parse(read_file(path("b.json")));
-  sidecar["identity"]["seed"] = 0;
-  sidecar["identity"]["base"] = "cuda/bf16/1024/sm90/torch-2.11.0";
-  write_file(path("b.json"), sidecar.dump());
+  const CertificateIdentity a = read_identity(path("a.tsv"));
+  change_identity(path("b.tsv"), [&](CertificateIdentity& i) {
+    i.seed = a.seed;
+    i.run_seed = a.run_seed;
+    i.base = "cuda/bf16/1024/sm90/torch-2.11.0";
+  });
   expect_refused(run("merge " + path("a.tsv") + " " + path("b.tsv") + " --out " + path("m.tsv")),
                  "they differ in base");
   EXPECT_FALSE(fs::exists(path("m.tsv")));

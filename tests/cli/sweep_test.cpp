@@ -238,6 +238,22 @@ TEST_F(SweepCommandTest, OnlyCertifiesWhatIsTrained) {
   EXPECT_EQ(read_certificates(path("all/e-seed1/certificates.tsv")).size(), 10U);
 }
 
+TEST_F(SweepCommandTest, SeesThatTheTestImagesAreOthers) {
+  ASSERT_EQ(run(sweep("--seed=1")).status, 0);
+  EXPECT_NE(run(sweep("--seed=1")).err.find("done already"), std::string::npos);
+  const fs::path folder = path("data/test");
+  std::vector<fs::path> images;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) images.push_back(entry.path());
+  }
+  const std::string first = read_file(images.front());
+  write_file(images.front(), read_file(images.back()));
+  write_file(images.back(), first);
+  const Outcome other = run(sweep("--seed=1 --quiet"));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("which differs in data_sha256"), std::string::npos) << other.err;
+}
+
 TEST_F(SweepCommandTest, LeavesOtherRunsAlone) {
   ASSERT_EQ(run(sweep("--seed=1")).status, 0);
   const std::string before = read_file(path("all/e-seed1/certificates.tsv"));

@@ -9,6 +9,7 @@
 #include "fedsmooth/fedsmooth.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/smoothing/sequential.h"
+#include "tests/identities.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/nearest_mean.h"
 
@@ -45,9 +46,8 @@ class VerifyTest : public JobTest {
       row.certificate =
           certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
     }
-    const nlohmann::json sidecar = read_sidecar(table_);
+    write_like(table_, path("planted.tsv"), rows);
     table_ = path("planted.tsv");
-    write_certificates(table_, rows, sidecar);
   }
 
   fs::path table_;
@@ -101,9 +101,8 @@ TEST_F(SlowVerifyTest, PlantedRadiiAreFound) {
     row.certificate = certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}),
                                                row.radii, row.sigma, kFloatNoise);
   }
-  const nlohmann::json sidecar = read_sidecar(table_);
+  write_like(table_, path("planted.tsv"), rows);
   table_ = path("planted.tsv");
-  write_certificates(table_, rows, sidecar);
   EXPECT_TRUE(verify(0).plausible());
   const jobs::Verification found = verify(20);
   EXPECT_LT(found.p_value, 1e-6);
@@ -132,7 +131,8 @@ TEST_F(VerifyTest, FewerVotesAndMoreImagesThanThereAre) {
 TEST_F(VerifyTest, TheSeedIsDrawnAndNeverTheTablesOwn) {
   const jobs::VerifyArguments a = {.table = table_.string(), .images = 1};
   EXPECT_NE(verify(a).seed, verify(a).seed);
-  expect_error([&] { verify(a, {{"seed", "0"}}); }, "--seed=0: is the table's own");
+  const std::string own = std::to_string(read_certificates(table_).at(0).seed);
+  expect_error([&] { verify(a, {{"seed", own}}); }, "--seed=" + own + ": is the table's own");
 }
 
 TEST_F(VerifyTest, AnotherModelOrOtherDataAreRefused) {

@@ -16,6 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+CertificateIdentity example_identity();
+
 CertificateRow row(int64_t index, int64_t top = 900) {
   CertificateRow made;
   made.noise = &kFloatNoise;
@@ -25,23 +27,32 @@ CertificateRow row(int64_t index, int64_t top = 900) {
   made.sigma = 0.25;
   made.seed = 7;
   made.base = "cpu";
+  made.subject = *example_identity().subject;
   made.certificate =
       certificate_from_counts({0, 1000, top, 50}, 0.25, 0.001, RadiusKind::kOneSided, kFloatNoise);
   return made;
 }
 
-const json kSidecar = {{"identity",
-                        {{"model_sha256", "abc"},
-                         {"n0", 100},
-                         {"n", 1000},
-                         {"alpha", 0.001},
-                         {"sigma", 0.25},
-                         {"seed", 7},
-                         {"base", "cpu"},
-                         {"radius", "one-sided"},
-                         {"only_correct", false},
-                         {"noise_bank", false},
-                         {"noise", "float-2"}}}};
+CertificateIdentity example_identity() {
+  CertificateIdentity identity;
+  identity.model_sha256 = "abc";
+  identity.data_sha256 = "def";
+  identity.fingerprint = "123";
+  identity.n0 = 100;
+  identity.n = 1000;
+  identity.alpha = 0.001;
+  identity.sigma = 0.25;
+  identity.seed = 7;
+  identity.base = "cpu";
+  identity.radius = RadiusKind::kOneSided;
+  identity.only_correct = false;
+  identity.noise = "float-2";
+  identity.subject = digest_subject(identity);
+  return identity;
+}
+
+const CertificateIdentity kIdentity = example_identity();
+const json kSidecar = {{"identity", kIdentity.to_json()}};
 
 class CertificateFileTest : public ::testing::Test {
  protected:
@@ -53,7 +64,8 @@ class CertificateFileTest : public ::testing::Test {
     write_file(table_, certificate_header() + format_row(row(0)) + format_row(changed));
     write_file(sidecar_path(table_), kSidecar.dump());
     const std::string read = refusal([&] { read_certificates(table_); });
-    EXPECT_EQ(refusal([&] { CertificateFile(table_, kSidecar, /*resume=*/true); }), read);
+    EXPECT_EQ(refusal([&] { CertificateFile(table_, kIdentity, kSidecar, /*resume=*/true); }),
+              read);
     return read;
   }
 
@@ -63,10 +75,10 @@ class CertificateFileTest : public ::testing::Test {
 };
 
 TEST_F(CertificateFileTest, RowsAreReadBackAndContinued) {
-  { CertificateFile(table_, kSidecar, false).append(row(0)); }
+  { CertificateFile(table_, kIdentity, kSidecar, false).append(row(0)); }
   EXPECT_EQ(read_certificates(table_).size(), 1U);
   {
-    CertificateFile file(table_, kSidecar, /*resume=*/true);
+    CertificateFile file(table_, kIdentity, kSidecar, /*resume=*/true);
     EXPECT_EQ(file.rows().size(), 1U);
     file.append(row(1));
   }
@@ -149,6 +161,36 @@ TEST_F(CertificateFileTest, RowsOfAnotherRuleAreRefused) {
   EXPECT_NE(why([](CertificateRow&) {}), "");
 }
 
+TEST_F(CertificateFileTest, RowsOfAnotherModelAreRefused) {
+  CertificateIdentity other = kIdentity;
+  other.model_sha256 = "another";
+  other.subject = digest_subject(other);
+  CertificateRow of_other = row(0);
+  of_other.subject = *other.subject;
+  for (const std::string& subject : {*other.subject, std::string()}) {  // empty: of an older table
+    of_other.subject = subject;
+    write_file(table_, certificate_header() + format_row(of_other));
+    write_file(sidecar_path(table_), kSidecar.dump());
+    const std::string why =
+        table_.string() + ":2: subject is not that of the table's identity, in the JSON beside it";
+    EXPECT_EQ(refusal([&] { read_certificates(table_); }), why);
+    EXPECT_EQ(refusal([&] { CertificateFile(table_, kIdentity, {}, /*resume=*/true); }), why);
+  }
+}
+
+TEST_F(CertificateFileTest, UnboundTablesAreReadAndNotContinued) {
+  CertificateIdentity older = kIdentity;
+  older.subject = std::nullopt;
+  CertificateRow unbound = row(0);
+  unbound.subject.clear();
+  write_certificates(table_, {unbound}, older, {});
+  EXPECT_EQ(read_certificates(table_).size(), 1U);
+  EXPECT_NE(refusal([&] {
+              CertificateFile(table_, kIdentity, {}, /*resume=*/true);
+            }).find("did not bind rows to model and data"),
+            std::string::npos);
+}
+
 TEST_F(CertificateFileTest, SidecarsOfAWrongTypeAreRefused) {
   write_file(table_, certificate_header() + format_row(row(0)));
   const json wrong = {{"n", "many"},           {"alpha", "x"}, {"seed", -1},
@@ -176,20 +218,20 @@ TEST_F(CertificateFileTest, AnUnknownNoiseLawIsRefusedByName) {
 
 TEST_F(CertificateFileTest, AVoidTableStaysVoid) {
   {
-    CertificateFile file(table_, kSidecar, false);
+    CertificateFile file(table_, kIdentity, kSidecar, false);
     file.append(row(0));
-    file.append_void(format_void("it changed"));
+    file.append_void("it changed");
   }
   EXPECT_NE(refusal([&] { read_certificates(table_); }).find("is void"), std::string::npos);
-  EXPECT_NE(refusal([&] { CertificateFile(table_, kSidecar, true); }).find("is void"),
+  EXPECT_NE(refusal([&] { CertificateFile(table_, kIdentity, kSidecar, true); }).find("is void"),
             std::string::npos);
 }
 
 TEST_F(CertificateFileTest, ATableHasOneWriter) {
-  CertificateFile first(table_, kSidecar, false);
-  EXPECT_EQ(refusal([&] { CertificateFile(table_, kSidecar, true); }),
+  CertificateFile first(table_, kIdentity, kSidecar, false);
+  EXPECT_EQ(refusal([&] { CertificateFile(table_, kIdentity, kSidecar, true); }),
             table_.string() + ": another process is writing it");
-  EXPECT_EQ(refusal([&] { write_certificates(table_, {row(0)}, kSidecar); }),
+  EXPECT_EQ(refusal([&] { write_certificates(table_, {row(0)}, kIdentity, kSidecar); }),
             table_.string() + ": another process is writing it");
   first.append(row(0));
   EXPECT_EQ(read_certificates(table_).size(), 1U);  // readers need not wait
@@ -197,15 +239,19 @@ TEST_F(CertificateFileTest, ATableHasOneWriter) {
 
 TEST_F(CertificateFileTest, AJsonThatIsNotOursIsNeverOverwritten) {
   write_file(sidecar_path(table_), "{\"my\": \"data\"}");
-  EXPECT_NE(refusal([&] { CertificateFile(table_, kSidecar, false); }).find("would be overwritten"),
+  EXPECT_NE(refusal([&] {
+              CertificateFile(table_, kIdentity, kSidecar, false);
+            }).find("would be overwritten"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { write_certificates(table_, {row(0)}, kSidecar); }).find("overwritten"),
+  EXPECT_NE(refusal([&] {
+              write_certificates(table_, {row(0)}, kIdentity, kSidecar);
+            }).find("overwritten"),
             std::string::npos);
   EXPECT_EQ(read_file(sidecar_path(table_)), "{\"my\": \"data\"}");
   EXPECT_FALSE(fs::exists(table_));
   // One of ours is what a kill left before its table was there.
   write_file(sidecar_path(table_), kSidecar.dump());
-  EXPECT_NO_THROW(CertificateFile(table_, kSidecar, false));
+  EXPECT_NO_THROW(CertificateFile(table_, kIdentity, kSidecar, false));
 }
 
 }  // namespace

@@ -31,14 +31,14 @@ TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
             "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\t"
-            "rule\tcap\tbeta\tradii\n");
+            "rule\tcap\tbeta\tradii\tsubject\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
             "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat-2\t0\t"
-            "fixed\t0\t0\t-\n");
+            "fixed\t0\t0\t-\t-\n");
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -202,6 +202,38 @@ TEST(CertificatesTest, RefusesAnotherTable) {
             "c.tsv:1: not the header of a certificates.tsv; fedsmooth certify writes one");
 }
 
+TEST(CertificatesTest, ColumnsAreFoundByName) {
+  const auto swap_last = [](std::string line) {  // radii and subject
+    const size_t last = line.rfind('\t'), before = line.rfind('\t', last - 1);
+    const std::string a = line.substr(before + 1, last - before - 1),
+                      b = line.substr(last + 1, line.size() - last - 2);
+    return line.substr(0, before + 1) + b + "\t" + a + "\n";
+  };
+  CertificateRow row = example_row();
+  row.subject = "0123456789abcdef";
+  const std::string line = format_row(row);
+  const auto read = parse_certificates(swap_last(certificate_header()) + swap_last(line), "c.tsv");
+  EXPECT_EQ(format_row(read.at(0)), line);
+  const auto header_with = [](const std::string& from, const std::string& to) {
+    std::string header = certificate_header();
+    return header.replace(header.find(from), from.size(), to);
+  };
+  EXPECT_EQ(table_refusal(header_with("\tcap", "\tcolour")),
+            "c.tsv:1: column \"colour\" is not known to this version");
+  EXPECT_EQ(table_refusal(header_with("\tcap", "")), "c.tsv:1: column cap is missing");
+  EXPECT_EQ(table_refusal(header_with("\talpha", "")), "c.tsv:1: column alpha is missing");
+  EXPECT_EQ(table_refusal(header_with("\tcap", "\tcap\tcap")), "c.tsv:1: column cap occurs twice");
+}
+
+TEST(CertificatesTest, RowsOfTwoTablesAreRefused) {
+  CertificateRow row = example_row();
+  const std::string first = format_row(row);
+  row.index = 7;
+  row.subject = "0123456789abcdef";
+  EXPECT_EQ(table_refusal(certificate_header() + first + format_row(row)),
+            "c.tsv:3: subject is not that of the first row");
+}
+
 TEST(CertificatesTest, RefusalNamesFileLineAndColumn) {
   const std::string text = certificate_header() + line_with(0, "1") + line_with(8, "1e5");
   EXPECT_EQ(table_refusal(text), "c.tsv:3: n is \"1e5\", which is not a whole number");
@@ -213,10 +245,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 23");
+  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 24");
   EXPECT_EQ(table_refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 24 columns instead of 23");
-  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 23");
+            "c.tsv:2: 25 columns instead of 24");
+  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 24");
 }
 
 struct BadField {
@@ -263,7 +295,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{14, "1e999", "finite number"}, BadField{14, "0x1p0", "finite number"},
         BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"},
         BadField{17, "exakt", "noise must be float-2, float or exact"},
-        BadField{18, "2", "shared must be 0 or 1"}));
+        BadField{18, "2", "shared must be 0 or 1"}, BadField{23, "", "16 hexadecimal digits"},
+        BadField{23, "0123456789ABCDEF", "16 hexadecimal digits"}));
 
 TEST(CertificatesTest, RefusesAnAbstentionWithARadius) {
   CertificateRow row = example_row();

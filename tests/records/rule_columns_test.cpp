@@ -35,7 +35,7 @@ CertificateRow row_of_radii() {
 TEST(RuleColumnsTest, RowsOfGivenRadiiReadBack) {
   const CertificateRow row = row_of_radii();
   const std::string line = format_row(row);
-  EXPECT_NE(line.find("\tradii\t100000\t0.01\t0@100/100,0.25@119/120,0.5\n"), std::string::npos)
+  EXPECT_NE(line.find("\tradii\t100000\t0.01\t0@100/100,0.25@119/120,0.5\t-\n"), std::string::npos)
       << line;
   const auto parsed = parse_certificates(certificate_header() + line, "c.tsv").at(0);
   EXPECT_EQ(format_row(parsed), line);
@@ -75,8 +75,8 @@ TEST(RuleColumnsTest, RowsOfGivenRadiiThatContradictThemselvesAreRefused) {
     return text.find(what) != std::string::npos;
   };
   EXPECT_TRUE(says(refused("0@100/100,0.25", "0.1@100/100,0.25"), "begin with 0 and rise"));
-  EXPECT_TRUE(says(refused(",0.5\n", ",0.2\n"), "begin with 0 and rise"));
-  EXPECT_TRUE(says(refused(",0.5\n", ",nan\n"), "begin with 0 and rise"));
+  EXPECT_TRUE(says(refused(",0.5\t", ",0.2\t"), "begin with 0 and rise"));
+  EXPECT_TRUE(says(refused(",0.5\t", ",nan\t"), "begin with 0 and rise"));
   EXPECT_TRUE(says(refused("@119/120", "@119"), "RADIUS@COUNT/VOTES"));
   EXPECT_TRUE(says(refused("0@100/100,", "0,"), "RADIUS@COUNT/VOTES"));  // not the first ones
   EXPECT_TRUE(says(refused("0@100/100,0.25@119/120,0.5", ""), "RADIUS@COUNT/VOTES"));

@@ -76,6 +76,13 @@ std::string html_names(const ComparedRuns& runs) {
       runs.images_b);
 }
 
+std::string html_warning(const ComparedRuns& runs) {
+  const std::string warning = warn_of_other_data(runs);
+  if (warning.empty()) return {};
+  return fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
+                     escape_html(warning));
+}
+
 bool any_published(const ComparedRuns& runs) {
   return runs.a.rows.front().published || runs.b.rows.front().published;
 }
@@ -86,7 +93,7 @@ std::string render_compare_page(const ComparedRuns& runs) {
   return page(
       "Certified accuracy, paired",
       fmt::format(
-          "{}{}{}", html_names(runs),
+          "{}{}{}{}", html_names(runs), html_warning(runs),
           section("Both, and their difference",
                   fmt::format("{}{}{}{}", figure(difference_figure(runs.a, runs.b, runs.paired)),
                               html_table(runs.paired), fmt::format(kNote, kFewImages),
@@ -121,7 +128,8 @@ std::string render_compare_table(const ComparedRuns& runs) {
   if (any_published(runs)) {
     text += "Published tables state no counts: nothing in them was recomputed.\n";
   }
-  return text;
+  const std::string warning = warn_of_other_data(runs);
+  return warning.empty() ? text : text + "warning: " + warning + "\n";
 }
 
 }  // namespace fedsmooth

@@ -1,0 +1,102 @@
+#include "fedsmooth/records/certificate_identity.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+using nlohmann::json;
+
+// A value in every field.
+CertificateIdentity full_identity() {
+  CertificateIdentity i;
+  i.model_sha256 = "m";
+  i.data = "shapes";
+  i.data_sha256 = "d";
+  i.held_out = 5;
+  i.sigma = 0.25;
+  i.run_seed = 3;
+  i.seed = derive_seed(3, "m", "d");
+  i.every = 20;
+  i.limit = 0;
+  i.images = 100;
+  i.fingerprint = "f";
+  i.base = "cpu";
+  i.n0 = 100;
+  i.n = 1000;
+  i.alpha = 0.001;
+  i.radius = RadiusKind::kMulticlass;
+  i.only_correct = true;
+  i.noise_bank = true;
+  i.noise = "exact";
+  i.radii = {0, 0.25};
+  i.beta = 0.01;
+  i.plan = 0.02;
+  i.shard = "1/2";
+  i.subject = digest_subject(i);
+  return i;
+}
+
+std::string refusal_of(const json& object) {
+  return refusal([&] { CertificateIdentity::from_json(object, "c.json"); });
+}
+
+TEST(CertificateIdentityTest, EveryFieldReadsBack) {
+  const json object = full_identity().to_json();
+  EXPECT_EQ(object.size(), 24U);
+  EXPECT_EQ(CertificateIdentity::from_json(object, "c.json").to_json(), object);
+}
+
+TEST(CertificateIdentityTest, EveryFieldIsCompared) {
+  const CertificateIdentity whole = full_identity();
+  EXPECT_EQ(whole.difference(whole), "");
+  const json object = whole.to_json();
+  for (const auto& [key, value] : object.items()) {
+    json less = object;
+    less.erase(key);
+    // What follows from the erased field cannot be stated without it.
+    if (key != "run_seed") less.erase("run_seed");
+    if (key != "subject") less.erase("subject");
+    CertificateIdentity there = CertificateIdentity::from_json(less, "c.json");
+    EXPECT_EQ(whole.stated_difference(there), "") << key;
+    EXPECT_NE(there.stated_difference(whole), "") << key;
+    if (key != "run_seed") there.run_seed = whole.run_seed;
+    if (key != "subject") there.subject = whole.subject;
+    EXPECT_EQ(whole.difference(there), key + ": unset there, " + value.dump() + " here");
+  }
+}
+
+TEST(CertificateIdentityTest, AFieldOfANewerVersionIsRefusedByName) {
+  json object = full_identity().to_json();
+  object["colour"] = "red";
+  EXPECT_EQ(refusal_of(object),
+            "c.json: the identity has \"colour\", which this version does not know; read it with "
+            "the version that wrote it");
+}
+
+TEST(CertificateIdentityTest, WhatDoesNotFollowIsRefused) {
+  const auto refused = [](const char* key, const json& value) {
+    json object = full_identity().to_json();
+    object[key] = value;
+    return refusal_of(object);
+  };
+  EXPECT_NE(refused("model_sha256", "another").find("\"subject\" is not"), std::string::npos);
+  EXPECT_NE(refused("seed", 4).find("\"seed\" is not what run_seed"), std::string::npos);
+  EXPECT_NE(refused("noise", "pink").find("\"noise\" is \"pink\""), std::string::npos);
+}
+
+TEST(CertificateIdentityTest, SeedsDependOnRunModelAndData) {
+  const uint64_t seed = derive_seed(0, "m", "d");
+  EXPECT_EQ(seed, uint64_t{21761717676563531});
+  EXPECT_LT(seed, uint64_t{1} << 63);
+  EXPECT_NE(derive_seed(1, "m", "d"), seed);
+  EXPECT_NE(derive_seed(0, "n", "d"), seed);
+  EXPECT_NE(derive_seed(0, "m", "e"), seed);
+}
+
+}  // namespace
+}  // namespace fedsmooth
