@@ -19,7 +19,7 @@ namespace fedsmooth {
 
 struct CertificationOptions : CertifyOptions {
   double sigma = 0.0;            // 0 ("auto"): smoothing.sigma
-  std::optional<uint64_t> seed;  // none ("auto"): the experiment's
+  std::optional<uint64_t> seed;  // none ("auto"): see derive_seed()
   const NoiseLaw* noise = &kFloatNoise;
   int64_t every = 20;  // certify every Nth test image
   int64_t limit = 0;   // at most this many images; 0: all
@@ -45,8 +45,8 @@ struct Experiment {
 
 /// What a model of this experiment is certified with: certify.sigma, or what it is trained with.
 double certified_sigma(const Experiment& experiment);
-/// The seed of its certificates' noise: certify.seed, or the experiment's. Certificates by which a
-/// recipe was chosen and those that are published of it need different ones.
+/// certify.seed, or the experiment's: the seed of attacks, and of certificates by versions before
+/// certify.seed = "auto" was derived from model and data (derive_seed() in records).
 uint64_t certified_seed(const Experiment& experiment);
 
 /// Refuses an experiment that could be trained but never certified.
