@@ -156,6 +156,43 @@ void check_covered(std::vector<Entry> entries, uint64_t data_size, const std::st
   }
 }
 
+// Looks for a name that an object has twice, of which json::parse() would take the last. Its own
+// callback could look too, but takes quadratic time.
+class NameCheck : public nlohmann::json_sax<json> {
+ public:
+  const std::optional<std::string>& repeated() const { return repeated_; }
+
+  bool start_object(size_t /*size*/) override {
+    open_.emplace_back();
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (!open_.back().insert(name).second) repeated_ = name;
+    return !repeated_;
+  }
+  bool end_object() override {
+    open_.pop_back();
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(int64_t /*value*/) override { return true; }
+  bool number_unsigned(uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool string(std::string& /*value*/) override { return true; }
+  bool binary(json::binary_t& /*value*/) override { return true; }
+  bool start_array(size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t /*at*/, const std::string& /*token*/,
+                   const json::exception& /*why*/) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::unordered_set<std::string>> open_;  // names of the objects that are open
+  std::optional<std::string> repeated_;
+};
+
 json parse_header(std::string_view bytes, const std::string& name) {
   if (bytes.size() < 8) throw Error("{}: {} bytes are not a safetensors file", name, bytes.size());
   uint64_t size = 0;
@@ -165,17 +202,11 @@ json parse_header(std::string_view bytes, const std::string& name) {
                 size, bytes.size());
   }
   const std::string_view text = bytes.substr(8, size);
-  std::vector<std::unordered_set<std::string>> keys;  // of the objects that are open
-  std::optional<std::string> repeated;
-  const auto watch = [&](int /*depth*/, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value).second) repeated = value;
-    return true;
-  };
-  json header = json::parse(text, watch, /*allow_exceptions=*/false);
+  NameCheck names;
+  const bool is_json = json::sax_parse(text, &names);
+  if (names.repeated()) throw Error("{}: the header has {:?} twice", name, *names.repeated());
+  json header = is_json ? json::parse(text) : json();
   if (!header.is_object()) throw Error("{}: the header is no JSON object", name);
-  if (repeated) throw Error("{}: the header has {:?} twice", name, *repeated);
   return header;
 }
 
