@@ -2,6 +2,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/data/data_source.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
@@ -153,7 +154,7 @@ std::vector<Field> experiment_fields(Experiment& e) {
   const std::vector<Field> after_training = {
       count("certify.n0", e.certify.n0, 1, kMaxVotes),
       count("certify.n", e.certify.n, 1, kMaxVotes),
-      number("certify.alpha", e.certify.alpha, probability, "must be between 0 and 1"),
+      number("certify.alpha", e.certify.alpha, is_level, kLevels),
       automatic("certify.sigma", e.certify.sigma),
       automatic_seed("certify.seed", e.certify.seed),
       choice<RadiusKind>(

@@ -10,6 +10,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -157,7 +158,7 @@ void check_table_options(const TableOptions& o) {
   if (!(o.sigma >= 0 && std::isfinite(o.sigma))) {
     throw Error("--sigma={}: must be positive", o.sigma);
   }
-  if (!(o.alpha >= 0 && o.alpha < 1)) throw Error("--alpha={}: must be between 0 and 1", o.alpha);
+  if (o.alpha != 0 && !is_level(o.alpha)) throw Error("--alpha={}: {}", o.alpha, kLevels);
 }
 
 fs::path find_table(const fs::path& path) {

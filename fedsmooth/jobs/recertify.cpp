@@ -8,6 +8,7 @@
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/smoothing/sequential.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -31,7 +32,7 @@ fs::path recertify(const RecertifyArguments& a) {
   if (!a.radius.empty() && !is_radius(a.radius)) {
     throw Error("--radius={}: must be one-sided or multiclass", a.radius);
   }
-  if (!(a.alpha > 0 && a.alpha < 1)) throw Error("--alpha: must be given, between 0 and 1");
+  if (!is_level(a.alpha)) throw Error("--alpha={}: {}", a.alpha, kLevels);
   const fs::path table = find_table(a.table);
   std::vector<CertificateRow> rows = read_certificates(table);
   if (rows.empty()) throw Error("{}: has no rows yet", table.string());

@@ -90,7 +90,8 @@ std::vector<RunRecord> report(const std::vector<std::string>& names, const fs::p
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
   if (is_folder && !markdown) return report_folder(names[0], out, context, options);
-  std::vector<RunRecord> runs = load_runs(is_folder ? find_runs(names[0]) : names, options);
+  std::vector<RunRecord> runs =
+      is_folder ? load_readable(names[0], context, options).runs : load_runs(names, options);
   if (!markdown) load_gallery_images(runs, options.data);
   write_file(out, markdown ? render_markdown(runs) : render_report(runs));
   return runs;

@@ -13,6 +13,7 @@
 #include "fedsmooth/records/field_reader.h"
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rule_columns.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
@@ -45,7 +46,7 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
     return "count_runner_up must lie between 0 and n - count_top";
   }
   if (!(c.p_lower >= 0 && c.p_lower <= 1)) return "p_lower must lie between 0 and 1";
-  if (!(row.alpha > 0 && row.alpha < 1)) return "alpha must lie strictly between 0 and 1";
+  if (!is_level(row.alpha)) return "alpha must be at least 1e-50 and below 1";
   if (!(row.sigma > 0 && row.sigma <= kLargestSigma)) {
     return "sigma must be positive, at most 1e30";
   }

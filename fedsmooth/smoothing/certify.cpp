@@ -27,7 +27,7 @@ void check_noise_and_level(double alpha, double sigma, const NoiseLaw& law) {
     throw Error("sigma={}: must be positive and at most {} with {} noise", sigma, law.max_sigma,
                 law.name);
   }
-  if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
+  if (!is_level(alpha)) throw Error("alpha={}: {}", alpha, kLevels);
 }
 
 void check_draws(const char* name, int64_t n) {

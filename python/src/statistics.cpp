@@ -10,7 +10,7 @@ namespace {
 void check_counts(int64_t k, int64_t n, double alpha) {
   if (n < 1 || n > int64_t{1} << 32) throw Error("n={}: must be from 1 to 2^32", n);
   if (k < 0 || k > n) throw Error("k={}: must be from 0 to n={}", k, n);
-  if (!(alpha > 0 && alpha < 1)) throw Error("alpha={}: must be between 0 and 1", alpha);
+  if (!is_level(alpha)) throw Error("alpha={}: {}", alpha, kLevels);
 }
 
 template <double (*bound)(int64_t, int64_t, double)>

@@ -229,7 +229,7 @@ TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--sigma 0" + out)), "must be positive");
   expect_refused(run(certify("--sigma 3e38" + out)), "sigma=3e+38: must be positive and at most");
   EXPECT_FALSE(fs::exists(path("a.tsv")));
-  expect_refused(run(certify("--alpha 1" + out)), "--certify.alpha=1: must be between 0 and 1");
+  expect_refused(run(certify("--alpha 1" + out)), "--certify.alpha=1: must be at least 1e-50");
   expect_refused(run(certify("--n 9" + out)), "at least 10");
   expect_refused(run(certify("--n0 0" + out)), "must be positive");
   expect_refused(run(certify("--alpa 0.1" + out)), "did you mean --alpha?");

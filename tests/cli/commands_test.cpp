@@ -190,7 +190,8 @@ TEST_F(CommandsTest, RecertifyKeepsTheKindOfRadius) {
     const auto sidecar = nlohmann::json::parse(read_file(path(again + ".json")));
     EXPECT_EQ(sidecar["identity"]["radius"], kind);
   }
-  expect_refused(run("recertify " + path("multiclass.tsv")), "--alpha: must be given");
+  expect_refused(run("recertify " + path("multiclass.tsv")),
+                 "--alpha=0: must be at least 1e-50 and below 1");
 }
 
 TEST_F(CommandsTest, ReportAndPlotDraw) {

@@ -47,6 +47,21 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// No bound exists at its alpha, which must not end the report on the others.
+TEST_F(ReportCommandTest, LeavesOutATableWithAnAbsurdAlpha) {
+  for (const std::string run : {"a", "b"}) write_run(run, 3);
+  CertificateRow row = {.n0 = 100, .alpha = 1e-100, .sigma = 0.25, .base = "cpu"};
+  row.noise = &kFloatNoise;
+  row.certificate.counts = {.selected = 1, .n = 1000, .top = 2, .runner_up = 10};
+  write_file(path("all/c/certificates.tsv"), certificate_header() + format_row(row));
+  const Outcome report = run("report " + path("all") + " --out " + path("t.md"));
+  ASSERT_EQ(report.status, 0) << report.err;
+  EXPECT_TRUE(contains(read_file(path("t.md")), "| b |"));
+  EXPECT_TRUE(contains(report.err, "alpha must be at least 1e-50 and below 1")) << report.err;
+  const Outcome one = run("report " + path("all/c"));
+  EXPECT_EQ(one.status, 2);
+}
+
 constexpr const char* kFigures = R"(
 [[figure]]
 name = "figure-1"

@@ -60,6 +60,23 @@ TEST(StatisticsTest, TheFewestVotesThatCertifyAreKnown) {
   EXPECT_EQ(fewest(100'000, 0.01), 50'369);
 }
 
+// Boost's inverse throws for two or three of n successes at 1e-100.
+TEST(StatisticsTest, BoundsExistAtEveryLevel) {
+  EXPECT_TRUE(is_level(1e-50));
+  EXPECT_FALSE(is_level(9e-51));
+  EXPECT_FALSE(is_level(0));
+  EXPECT_FALSE(is_level(1));
+  EXPECT_FALSE(is_level(NAN));
+  for (const double alpha : {1e-30, 1e-50, 5e-51}) {  // the last for one of two bounds
+    for (const int64_t n : {1LL, 2LL, 3LL, 5LL, 10LL, 30LL, 100LL, 1000LL, 100'000LL, 1LL << 32}) {
+      for (int64_t k = 0; k <= std::min<int64_t>(n, 20); ++k) {
+        EXPECT_LE(binomial_lower_bound(k, n, alpha), static_cast<double>(k) / n);
+        EXPECT_LE(binomial_lower_bound(n - k, n, alpha), static_cast<double>(n - k) / n);
+      }
+    }
+  }
+}
+
 // P[Bin(n, p) >= k] without rounding: doubles are rationals.
 Rational exact_upper_tail(int64_t k, int64_t n, double p) {
   const Rational success(p), failure = 1 - success;
