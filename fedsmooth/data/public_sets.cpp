@@ -10,8 +10,6 @@
 namespace fedsmooth {
 namespace {
 
-constexpr size_t kLargestArchive = size_t{1} << 30;  // unpacked; CIFAR's have 185 MB
-
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }

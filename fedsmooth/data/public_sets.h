@@ -2,6 +2,7 @@
 // and what is in them. One row per data set.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct PublicSet {
 };
 
 const std::vector<PublicSet>& public_sets();
+
+/// The most bytes of an archive, packed or not. CIFAR's have 185 MB unpacked.
+inline constexpr int64_t kLargestArchive = int64_t{1} << 30;
 
 struct UnpackedFile {
   std::string name;  // one of the set's files

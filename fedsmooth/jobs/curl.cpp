@@ -31,16 +31,18 @@ struct Notes {
   fs::path headers, errors;  // what the server answers; what curl complains about
 };
 
-pid_t spawn_curl(const std::string& address, const fs::path& path, const Notes& notes) {
-  std::vector<std::string> words = {"curl",         "--fail",
-                                    "--location",   "--silent",
-                                    "--show-error", "--connect-timeout",
-                                    "30",           "--speed-limit",
-                                    "1000",         "--speed-time",
-                                    "60",           "--dump-header",
-                                    notes.headers,  "--output",
-                                    path,           "--url",
-                                    address};
+pid_t spawn_curl(const std::string& address, const fs::path& path, int64_t limit,
+                 const Notes& notes) {
+  const bool secure = address.starts_with("https://");
+  // clang-format off
+  std::vector<std::string> words = {
+      "curl", "--fail", "--location", "--silent", "--show-error",
+      "--proto", secure ? "=https" : "=http,https,ftp,file",
+      "--proto-redir", secure ? "=https" : "=http,https",
+      "--max-filesize", std::to_string(limit),
+      "--connect-timeout", "30", "--speed-limit", "1000", "--speed-time", "60",
+      "--dump-header", notes.headers, "--output", path, "--url", address};
+  // clang-format on
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -128,19 +130,31 @@ class Process {
 
 }  // namespace
 
-void download(const std::string& address, const fs::path& path, const Context& context) {
+void download(const std::string& address, const fs::path& path, int64_t limit,
+              const Context& context) {
   const Notes notes = {path.string() + ".headers", path.string() + ".errors"};
-  Process curl(spawn_curl(address, path, notes));
+  Process curl(spawn_curl(address, path, limit, notes));
   DownloadProgress progress(context, path, notes.headers);
   int status = 0;
   const auto check_stop = [&] {
     if (context.stopped()) throw Interrupted{fmt::format("{}: download stopped", address)};
   };
+  // Curl's own limit needs a length that the server states, in versions before 8.4.
+  const auto check_size = [&] {
+    std::error_code none_yet;
+    const uintmax_t size = fs::file_size(path, none_yet);
+    if (!none_yet && size > static_cast<uintmax_t>(limit)) {
+      throw Error("{}: is larger than {} bytes; the download was given up", one_line(address),
+                  limit);
+    }
+  };
   while (!curl.ended(status)) {
     check_stop();
+    check_size();
     progress.show();
     std::this_thread::sleep_for(kPoll);
   }
+  check_size();
   if (status != 0) {
     check_stop();  // Ctrl-C reaches curl too
     std::string said = read_file(notes.errors);

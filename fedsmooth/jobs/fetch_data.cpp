@@ -32,8 +32,9 @@ class WorkFolder {
   explicit WorkFolder(fs::path path) : path_(std::move(path)) {
     remove();
     std::error_code status;
-    fs::create_directory(path_, status);
+    const bool made = fs::create_directory(path_, status);
     if (status) throw Error("{}: cannot be made: {}", path_.string(), status.message());
+    if (!made) throw Error("{}: is there and not ours; remove it", path_.string());
   }
   ~WorkFolder() { remove(); }
   WorkFolder(const WorkFolder&) = delete;
@@ -43,12 +44,17 @@ class WorkFolder {
  private:
   // It holds files and one folder of files, ours. remove_all() is not used: see tests/folder.h.
   void remove() {
+    if (!is_folder(path_)) return;  // a link may lead to a folder of others
     remove_files(path_ / "files");
     remove_files(path_);
   }
-  static void remove_files(const fs::path& folder) {
+  static bool is_folder(const fs::path& path) {
     std::error_code status;
-    if (!fs::is_directory(fs::symlink_status(folder, status))) return;
+    return fs::is_directory(fs::symlink_status(path, status));
+  }
+  static void remove_files(const fs::path& folder) {
+    if (!is_folder(folder)) return;
+    std::error_code status;
     std::vector<fs::path> entries;
     for (const auto& entry : fs::directory_iterator(folder, status))
       entries.push_back(entry.path());
@@ -69,7 +75,7 @@ std::vector<UnpackedFile> fetch_archive(const PublicSet& set, const PublicArchiv
     try {
       if (!is_address(where)) return unpack(set, archive, read_file(where), where);
       context.note("downloading " + where);
-      download(where, work / archive.name, context);
+      download(where, work / archive.name, kLargestArchive, context);
       return unpack(set, archive, read_file(work / archive.name), where);
     } catch (const Error& error) {
       if (i + 1 == from.size()) throw;

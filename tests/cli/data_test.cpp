@@ -99,7 +99,7 @@ TEST_F(DataTest, AMirrorWithOtherFilesIsRefused) {
 }
 
 TEST_F(DataTest, AKilledDownloadLeavesNothingHalf) {
-  const FileServer server(path(""), /*slow=*/true);
+  const FileServer server(path(""), FileServer::Kind::kSlow);
   if (!server.runs()) GTEST_SKIP() << "no curl or no python3 to serve files";
   const std::string command = "data cifar10 --from " + server.address() + " --out " + path("data");
   const fs::path half = path("data/.cifar-10-batches-bin.unfinished/cifar-10-binary.tar.gz");

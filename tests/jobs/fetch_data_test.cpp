@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/md5.h"
+#include "fedsmooth/jobs/curl.h"
 #include "tests/data/archives.h"
 #include "tests/folder.h"
 #include "tests/jobs/file_server.h"
@@ -136,6 +139,20 @@ TEST_F(FetchDataTest, WhatAKillLeftIsRemoved) {
   expect_whole();
 }
 
+// A link in place of the hidden folder: what it leads to is neither emptied nor written to.
+TEST_F(FetchDataTest, ALinkInPlaceOfItsFolderIsRefused) {
+  const fs::path others = root_ / "others";
+  write_file(others / "theirs", "x");
+  write_file(others / "files" / "theirs", "x");
+  fs::create_directories(out_);
+  fs::create_directory_symlink(others, out_ / ".toy-bin.unfinished");
+  EXPECT_EQ(refusal([&] { fetch(); }),
+            (out_ / ".toy-bin.unfinished").string() + ": is there and not ours; remove it");
+  EXPECT_TRUE(fs::exists(others / "theirs"));
+  EXPECT_TRUE(fs::exists(others / "files" / "theirs"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(others), fs::directory_iterator()), 2);
+}
+
 TEST_F(FetchDataTest, OneCallAtATime) {
   fs::create_directories(out_);
   const FileLock other(out_ / "toy-bin");
@@ -143,13 +160,48 @@ TEST_F(FetchDataTest, OneCallAtATime) {
 }
 
 TEST_F(FetchDataTest, StopsWhenAsked) {
-  FileServer server(root_ / "mirror", /*slow=*/true);
+  FileServer server(root_ / "mirror", FileServer::Kind::kSlow);
   if (!server.runs()) GTEST_SKIP() << "no curl or no python3 to serve files";
   Context context;
   int asked = 0;
   context.stopped = [&] { return ++asked > 3; };
   EXPECT_THROW(fetch_data(set_, {out_, server.address()}, context), Interrupted);
   EXPECT_TRUE(entries().empty());
+}
+
+// It states no length, so that curl before 8.4 does not see how much is coming.
+TEST_F(FetchDataTest, AnAnswerWithoutAnEndIsGivenUp) {
+  FileServer server(root_ / "mirror", FileServer::Kind::kEndless);
+  if (!server.runs()) GTEST_SKIP() << "no curl or no python3 to serve files";
+  const std::string address = server.address() + "/toy.tar.gz";
+  const fs::path path = root_ / "toy.tar.gz";
+  const std::string message = refusal([&] { download(address, path, 1'000'000, {}); });
+  EXPECT_TRUE(message == address + ": is larger than 1000000 bytes; the download was given up" ||
+              message.ends_with("curl: (63) Maximum file size exceeded"))
+      << message;
+}
+
+// A program in place of curl that keeps its arguments.
+TEST_F(FetchDataTest, HttpsIsNeverLeft) {
+  write_file(root_ / "bin" / "curl", "#!/bin/sh\necho \"$@\" >> \"$0.said\"\n");
+  fs::permissions(root_ / "bin" / "curl", fs::perms::owner_all);
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", ((root_ / "bin").string() + ":" + path).c_str(), 1);
+  const auto said = [&](const std::string& address) {
+    download(address, root_ / "file", 1000, {});
+    const std::string words = read_file(root_ / "bin" / "curl.said");
+    fs::remove(root_ / "bin" / "curl.said");
+    return words;
+  };
+  const std::string secure = said("https://a.example/b"), plain = said("http://a.example/b");
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_NE(secure.find(" --proto =https --proto-redir =https --max-filesize 1000 "),
+            std::string::npos)
+      << secure;
+  EXPECT_NE(plain.find(" --proto-redir =http,https "), std::string::npos) << plain;
+  for (const PublicSet& set : public_sets()) {
+    for (const std::string& address : set.addresses) EXPECT_TRUE(address.starts_with("https://"));
+  }
 }
 
 }  // namespace

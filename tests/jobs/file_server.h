@@ -15,8 +15,12 @@ namespace fedsmooth {
 
 class FileServer {
  public:
-  /// `slow`: every answer announces 100 MB, sends two and stalls.
-  explicit FileServer(const std::filesystem::path& folder, bool slow = false) {
+  enum class Kind {
+    kPlain,
+    kSlow,     // every answer announces 100 MB, sends two and stalls
+    kEndless,  // every answer states no length and has no end
+  };
+  explicit FileServer(const std::filesystem::path& folder, Kind kind = Kind::kPlain) {
     if (std::system("command -v curl >/dev/null && command -v python3 >/dev/null") != 0) return;
     int ends[2] = {};
     if (::pipe(ends) != 0) return;
@@ -24,7 +28,8 @@ class FileServer {
     if (process_ == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
       ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
-      ::execlp("python3", "python3", "-uc", kProgram, folder.c_str(), slow ? "slow" : "", nullptr);
+      ::execlp("python3", "python3", "-uc", kProgram, folder.c_str(),
+               std::to_string(static_cast<int>(kind)).c_str(), nullptr);
       ::_exit(127);
     }
     ::close(ends[1]);
@@ -53,8 +58,15 @@ class Slow(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(bytes(2000000))
         time.sleep(60)
+class Endless(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(bytes(100000))
+            time.sleep(0.001)
 plain = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow if sys.argv[2] else plain)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), [plain, Slow, Endless][int(sys.argv[2])])
 print(server.server_port)
 server.serve_forever()
 )";
