@@ -134,7 +134,8 @@ FileLock::FileLock(const std::filesystem::path& path) : lock_(path.string() + ".
     if (descriptor_ < 0) {
       throw Error("{}: cannot be written: {}", path.string(), std::strerror(errno));
     }
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+    if (!held_ && errno == EWOULDBLOCK) {
       ::close(descriptor_);
       throw Error("{}: another process is writing it", path.string());
     }

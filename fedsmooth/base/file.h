@@ -44,9 +44,13 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  /// False where the file system has no locks.
+  bool held() const { return held_; }
+
  private:
   std::filesystem::path lock_;
   int descriptor_ = -1;
+  bool held_ = false;
 };
 
 }  // namespace fedsmooth

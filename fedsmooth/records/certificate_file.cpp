@@ -143,6 +143,7 @@ void write_certificates(const std::filesystem::path& table, const std::vector<Ce
                         const CertificateIdentity& identity, const json& sidecar) {
   sidecar_path(table);  // refuses another ending
   const FileLock lock(table);
+  remove_unfinished_table(table, lock);
   if (std::filesystem::exists(table)) {
     throw Error("{}: exists; choose another --out", table.string());
   }

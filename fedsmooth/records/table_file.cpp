@@ -64,6 +64,12 @@ bool is_ours(const std::filesystem::path& sidecar, const std::filesystem::path& 
 
 }  // namespace
 
+void remove_unfinished_table(const std::filesystem::path& table, const FileLock& lock) {
+  if (!lock.held()) return;
+  const std::string name = table.filename(), beside = sidecar_path(table).filename();
+  remove_unfinished(std::filesystem::absolute(table).parent_path(), {name, beside});
+}
+
 void write_new_table(const std::filesystem::path& table, std::string_view text,
                      const json& sidecar) {
   const std::filesystem::path beside = sidecar_path(table);
@@ -89,6 +95,7 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
                      bool resume, const Keep& keep, const CheckContinues& check_continues)
     : table_(std::move(table)), lock_(table_) {
   sidecar_path(table_);  // refuses another ending
+  remove_unfinished_table(table_, lock_);
   if (std::filesystem::exists(table_)) {
     if (!resume) {
       throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());

@@ -20,6 +20,9 @@ std::filesystem::path sidecar_path(const std::filesystem::path& table);
 nlohmann::json read_sidecar(const std::filesystem::path& table);
 nlohmann::json parse_sidecar(std::string_view text, const std::filesystem::path& table);
 
+/// Removes what a kill left of writing the table or its JSON, if the lock on the table is held.
+void remove_unfinished_table(const std::filesystem::path& table, const FileLock& lock);
+
 /// Writes a table that is not there yet, and its JSON. The caller holds the table's FileLock. A
 /// JSON that is there is an Error unless it is one of ours, which a kill left without its table.
 void write_new_table(const std::filesystem::path& table, std::string_view text,

@@ -237,6 +237,35 @@ TEST_F(CertificateFileTest, ATableHasOneWriter) {
   EXPECT_EQ(read_certificates(table_).size(), 1U);  // readers need not wait
 }
 
+TEST_F(CertificateFileTest, WhatAKillLeftIsRemovedWhenATableIsOpened) {
+  const auto plant = [&] {
+    for (const fs::path& path : {table_, sidecar_path(table_)}) {
+      write_file(path.string() + ".tmp123", "half");
+      write_file(path.string() + ".tmpl", "mine");
+    }
+  };
+  const auto expect_swept = [&] {
+    for (const fs::path& path : {table_, sidecar_path(table_)}) {
+      EXPECT_FALSE(fs::exists(path.string() + ".tmp123"));
+      EXPECT_TRUE(fs::exists(path.string() + ".tmpl"));
+    }
+  };
+  plant();
+  { CertificateFile made(table_, kIdentity, kSidecar, false); }
+  expect_swept();
+  plant();
+  { CertificateFile resumed(table_, kIdentity, kSidecar, true); }
+  expect_swept();
+  plant();
+  EXPECT_THROW(write_certificates(table_, {row(0)}, kIdentity, kSidecar), Error);  // it exists
+  expect_swept();
+  // Of what another process writes nothing is removed.
+  const CertificateFile other(table_, kIdentity, kSidecar, true);
+  plant();
+  EXPECT_THROW(CertificateFile(table_, kIdentity, kSidecar, true), Error);
+  EXPECT_TRUE(fs::exists(table_.string() + ".tmp123"));
+}
+
 TEST_F(CertificateFileTest, AJsonThatIsNotOursIsNeverOverwritten) {
   write_file(sidecar_path(table_), "{\"my\": \"data\"}");
   EXPECT_NE(refusal([&] {
