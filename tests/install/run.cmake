@@ -1,4 +1,4 @@
-# Installs the library into an empty folder and uses it as others do: in a program and in a shared
+# Installs the library into an empty folder and uses it as others do: in a program, in an objective and in a shared
 # object that a Python module could be; with HEADERS_ALONE instead, every public header by itself.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -28,6 +28,7 @@ endif()
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${NEAREST_MEAN} ${WORK}/model.safetensors)
 run(${WORK}/build/certify_image ${WORK}/model.safetensors)
+run(${WORK}/build/train_objective ${WORK}/run)
 run(${WORK}/build/loads_module ${WORK}/build/libmodule.so)
 run(${WORK}/prefix/bin/fedsmooth --version)
 file(REMOVE_RECURSE ${WORK})
