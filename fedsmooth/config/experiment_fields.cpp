@@ -70,7 +70,7 @@ std::vector<Field> training_fields(Experiment& e) {
                              {"dirichlet", PartitionKind::kDirichlet},
                              {"shards", PartitionKind::kShards},
                              {"file", PartitionKind::kFile}}),
-      count("partition.clients", e.partition.clients, 1),
+      count("partition.clients", e.partition.clients, 1, 1'000'000),
       count("partition.samples_per_client", e.partition.samples_per_client, 1),
       number("partition.gamma", e.partition.gamma, share, "must be from 0 to 1"),
       number("partition.alpha", e.partition.alpha, positive, "must be positive"),

@@ -49,6 +49,19 @@ std::vector<int64_t> members_of(const Cluster& cluster, int64_t clients, uint64_
   return members;
 }
 
+// Before anything asks for that memory: the system may end the process instead of refusing it.
+void check_step_fits(const LocalTask& task, int64_t room) {
+  const auto& [channels, height, width] = task.network.input;
+  const double images =
+      static_cast<double>(task.local.batch) * static_cast<double>(noises_of(task));
+  const double bytes = images * static_cast<double>(channels * height * width) * sizeof(float);
+  if (bytes <= static_cast<double>(room)) return;
+  throw Error(
+      "train.local.batch={}, smoothing.m={}: the noisy images of one step take {:.2f} GB, and "
+      "{:.2f} GB of memory are free; make one of them smaller",
+      task.local.batch, task.smoothing.m, bytes / 1e9, static_cast<double>(room) / 1e9);
+}
+
 }  // namespace
 
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
@@ -146,6 +159,7 @@ int64_t check_executor(const Training& run, const Executor& executor, int64_t ro
   if (objective.table != nullptr && !run.image_weights && !run.task.image_weights.defined()) {
     throw Error("train.method={:?}: needs Training::image_weights", objective.name);
   }
+  check_step_fits(run.task, room);
   const Round round = next_round(run);
   if (const auto reason = executor.unsupported(round)) throw Error("{}", *reason);
   if (round.gather == Gather::kSum) return room;

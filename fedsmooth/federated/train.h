@@ -95,8 +95,8 @@ inline int64_t rounds_left(const Training& run) { return run.options.rounds - ru
 /// on_round does, which is called after the round's last cluster.
 bool aggregate(const Training& run, RoundResult theta_k);
 
-/// Refuses a run with a round that the executor does not support, or with cohorts that take more
-/// than `room` bytes until they are reduced. Returns the bytes that are left for other runs.
+/// Refuses a run with a round that the executor does not support, or with steps or cohorts that
+/// take more than `room` bytes. Returns the bytes that are left for other runs.
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room);
 
 /// Refuses what cannot be trained.

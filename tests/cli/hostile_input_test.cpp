@@ -84,7 +84,7 @@ TEST_F(HostileInputTest, ARunWhoseFilesAreDamagedIsLeftOutOfASweepsReport) {
   json sidecar = json::parse(read_file(path("all/bad/certificates.json")));
   sidecar["identity"]["images"] = "abc";
   write_file(path("all/bad/certificates.json"), sidecar.dump());
-  const Outcome report = run("report " + path("all"));
+  const Outcome report = run("report " + path("all") + " --out " + path("t.md"));
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_NE(report.err.find("left out of the report"), std::string::npos);
   // A provenance of a wrong type, too.
@@ -97,7 +97,7 @@ TEST_F(HostileInputTest, NamesThatAreNotText) {
   const std::string table = path("bad\xfftable.tsv");
   EXPECT_EQ(run(certify(model, "--json --out '" + table + "'")).status, 0);
   EXPECT_EQ(run("recertify '" + table + "' --alpha 0.01 --json").status, 0);
-  EXPECT_EQ(run("report '" + table + "' --json").status, 0);
+  EXPECT_EQ(run("report '" + table + "' --json --out " + path("t.md")).status, 0);
   EXPECT_EQ(run("predict '" + model + "' 0 --data.name=shapes --json").status, 0);
   const std::string data = write_tiny_data();
   EXPECT_EQ(run(train(data, "--json --out '" + path("bad\xffrun") + "'")).status, 0);
@@ -135,6 +135,18 @@ TEST_F(HostileInputTest, NoiseThatDrownsEverythingIsNamed) {
   expect_refused(run(train(data, "--smoothing.sigma=1e30 --out " + path("r"))),
                  "smoothing.sigma=1e+30 may be too large");
   expect_refused(run(train(data, "--smoothing.sigma=1e38 --out " + path("r"))), "at most 1e+30");
+}
+
+TEST_F(HostileInputTest, CountsBeyondAllMeasureAreRefusedByName) {
+  const std::string data = write_tiny_data();
+  expect_refused(run(train(data, "--partition.clients=1000000000 --out " + path("r"))),
+                 "--partition.clients=1000000000: must be at most 1000000");
+  for (const std::string more : {"--smoothing.m=1000000000", "--train.local.batch=1000000000"}) {
+    const Outcome found =
+        run(train(data, "--train.method=gaussian --out " + path("r") + " " + more));
+    expect_refused(found, "the noisy images of one step take ");
+    EXPECT_NE(found.err.find(more.substr(2)), std::string::npos) << found.err;
+  }
 }
 
 TEST_F(HostileInputTest, ResumingATrainingRemovesNothingOfTheUsers) {

@@ -273,7 +273,7 @@ TEST(ReductionsTest, ACohortThatDoesNotFitIsRefusedWithItsSize) {
   EXPECT_EQ(check_executor(run, executor, needed + 5), 5);
   EXPECT_THROW(check_executor(run, executor, needed - 1), Error);
   const Training mean{task, {.clients_per_round = 12}, p, state, {}};
-  EXPECT_EQ(check_executor(mean, executor, 5), 5);
+  EXPECT_EQ(check_executor(mean, executor, needed - 1), needed - 1);
 }
 
 }  // namespace
