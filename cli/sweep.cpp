@@ -14,18 +14,21 @@
 namespace fedsmooth::cli {
 namespace {
 
-int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides,
-              const CommandContext& common) {
-  const jobs::SweepResult result = jobs::sweep(a, overrides, common.context);
-  if (!jobs::ranks_of(common.context).leads()) return 0;
-  if (result.done.empty()) {
-  } else if (common.json) {
+void print_sweep(const jobs::SweepResult& result, const CommandContext& common) {
+  if (common.json) {
     const nlohmann::json summary = {
         {"report", result.page.string()}, {"runs", result.done}, {"failed", result.failed}};
     fmt::print("{}\n", dump_json(summary));
   } else if (!common.quiet) {
     fmt::print("{}\n{}\n", render_comparison(result.runs), result.page.string());
   }
+}
+
+int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides,
+              const CommandContext& common) {
+  const jobs::SweepResult result = jobs::sweep(a, overrides, common.context);
+  if (!jobs::ranks_of(common.context).leads()) return 0;
+  if (!result.done.empty()) print_sweep(result, common);
   if (result.failed > 0) {
     throw Error("sweep: {} of {} experiments failed", result.failed, result.total);
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/model/network.h"
 
@@ -83,7 +84,7 @@ Field choice(std::string key, T& value, std::vector<std::pair<std::string, T>> o
     for (const auto& [name, option] : options) {
       if (option == value) return show_string(name);
     }
-    throw std::logic_error("choice: a value without a name");
+    throw Bug("choice: a value without a name");
   };
   return {std::move(key), set, show};
 }
