@@ -62,6 +62,7 @@ TEST_F(JobsTest, TrainCertifyPredictAttackReport) {
   ASSERT_EQ(attacked.summary.points.size(), 2U);
   EXPECT_LE(attacked.summary.points[1].accuracy.value, attacked.summary.points[0].accuracy.value);
 
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot for the page";
   const auto runs = jobs::report({path("run").string()}, path("page.html"), context_);
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_NE(read_file(path("page.html")).find("</html>"), std::string::npos);
@@ -168,6 +169,7 @@ TEST_F(JobsTest, PredictWarnsOfAnotherClassifier) {
 }
 
 TEST_F(JobsTest, ASweepReportsOnItsFolder) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
   fs::create_directories(path("experiments"));
   Experiment e = small_experiment();
   write_file(path("experiments") / "a.toml", format_experiment(e));
