@@ -103,8 +103,9 @@ __global__ void draw_uniforms_kernel(WaveShape s, const ClientSettings* settings
                                      const MixSettings* mixing, const int* step, float* out) {
   const int image = blockIdx.x * kThreads + threadIdx.x, client = blockIdx.y;
   if (image >= s.batch) return;
+  const ClientSettings& c = settings[client];
   const philox4x32_ctr_t words =
-      philox(mixing[client].key, 0, image, static_cast<uint32_t>(*step), settings[client].client);
+      philox(mixing[client].key, 0, image, c.first_step + *step, c.client);
   out[client * s.batch + image] = static_cast<float>(words.v[0] >> 8) * 0x1p-24f;
 }
 
