@@ -12,9 +12,10 @@
 namespace fedsmooth {
 namespace {
 
-// In the sum of a round.
-int64_t values_in_sum(const Round& round) {
-  return round.gather == Gather::kSum ? count_values(round.global) : 0;
+// Of the sums of a round.
+int64_t words_in_sum(const Round& round) {
+  if (round.gather != Gather::kSum) return 0;
+  return SumSizes(round.global, parameters(round.task.network)).words();
 }
 
 // Executors are not asked about rounds in which this rank has no clients.
@@ -39,7 +40,7 @@ std::vector<long long> add_up_sums(Ranks& ranks, const std::vector<Round>& round
                                    const std::vector<RoundResult>& results) {
   std::vector<long long> words;
   for (size_t r = 0; r < rounds.size(); ++r) {
-    append_words(results[r], values_in_sum(rounds[r]), words);
+    append_words(results[r], words_in_sum(rounds[r]), words);
   }
   ranks.add_up(words);
   return words;
@@ -128,9 +129,9 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
     std::vector<RoundResult> results;
     const long long* next = words.data();
     for (size_t r = 0; r < rounds.size(); ++r) {
-      const int64_t values = values_in_sum(rounds[r]);
-      RoundResult& result = results.emplace_back(take_words(next, values));
-      next += word_count(values);
+      const int64_t sums = words_in_sum(rounds[r]);
+      RoundResult& result = results.emplace_back(take_words(next, sums));
+      next += word_count(sums);
       result.each = std::move(local[r].each);
       if (rounds[r].gather == Gather::kSum) continue;
       int64_t most = 0;

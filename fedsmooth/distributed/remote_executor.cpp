@@ -23,13 +23,12 @@ std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const
 std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results;
   for (const Round& round : rounds) {
-    const int64_t weights = count_values(round.global);
+    const int64_t sums = SumSizes(round.global, parameters(round.task.network)).words();
     const std::vector<long long> words = ask_(round);
-    if (words.size() != word_count(weights)) {
-      throw Error("round {}: {} words, expected {}", round.t + 1, words.size(),
-                  word_count(weights));
+    if (words.size() != word_count(sums)) {
+      throw Error("round {}: {} words, expected {}", round.t + 1, words.size(), word_count(sums));
     }
-    results.push_back(take_words(words.data(), weights));
+    results.push_back(take_words(words.data(), sums));
   }
   return results;
 }
@@ -41,7 +40,8 @@ std::vector<long long> run_node_task(Executor& executor, const LocalTask& task,
   const Round round{task_in_round(task, options, partition.clients(), asked.t), asked.global,
                     cohort, asked.t};
   std::vector<long long> words;
-  append_words(run_round(executor, round), count_values(asked.global), words);
+  append_words(run_round(executor, round), SumSizes(asked.global, parameters(task.network)).words(),
+               words);
   return words;
 }
 

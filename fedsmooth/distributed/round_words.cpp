@@ -18,29 +18,58 @@ constexpr long long kLargestTelemetry = 1LL << 55;
 
 long long fixed_point(double share) { return std::llrint(share * FixedPointSum::kUnit); }
 
+// A client adds llrint(s w) and llrint(s) for s = share 2^50, which round by a half at most.
+void check_trained(const std::vector<long long>& words, const SumSizes& sizes, long long share,
+                   long long clients) {
+  const auto largest = static_cast<long long>(kAveraged.trained);
+  const long long bound = share * largest + clients * (largest / 2 + 1);
+  const auto end = words.begin() + sizes.trained;
+  const auto absurd =
+      std::find_if(words.begin(), end, [&](long long sum) { return sum > bound || sum < -bound; });
+  if (absurd == end) return;
+  throw Error("sum {} is {}, beyond what weights within {} add up to", absurd - words.begin(),
+              *absurd, largest);
+}
+
+// Words beyond what digits add up to could overflow when they are added to those of others.
+void check_statistics(const std::vector<long long>& words, const SumSizes& sizes, long long share,
+                      long long clients) {
+  const long long most = clients << kWideBits;
+  const double bound = static_cast<double>(share + clients) * double{kAveraged.statistic};
+  for (int64_t i = 0; i < sizes.statistics; ++i) {
+    const long long* digits = words.data() + sizes.trained + i * kWideWords;
+    const bool small = std::all_of(digits, digits + kWideWords,
+                                   [&](long long word) { return word <= most && word >= -most; });
+    if (small && std::abs(wide_value(digits)) <= bound) continue;
+    throw Error("running statistic {} is beyond what values within {:g} add up to", i,
+                kAveraged.statistic);
+  }
+}
+
 }  // namespace
 
-size_t word_count(int64_t weights) { return weights + 2 + kTelemetryWords; }
+size_t word_count(int64_t sums) { return sums + 2 + kTelemetryWords; }
 
-void append_words(const RoundResult& result, int64_t weights, std::vector<long long>& words) {
-  const std::vector<long long>& sums = result.sum.sums();
-  words.insert(words.end(), sums.begin(), sums.end());
-  words.insert(words.end(), weights - static_cast<int64_t>(sums.size()), 0);
+void append_words(const RoundResult& result, int64_t sums, std::vector<long long>& words) {
+  const std::vector<long long>& found = result.sum.words();
+  words.insert(words.end(), found.begin(), found.end());
+  words.insert(words.end(), sums - std::ssize(found), 0);
   words.push_back(result.sum.share());
-  words.push_back(result.sum.dropped());
+  words.push_back(result.dropped);
   words.resize(words.size() + kTelemetryWords);
   std::memcpy(&words[words.size() - kTelemetryWords], &result.telemetry, sizeof(Telemetry));
 }
 
-RoundResult take_words(const long long* words, int64_t weights) {
+RoundResult take_words(const long long* words, int64_t sums) {
   RoundResult result;
-  result.sum.add(words, weights, words[weights], words[weights + 1]);
-  std::memcpy(static_cast<void*>(&result.telemetry), words + weights + 2, sizeof(Telemetry));
+  result.sum.add(words, sums, words[sums]);
+  result.dropped = words[sums + 1];
+  std::memcpy(static_cast<void*>(&result.telemetry), words + sums + 2, sizeof(Telemetry));
   return result;
 }
 
-void add_dropped(int64_t clients, int64_t weights, std::vector<long long>& words) {
-  words.at(weights + 1) += clients;
+void add_dropped(int64_t clients, int64_t sums, std::vector<long long>& words) {
+  words.at(sums + 1) += clients;
 }
 
 void add_words(const std::vector<long long>& more, std::vector<long long>& words) {
@@ -51,12 +80,13 @@ void add_words(const std::vector<long long>& more, std::vector<long long>& words
   }
 }
 
-void check_words(const std::vector<long long>& words, int64_t weights,
+void check_words(const std::vector<long long>& words, const SumSizes& sizes,
                  const std::vector<double>& shares) {
-  if (words.size() != word_count(weights)) {
-    throw Error("{} words, expected {}", words.size(), word_count(weights));
+  const int64_t sums = sizes.words();
+  if (words.size() != word_count(sums)) {
+    throw Error("{} words, expected {}", words.size(), word_count(sums));
   }
-  const long long share = words[weights], dropped = words[weights + 1];
+  const long long share = words[sums], dropped = words[sums + 1];
   const auto clients = static_cast<long long>(shares.size());
   if (dropped < 0 || dropped > clients) {
     throw Error("{} clients dropped of {}", dropped, clients);
@@ -69,18 +99,11 @@ void check_words(const std::vector<long long>& words, int64_t weights,
   if (!possible) {
     throw Error("a kept share of {} with {} of {} clients dropped", share, dropped, clients);
   }
-  // A client adds llrint(s w) and llrint(s) for s = share 2^50, which round by a half at most.
-  const auto largest = static_cast<long long>(FixedPointSum::kLargest);
-  const long long bound = share * largest + clients * (largest / 2 + 1);
-  const auto absurd = std::find_if(words.begin(), words.begin() + weights,
-                                   [&](long long sum) { return sum > bound || sum < -bound; });
-  if (absurd != words.begin() + weights) {
-    throw Error("sum {} is {}, beyond what weights within {} add up to", absurd - words.begin(),
-                *absurd, largest);
-  }
-  for (size_t i = weights + 2; i < words.size(); ++i) {
+  check_trained(words, sizes, share, clients);
+  check_statistics(words, sizes, share, clients);
+  for (size_t i = sums + 2; i < words.size(); ++i) {
     if (words[i] > kLargestTelemetry || words[i] < -kLargestTelemetry) {
-      throw Error("word {} of the telemetry is {}", i - weights - 2, words[i]);
+      throw Error("word {} of the telemetry is {}", i - sums - 2, words[i]);
     }
   }
 }

@@ -1,6 +1,6 @@
-// A round's result as 64-bit words: the sums, the share of the cohort that was kept, how many
-// clients were dropped, the telemetry. All are integers, so results of parts of a cohort add up
-// word by word, in any order, to the result of the whole.
+// A round's result as 64-bit words: those of the sums, the share of the cohort that was kept, how
+// many clients were dropped, the telemetry. All are integers, so results of parts of a cohort add
+// up word by word, in any order and modulo 2^64, to the result of the whole.
 #pragma once
 
 #include <vector>
@@ -9,25 +9,25 @@
 
 namespace fedsmooth {
 
-/// Of a result for so many weights.
-size_t word_count(int64_t weights);
+/// Of a result whose sums have so many words, see SumSizes.
+size_t word_count(int64_t sums);
 
-/// Appends the words of a result for so many weights; sums that are not there are zeros.
-void append_words(const RoundResult& result, int64_t weights, std::vector<long long>& words);
+/// Appends the words of a result whose sums have so many; sums that are not there are zeros.
+void append_words(const RoundResult& result, int64_t sums, std::vector<long long>& words);
 
-/// Reads back word_count(weights) words.
-RoundResult take_words(const long long* words, int64_t weights);
+/// Reads back word_count(sums) words.
+RoundResult take_words(const long long* words, int64_t sums);
 
 /// The clients whose weights or words are missing count as dropped.
-void add_dropped(int64_t clients, int64_t weights, std::vector<long long>& words);
+void add_dropped(int64_t clients, int64_t sums, std::vector<long long>& words);
 
 /// The same words modulo 2^64, as masks need it.
 void add_words(const std::vector<long long>& more, std::vector<long long>& words);
 
 /// Throws an Error unless these can be the words of the clients with these shares of the average:
-/// as many as the weights need, the kept share that of the clients that were not dropped, every sum
-/// at most what weights within FixedPointSum::kLargest add up to.
-void check_words(const std::vector<long long>& words, int64_t weights,
+/// as many as the sums need, the kept share that of the clients that were not dropped, every sum at
+/// most what values within kAveraged add up to.
+void check_words(const std::vector<long long>& words, const SumSizes& sizes,
                  const std::vector<double>& shares);
 
 }  // namespace fedsmooth

@@ -1,45 +1,68 @@
 // The server's average, sum_k (n_k / n) theta_k, in fixed point: each client adds
-// llrint((n_k / n) w 2^50) to 64-bit integers. Integer addition is exact in any order, so threads,
-// waves and machines give the same bits.
+// llrint((n_k / n) w 2^50) to integers. Integer addition is exact in any order, so threads, waves
+// and machines give the same bits. A trained weight has one 64-bit word; a running statistic, which
+// may be large, has the four of base/wide_integer.h.
 #pragma once
 
+#include <cfloat>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "fedsmooth/base/wide_integer.h"
 #include "fedsmooth/model/network.h"
 
 namespace fedsmooth {
 
-/// Whether every value is finite and within +-2^12. Weights that are not take part in no average.
-bool usable(const Weights& weights);
+/// The largest magnitude of a trained weight and of a running statistic.
+struct ValueBounds {
+  float trained, statistic;
+};
+/// What an average takes: 2^12 2^50 still fits into a word, and 1e30 2^50 into four, for any
+/// shares.
+inline constexpr ValueBounds kAveraged = {0x1p12f, 1e30f};
+inline constexpr ValueBounds kFinite = {FLT_MAX, FLT_MAX};
+
+/// Names the first tensor with a value that is not finite or beyond its bound, and says which of
+/// the two; nothing if there is none. `known` are the network's parameters().
+std::optional<std::string> out_of_bounds(const Weights& weights,
+                                         const std::vector<Parameter>& known, ValueBounds bounds);
+
+/// How many values a sum is of. Its words are one for each trained weight, in the order of the
+/// tensors, and then kWideWords for each running statistic.
+struct SumSizes {
+  SumSizes(const Weights& like, const std::vector<Parameter>& known);
+  int64_t words() const { return trained + kWideWords * statistics; }
+  int64_t trained = 0, statistics = 0;
+};
+
+/// words[i] += llrint(scale values[i]), of running statistics in kWideWords words each.
+void add_scaled(const float* values, int64_t count, double scale, bool trained, long long* words);
+/// out[i] = sums[i] / share.
+void divide_sums(const long long* words, int64_t count, double share, bool trained, float* out);
 
 class FixedPointSum {
  public:
-  /// Adds `share` times the weights. If they are not usable(), drops them and returns false.
-  bool add(const Weights& weights, double share);
-  /// Counts a client whose weights are not usable().
-  void drop() { ++dropped_; }
+  /// Adds `share` times the weights, which are within kAveraged.
+  void add(const Weights& weights, const std::vector<Parameter>& known, double share);
   void add(const FixedPointSum& other);
-  /// The same from sums made elsewhere: each entry and `share` add up what llrint(share_k 2^50 w)
-  /// and llrint(share_k 2^50) are for clients k.
-  void add(const long long* sums, int64_t count, int64_t share, int64_t dropped);
+  /// Adds words made elsewhere; `share` is the sum of llrint(share_k 2^50) over their clients k.
+  void add(const long long* words, int64_t count, int64_t share);
 
   static constexpr double kUnit = 0x1p50;
-  static constexpr float kLargest = 0x1p12f;  // 2^12 2^50 still fits, whatever the shares
 
   double kept_share() const;
-  int64_t dropped() const { return dropped_; }
-  /// What add() of sums made elsewhere takes. Empty as long as no client was kept.
-  const std::vector<long long>& sums() const { return sums_; }
+  /// What the last add() takes. Empty before the first.
+  const std::vector<long long>& words() const { return words_; }
   int64_t share() const { return share_; }
 
-  /// The average over the kept clients, in the shapes of `like`.
-  Weights average(const Weights& like) const;
+  /// The average over the clients, in the shapes of `like`.
+  Weights average(const Weights& like, const std::vector<Parameter>& known) const;
 
  private:
-  std::vector<long long> sums_;
+  std::vector<long long> words_;
   int64_t share_ = 0;  // in units of 2^-50, as exact as the sums
-  int64_t dropped_ = 0;
 };
 
 }  // namespace fedsmooth

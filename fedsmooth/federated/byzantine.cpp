@@ -45,18 +45,11 @@ std::vector<int64_t> byzantine_clients(const ByzantineOptions& options, int64_t 
 void corrupt_updates(const ByzantineOptions& options, const std::vector<int64_t>& bad,
                      uint64_t seed, int64_t t, const Weights& global, RoundResult& result) {
   const Key key = make_key(seed, Purpose::kPartition, kFirstNoise + static_cast<uint64_t>(t));
-  std::vector<ClientWeights> kept;
   for (ClientWeights& one : result.each) {
     if (std::binary_search(bad.begin(), bad.end(), one.client)) {
       one.weights = corrupted(options, one, key, global);
     }
-    if (usable(one.weights)) {
-      kept.push_back(std::move(one));
-    } else {
-      result.sum.drop();
-    }
   }
-  result.each = std::move(kept);
 }
 
 }  // namespace fedsmooth

@@ -29,8 +29,7 @@ struct ByzantineOptions {
 std::vector<int64_t> byzantine_clients(const ByzantineOptions& options, int64_t clients,
                                        uint64_t seed);
 
-/// Replaces what the clients `bad` sent in round t, which gathered each one's weights. What becomes
-/// unusable() is dropped.
+/// Replaces what the clients `bad` sent in round t, which gathered each one's weights.
 void corrupt_updates(const ByzantineOptions& options, const std::vector<int64_t>& bad,
                      uint64_t seed, int64_t t, const Weights& global, RoundResult& result);
 

@@ -42,16 +42,17 @@ void sort_columns(float* rows, int64_t clients) {
   }
 }
 
-// `pick` turns sorted rows [clients, kBlock] into values [kBlock].
+// `pick` turns `count` columns of sorted rows [clients, kBlock] into as many values. It is told
+// whether they are of a trained tensor.
 template <typename Pick>
-Weights reduce_columns(int threads, const std::vector<ClientWeights>& each, const Weights& like,
-                       Pick pick) {
+Weights reduce_columns(const ReductionInput& in, Pick pick) {
+  const std::vector<ClientWeights>& each = in.cohort.each;
   const auto clients = static_cast<int64_t>(each.size());
   Weights out;
-  for (const Array& w : like) out.emplace_back(w.sizes());
-  Workers workers(threads);
+  for (const Array& w : in.global) out.emplace_back(w.sizes());
+  Workers workers(in.options.threads);
   workers.run([&](int worker) {
-    std::vector<float> rows(clients * kBlock), picked(kBlock);
+    std::vector<float> rows(clients * kBlock);
     for (size_t w = 0; w < out.size(); ++w) {
       const int64_t size = out[w].count();
       for (int64_t first = worker * kBlock; first < size; first += workers.count() * kBlock) {
@@ -60,19 +61,18 @@ Weights reduce_columns(int threads, const std::vector<ClientWeights>& each, cons
           std::copy_n(each[k].weights[w].floats() + first, count, rows.data() + k * kBlock);
         }
         sort_columns(rows.data(), clients);
-        pick(rows.data(), picked.data());
-        std::copy_n(picked.data(), count, out[w].floats() + first);
+        pick(rows.data(), count, in.known[w].trained, out[w].floats() + first);
       }
     }
   });
   return out;
 }
 
-Weights median(int threads, const RoundResult& cohort, const Weights& global) {
-  const auto clients = static_cast<int64_t>(cohort.each.size());
+Weights median(const ReductionInput& in) {
+  const auto clients = static_cast<int64_t>(in.cohort.each.size());
   const int64_t low = (clients - 1) / 2, high = clients / 2;
-  return reduce_columns(threads, cohort.each, global, [&](const float* rows, float* out) {
-    for (int64_t i = 0; i < kBlock; ++i) {
+  return reduce_columns(in, [&](const float* rows, int64_t count, bool /*trained*/, float* out) {
+    for (int64_t i = 0; i < count; ++i) {
       const double middle = (double{rows[low * kBlock + i]} + double{rows[high * kBlock + i]}) / 2;
       out[i] = static_cast<float>(middle);
     }
@@ -81,31 +81,24 @@ Weights median(int threads, const RoundResult& cohort, const Weights& global) {
 
 // In the fixed point of FixedPointSum, where each of K clients has the share 1 / K: with equal
 // clients and nothing cut off, the mean to the bit.
-Weights trimmed_mean(const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-  const auto clients = static_cast<int64_t>(cohort.each.size());
-  const auto cut = static_cast<int64_t>(o.trim * static_cast<double>(clients));
-  const double all = static_cast<double>(clients + cohort.sum.dropped());
+Weights trimmed_mean(const ReductionInput& in) {
+  const auto clients = static_cast<int64_t>(in.cohort.each.size());
+  const auto cut = static_cast<int64_t>(in.options.trim * static_cast<double>(clients));
+  const double all = static_cast<double>(clients + in.cohort.dropped);
   const double scale = 1.0 / all * FixedPointSum::kUnit;
   const auto share = static_cast<double>((clients - 2 * cut) * std::llrint(scale));
-  return reduce_columns(o.threads, cohort.each, global, [&](const float* rows, float* out) {
-    long long sums[kBlock] = {};
+  return reduce_columns(in, [&](const float* rows, int64_t count, bool trained, float* out) {
+    long long sums[kBlock * kWideWords] = {};
     for (int64_t k = cut; k < clients - cut; ++k) {
-      for (int64_t i = 0; i < kBlock; ++i) sums[i] += std::llrint(scale * rows[k * kBlock + i]);
+      add_scaled(rows + k * kBlock, count, scale, trained, sums);
     }
-    for (int64_t i = 0; i < kBlock; ++i) {
-      out[i] = static_cast<float>(static_cast<double>(sums[i]) / share);
-    }
+    divide_sums(sums, count, share, trained, out);
   });
 }
 
 }  // namespace
 
-Reduction median_reduction() {
-  return {"median", Gather::kEach,
-          [](const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-            return median(o.threads, cohort, global);
-          }};
-}
+Reduction median_reduction() { return {"median", Gather::kEach, median}; }
 
 Reduction trimmed_mean_reduction() { return {"trimmed-mean", Gather::kEach, trimmed_mean}; }
 

@@ -50,11 +50,10 @@ std::vector<double> distances(int threads, const std::vector<ClientWeights>& eac
 
 // Clients from the one with the least score on: the sum of its K - f - 2 smallest squared distances
 // to others. Of equal ones the smaller number goes first.
-std::vector<size_t> rank_by_krum(const AggregateOptions& o,
-                                 const std::vector<ClientWeights>& each) {
-  const size_t clients = each.size();
-  const int64_t near = static_cast<int64_t>(clients) - o.assumed_bad - 2;
-  const std::vector<double> all = distances(o.threads, each);
+std::vector<size_t> rank_by_krum(const ReductionInput& in) {
+  const size_t clients = in.cohort.each.size();
+  const int64_t near = static_cast<int64_t>(clients) - in.options.assumed_bad - 2;
+  const std::vector<double> all = distances(in.options.threads, in.cohort.each);
   std::vector<double> scores;
   for (size_t k = 0; k < clients; ++k) {
     std::vector<double> own;
@@ -73,12 +72,13 @@ std::vector<size_t> rank_by_krum(const AggregateOptions& o,
 
 // The best K - f of them, alike. The share is that of K equal clients, dropped ones included: with
 // f = 0 and equal clients, the mean to the bit.
-Weights multi_krum(const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-  const std::vector<size_t> order = rank_by_krum(o, cohort.each);
-  const double share = 1.0 / static_cast<double>(std::ssize(cohort.each) + cohort.sum.dropped());
+Weights multi_krum(const ReductionInput& in) {
+  const std::vector<ClientWeights>& each = in.cohort.each;
+  const std::vector<size_t> order = rank_by_krum(in);
+  const double share = 1.0 / static_cast<double>(std::ssize(each) + in.cohort.dropped);
   std::vector<ClientWeights> best;
-  for (size_t i = 0; i < order.size() - o.assumed_bad; ++i) best.push_back(cohort.each[order[i]]);
-  return add_up(best, std::vector<double>(best.size(), share), o.threads).average(global);
+  for (size_t i = 0; i < order.size() - in.options.assumed_bad; ++i) best.push_back(each[order[i]]);
+  return average_of(best, std::vector<double>(best.size(), share), in.known, in.options.threads);
 }
 
 double distance(const Weights& a, const Weights& b) {
@@ -90,23 +90,22 @@ double distance(const Weights& a, const Weights& b) {
 }
 
 // z <- sum_k b_k w_k / sum_k b_k, b_k = (n_k / n) / max(|z - w_k|, smoothing), from the mean on.
-Weights geometric_median(const AggregateOptions& o, const RoundResult& cohort,
-                         const Weights& global) {
+Weights geometric_median(const ReductionInput& in) {
+  const std::vector<ClientWeights>& each = in.cohort.each;
   std::vector<double> b;
-  for (const ClientWeights& one : cohort.each) b.push_back(one.share);
+  for (const ClientWeights& one : each) b.push_back(one.share);
   const auto average = [&] {
     const double total = std::accumulate(b.begin(), b.end(), 0.0);
     std::vector<double> shares;
     for (const double one : b) shares.push_back(one / total);
-    return add_up(cohort.each, shares, o.threads).average(global);
+    return average_of(each, shares, in.known, in.options.threads);
   };
-  Workers workers(o.threads);
+  Workers workers(in.options.threads);
   Weights z = average();
-  for (int64_t i = 0; i < o.iterations; ++i) {
+  for (int64_t i = 0; i < in.options.iterations; ++i) {
     workers.run([&](int worker) {
       for (size_t k = worker; k < b.size(); k += workers.count()) {
-        const ClientWeights& one = cohort.each[k];
-        b[k] = one.share / std::max(distance(z, one.weights), kSmoothing);
+        b[k] = each[k].share / std::max(distance(z, each[k].weights), kSmoothing);
       }
     });
     z = average();
@@ -137,9 +136,7 @@ FEDSMOOTH_VECTOR_CLONES double squared_distance(const float* a, const float* b, 
 
 Reduction krum_reduction() {
   return {"krum", Gather::kEach,
-          [](const AggregateOptions& o, const RoundResult& cohort, const Weights&) {
-            return cohort.each[rank_by_krum(o, cohort.each).front()].weights;
-          },
+          [](const ReductionInput& in) { return in.cohort.each[rank_by_krum(in).front()].weights; },
           fewest_for_krum};
 }
 

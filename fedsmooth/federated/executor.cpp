@@ -5,22 +5,37 @@
 namespace fedsmooth {
 
 void RoundResult::add(const Round& round, size_t i, Update update) {
-  if (round.gather == Gather::kSum) {
-    if (!sum.add(update.weights, round.cohort.share(i))) return;
-  } else if (usable(update.weights)) {
-    each.push_back({round.cohort.clients[i], round.cohort.share(i), std::move(update.weights),
-                    update.telemetry.mean_loss(), std::move(update.velocity)});
-  } else {
-    sum.drop();
-    return;
+  const int64_t client = round.cohort.clients[i];
+  const double share = round.cohort.share(i);
+  const std::vector<Parameter> known = parameters(round.task.network);
+  if (auto why = out_of_bounds(update.weights, known, round.bounds())) {
+    return drop(client, std::move(*why));
   }
   telemetry.add(update.telemetry);
+  if (round.gather == Gather::kSum) return sum.add(update.weights, known, share);
+  each.push_back({client, share, std::move(update.weights), update.telemetry.mean_loss(),
+                  std::move(update.velocity)});
 }
 
 void RoundResult::add(RoundResult other) {
   sum.add(other.sum);
   for (ClientWeights& one : other.each) each.push_back(std::move(one));
   telemetry.add(other.telemetry);
+  dropped += other.dropped;
+  for (DroppedClient& one : other.named) named.push_back(std::move(one));
+}
+
+void RoundResult::drop(int64_t client, std::string why) {
+  ++dropped;
+  named.push_back({client, std::move(why)});
+}
+
+void RoundResult::drop_beyond(ValueBounds bounds, const std::vector<Parameter>& known) {
+  std::erase_if(each, [&](const ClientWeights& one) {
+    const auto why = out_of_bounds(one.weights, known, bounds);
+    if (why) drop(one.client, *why);
+    return why.has_value();
+  });
 }
 
 std::optional<std::string> Executor::unsupported(const Round& round) const {

@@ -39,6 +39,9 @@ struct Round {
   int64_t run = 0;  // number of the run, among those that are trained together
   Gather gather = Gather::kSum;
   const Weights* velocity = nullptr;  // momentum of a continuous task's client; null: none yet
+
+  /// Of what its clients may give. The one client of a continuous task is not averaged.
+  ValueBounds bounds() const { return task.continuous ? kFinite : kAveraged; }
 };
 
 struct ClientWeights {
@@ -49,17 +52,27 @@ struct ClientWeights {
   Weights velocity = {};  // of a continuous task
 };
 
-/// What became of the clients of a round. Clients whose weights are not usable() are dropped: they
-/// are counted, and nothing else of them is left.
+struct DroppedClient {
+  int64_t client = 0;
+  std::string why;  // names the tensor, see out_of_bounds()
+};
+
+/// What became of the clients of a round. Clients whose weights are out of the round's bounds are
+/// dropped: nothing else of them is left.
 struct RoundResult {
-  FixedPointSum sum;                // of Gather::kSum; counts the dropped ones in any case
-  std::vector<ClientWeights> each;  // of Gather::kEach, in any order
-  Telemetry telemetry;              // of the clients that were kept
+  FixedPointSum sum;                 // of Gather::kSum
+  std::vector<ClientWeights> each;   // of Gather::kEach, in any order
+  Telemetry telemetry;               // of the clients that were kept
+  int64_t dropped = 0;               // clients
+  std::vector<DroppedClient> named;  // of these, but for those of nodes, which only count them
 
   /// The update of the round's i-th client.
   void add(const Round& round, size_t i, Update update);
   /// What became of other clients of the same round.
   void add(RoundResult other);
+  void drop(int64_t client, std::string why);
+  /// Drops those of `each` that are out of bounds.
+  void drop_beyond(ValueBounds bounds, const std::vector<Parameter>& known);
   bool nothing_kept() const { return sum.share() == 0 && each.empty(); }
 };
 

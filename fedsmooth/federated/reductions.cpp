@@ -19,47 +19,34 @@ std::vector<double> shares_of(const std::vector<ClientWeights>& each) {
   return shares;
 }
 
-Reduction mean_reduction() {
-  return {"mean", Gather::kSum,
-          [](const AggregateOptions& o, const RoundResult& cohort, const Weights& global) {
-            // A client that is the whole cohort is its own mean: as a sum it would round.
-            if (cohort.each.size() == 1 && cohort.each[0].share == 1) return cohort.each[0].weights;
-            FixedPointSum sum = cohort.sum;
-            if (!cohort.each.empty()) {
-              sum.add(add_up(cohort.each, shares_of(cohort.each), o.threads));
-            }
-            return sum.average(global);
-          }};
-}
-
 // Only what norms have starts at a fixed value.
 bool belongs_to_norm(const Parameter& parameter) { return parameter.fan_in == 0; }
 
-// The mean with the smallest fifth of the losses, rounded down, weighing more; of equal ones that
-// of the smaller client. `each` is sorted by client.
-Weights slack_mean(const AggregateOptions& o, const std::vector<ClientWeights>& each,
-                   const Weights& global) {
+// Shares with the smallest fifth of the losses, rounded down, weighing more; of equal ones that of
+// the smaller client.
+std::vector<double> slack_shares(double sfat, const std::vector<ClientWeights>& each) {
   std::vector<std::pair<double, size_t>> losses;
   for (size_t k = 0; k < each.size(); ++k) {
     losses.emplace_back(std::isnan(each[k].loss) ? INFINITY : each[k].loss, k);
   }
   std::sort(losses.begin(), losses.end());
   std::vector<double> shares = shares_of(each);
-  for (size_t i = 0; i < each.size() / 5; ++i) shares[losses[i].second] *= o.sfat;
+  for (size_t i = 0; i < each.size() / 5; ++i) shares[losses[i].second] *= sfat;
   const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= total;
-  return add_up(each, shares, o.threads).average(global);
+  return shares;
 }
 
-// Weights `begin` to `end` of all tensors, one after the other.
-void add_scaled(const Weights& weights, double scale, int64_t begin, int64_t end, long long* sums) {
-  int64_t first = 0;  // of a tensor
-  for (const Array& w : weights) {
-    const int64_t from = std::max(begin, first), to = std::min(end, first + w.count());
-    const float* values = w.floats();
-    for (int64_t i = from; i < to; ++i) sums[i] += std::llrint(scale * values[i - first]);
-    first += w.count();
-  }
+Weights mean(const ReductionInput& in) {
+  const std::vector<ClientWeights>& each = in.cohort.each;
+  if (each.empty()) return in.cohort.sum.average(in.global, in.known);
+  const std::vector<double> plain = shares_of(each);
+  if (in.options.sfat == 1) return average_of(each, plain, in.known, in.options.threads);
+  const std::vector<double> slack = slack_shares(in.options.sfat, each);
+  const auto shares = [&](size_t i) -> const std::vector<double>& {
+    return belongs_to_norm(in.known[i]) ? plain : slack;
+  };
+  return average_of(each, shares, in.known, in.options.threads);
 }
 
 double gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -88,9 +75,12 @@ void clip_update(double longest, const std::vector<Parameter>& known, const Weig
 }  // namespace
 
 Registry<Reduction>& reductions() {
-  static Registry<Reduction> all(
-      "aggregate.kind", {mean_reduction(), median_reduction(), trimmed_mean_reduction(),
-                         krum_reduction(), multi_krum_reduction(), geometric_median_reduction()});
+  static Registry<Reduction> all("aggregate.kind", {{"mean", Gather::kSum, mean},
+                                                    median_reduction(),
+                                                    trimmed_mean_reduction(),
+                                                    krum_reduction(),
+                                                    multi_krum_reduction(),
+                                                    geometric_median_reduction()});
   return all;
 }
 
@@ -111,52 +101,57 @@ Gather gathered_for(const AggregateOptions& options) {
   return reductions().find(options.kind).gather;
 }
 
-Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
+Weights reduce(const AggregateOptions& given, const Network& network, RoundResult result,
                const Weights& global) {
-  check(options.threads > 0, "reduce: {} threads", options.threads);
-  check(!result.each.empty() || gathered_for(options) == Gather::kSum, "reduce: no client");
+  check(given.threads > 0, "reduce: {} threads", given.threads);
+  check(!result.each.empty() || gathered_for(given) == Gather::kSum, "reduce: no client");
+  AggregateOptions options = given;
+  options.assumed_bad = std::max<int64_t>(0, given.assumed_bad - result.dropped);
   if (!result.each.empty()) check_aggregate_options(options, std::ssize(result.each));
   std::sort(result.each.begin(), result.each.end(),
             [](const ClientWeights& a, const ClientWeights& b) { return a.client < b.client; });
+  const std::vector<Parameter> known = parameters(network);
   if (options.clip > 0) {
-    const std::vector<Parameter> known = parameters(network);
     for (ClientWeights& one : result.each) clip_update(options.clip, known, global, one.weights);
   }
-  Weights update = reductions().find(options.kind).reduce(options, result, global);
-  if (options.sfat == 1) return update;
-  const Weights slack = slack_mean(options, result.each, global);
-  const std::vector<Parameter> known = parameters(network);
-  for (size_t i = 0; i < update.size(); ++i) {
-    if (!belongs_to_norm(known[i])) update[i] = slack[i];
-  }
-  return update;
+  // As a sum its weights would round, and those of a centralized run may be too large for one.
+  if (result.each.size() == 1 && result.each[0].share == 1) return result.each[0].weights;
+  return reductions().find(options.kind).reduce({options, result, known, global});
 }
 
-FixedPointSum add_up(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
-                     int threads) {
-  check(!each.empty(), "add_up: no client");
+Weights average_of(const std::vector<ClientWeights>& each, const SharesOfTensor& shares,
+                   const std::vector<Parameter>& known, int threads) {
+  constexpr int64_t kBlock = 1024;  // values whose sums stay in the cache
+  check(!each.empty(), "average_of: no client");
+  Weights out;
+  for (const Array& w : each[0].weights) out.emplace_back(w.sizes());
   Workers workers(threads);
-  std::vector<int> kept(each.size());
   workers.run([&](int worker) {
-    for (size_t k = worker; k < each.size(); k += threads) kept[k] = usable(each[k].weights);
-  });
-  int64_t size = 0, share = 0, dropped = 0;
-  for (const Array& w : each[0].weights) size += w.count();
-  for (size_t k = 0; k < each.size(); ++k) {
-    share += kept[k] ? std::llrint(shares[k] * FixedPointSum::kUnit) : 0;
-    dropped += kept[k] ? 0 : 1;
-  }
-  std::vector<long long> sums(size);
-  workers.run([&](int worker) {
-    const int64_t begin = size * worker / threads, end = size * (worker + 1) / threads;
-    for (size_t k = 0; k < each.size(); ++k) {
-      if (kept[k])
-        add_scaled(each[k].weights, shares[k] * FixedPointSum::kUnit, begin, end, sums.data());
+    std::vector<long long> sums(kBlock * kWideWords);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const std::vector<double>& of_each = shares(i);
+      long long share = 0;
+      for (const double one : of_each) share += std::llrint(one * FixedPointSum::kUnit);
+      const int64_t size = out[i].count();
+      for (int64_t first = worker * kBlock; first < size; first += threads * kBlock) {
+        const int64_t count = std::min(kBlock, size - first);
+        std::fill(sums.begin(), sums.end(), 0);
+        for (size_t k = 0; k < each.size(); ++k) {
+          add_scaled(each[k].weights[i].floats() + first, count, of_each[k] * FixedPointSum::kUnit,
+                     known[i].trained, sums.data());
+        }
+        divide_sums(sums.data(), count, static_cast<double>(share), known[i].trained,
+                    out[i].floats() + first);
+      }
     }
   });
-  FixedPointSum sum;
-  sum.add(sums.data(), size, share, dropped);
-  return sum;
+  return out;
+}
+
+Weights average_of(const std::vector<ClientWeights>& each, const std::vector<double>& shares,
+                   const std::vector<Parameter>& known, int threads) {
+  return average_of(
+      each, [&](size_t) -> const std::vector<double>& { return shares; }, known, threads);
 }
 
 int64_t bytes_of_cohort(const Network& network, int64_t clients) {

@@ -26,12 +26,19 @@ struct AggregateOptions {
   int threads = 1;  // of the server, at least one; they change no bit
 };
 
+/// A round's kept clients, of which there is at least one, and what the server knows of them.
+struct ReductionInput {
+  const AggregateOptions& options;      // assumed_bad: among the kept clients
+  const RoundResult& cohort;            // `each` is sorted by client
+  const std::vector<Parameter>& known;  // parameters() of the network
+  const Weights& global;                // that the round began with
+};
+
 struct Reduction {
   std::string name;
   Gather gather = Gather::kSum;  // what it needs; with kSum it takes either
-  /// The update, in the shapes of `global`, the weights that the round began with. At least one
-  /// client was kept, and RoundResult::each is sorted by client.
-  std::function<Weights(const AggregateOptions&, const RoundResult&, const Weights& global)> reduce;
+  /// The update, in the shapes of `global`.
+  std::function<Weights(const ReductionInput&)> reduce;
   /// Of how many clients it can be taken, at least. Left out: 1.
   std::function<int64_t(const AggregateOptions&)> fewest_clients = {};
 };
@@ -45,8 +52,10 @@ void check_aggregate_options(const AggregateOptions& options, int64_t cohort);
 /// What an executor has to return for it.
 Gather gathered_for(const AggregateOptions& options);
 
-/// The update of the round's kept clients, of which there is at least one. Clipping counts and
-/// shortens trained weights alone, not running statistics; SFAT leaves what belongs to norms alone.
+/// The update of the round's kept clients, of which there is at least one; that of a client who is
+/// the whole cohort is its own. Clipping counts and shortens trained weights alone, not running
+/// statistics; SFAT leaves what belongs to norms alone. Dropped clients count as bad ones: only the
+/// others of `assumed_bad` are sought among the kept ones.
 Weights reduce(const AggregateOptions& options, const Network& network, RoundResult result,
                const Weights& global);
 

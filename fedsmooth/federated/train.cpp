@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -60,6 +61,30 @@ void check_step_fits(const LocalTask& task, int64_t room) {
       "train.local.batch={}, smoothing.m={}: the noisy images of one step take {:.2f} GB, and "
       "{:.2f} GB of memory are free; make one of them smaller",
       task.local.batch, task.smoothing.m, bytes / 1e9, static_cast<double>(room) / 1e9);
+}
+
+ValueBounds bounds_of(const TrainOptions& o) {
+  return o.mode == Mode::kCentralized ? kFinite : kAveraged;
+}
+
+// What a round ended with of which no client's weights could be kept. Averages are within bounds:
+// global weights that are not were moved there by the server.
+[[noreturn]] void refuse_round(const Training& run, const RoundResult& theta_k) {
+  const ServerOptions& server = run.options.server;
+  const int64_t round = run.state.round + 1;
+  if (const auto why =
+          out_of_bounds(run.state.global, parameters(run.task.network), bounds_of(run.options))) {
+    throw Error(
+        "round {}: {} among the weights that the server sent; server.learning_rate={} or "
+        "server.optimizer={:?} moved them there; try a smaller one",
+        round, *why, server.learning_rate, server.optimizer);
+  }
+  const std::string first = theta_k.named.empty()
+                                ? "no client's weights were finite"
+                                : fmt::format("every client was dropped (client {}: {})",
+                                              theta_k.named[0].client, theta_k.named[0].why);
+  throw Error("round {}: {}; train.local.learning_rate={} or smoothing.sigma={} may be too large",
+              round, first, run.task.local.learning_rate, run.task.smoothing.sigma);
 }
 
 }  // namespace
@@ -128,14 +153,12 @@ bool aggregate(const Training& run, RoundResult theta_k) {
   if (o.byzantine.corrupts_updates()) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
     corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
+    theta_k.drop_beyond(bounds_of(o), parameters(run.task.network));
   }
-  if (theta_k.nothing_kept()) {
-    throw Error(
-        "round {}: every client's weights became infinite or too large; "
-        "train.local.learning_rate={} or smoothing.sigma={} may be too large",
-        t + 1, run.task.local.learning_rate, run.task.smoothing.sigma);
-  }
-  so_far.dropped += theta_k.sum.dropped();
+  std::ranges::sort(theta_k.named, {}, &DroppedClient::client);
+  if (theta_k.nothing_kept()) refuse_round(run, theta_k);
+  so_far.dropped += theta_k.dropped;
+  std::ranges::move(theta_k.named, std::back_inserter(so_far.named));
   so_far.telemetry.add(theta_k.telemetry);
   if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
   AggregateOptions by = o.aggregate;

@@ -31,8 +31,9 @@ struct TrainOptions {
 };
 
 struct RoundReport {
-  int64_t round = 0;  // counted from 1
-  int64_t dropped = 0;
+  int64_t round = 0;                 // counted from 1
+  int64_t dropped = 0;               // clients
+  std::vector<DroppedClient> named;  // of these, by client; see RoundResult
   Telemetry telemetry;
 };
 

@@ -55,6 +55,9 @@ void check_own(const Dataset& images) {
 
 }  // namespace
 
+RoundSum::RoundSum(const AskedRound& round)
+    : round_(round), sizes_(round.model.weights, parameters(round.model.network)) {}
+
 std::vector<double> RoundSum::shares_of(const std::vector<int64_t>& clients) const {
   std::vector<double> shares;
   for (const int64_t client : clients) {
@@ -76,25 +79,24 @@ void RoundSum::take(const std::vector<int64_t>& clients, const std::vector<long 
 }
 
 void RoundSum::add(const std::vector<int64_t>& clients, const std::vector<long long>& words) {
-  check_words(words, count_values(round_.model.weights), shares_of(clients));
+  check_words(words, sizes_, shares_of(clients));
   take(clients, words);
 }
 
 void RoundSum::add_masked(const std::vector<int64_t>& clients,
                           const std::vector<long long>& words) {
   shares_of(clients);
-  const size_t expected = word_count(count_values(round_.model.weights));
+  const size_t expected = word_count(sizes_.words());
   if (words.size() != expected) throw Error("{} words, expected {}", words.size(), expected);
   take(clients, words);
 }
 
 std::vector<long long> RoundSum::total() const {
-  const int64_t weights = count_values(round_.model.weights);
   if (clients_.empty()) throw Error("round {}: no node answered", round_.t + 1);
   RoundSum all(round_);
-  check_words(words_, weights, all.shares_of(clients_));
+  check_words(words_, sizes_, all.shares_of(clients_));
   std::vector<long long> words = words_;
-  add_dropped(std::ssize(round_.clients) - std::ssize(clients_), weights, words);
+  add_dropped(std::ssize(round_.clients) - std::ssize(clients_), sizes_.words(), words);
   return words;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "fedsmooth/federated/aggregate.h"
 #include "fedsmooth/jobs/training.h"
 
 namespace fedsmooth::jobs {
@@ -19,7 +20,7 @@ struct TrainingContext;
 /// Adds up what nodes answered to a round.
 class RoundSum {
  public:
-  explicit RoundSum(const AskedRound& round) : round_(round) {}
+  explicit RoundSum(const AskedRound& round);
 
   /// The words of a node that ran these clients, of which each counts once. An Error, and nothing
   /// is added, if no honest node can have sent them.
@@ -37,6 +38,7 @@ class RoundSum {
   void take(const std::vector<int64_t>& clients, const std::vector<long long>& words);
 
   AskedRound round_;
+  SumSizes sizes_;
   std::vector<int64_t> clients_;  // that were answered for
   std::vector<long long> words_;
 };

@@ -54,8 +54,9 @@ void check_dropped(const std::vector<RoundRow>& rounds, Warnings& warnings) {
     in_rounds += row.dropped > 0;
   }
   if (dropped == 0) return;
-  warnings.push_back(fmt::format("{} updates in {} of {} rounds were dropped: not finite.", dropped,
-                                 in_rounds, rounds.size()));
+  warnings.push_back(
+      fmt::format("{} updates in {} of {} rounds were dropped: not finite or too large.", dropped,
+                  in_rounds, rounds.size()));
 }
 
 /// Mean over the second half of the rounds, when warm-up and the first steps are over.

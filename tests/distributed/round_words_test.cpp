@@ -7,12 +7,19 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int64_t kWeights = 3;
+// Three trained weights, then two running statistics.
+const std::vector<Parameter> kKnown = {{"weight", {3}}, {"mean", {2}, /*trained=*/false}};
+const SumSizes kSizes({Array({3}), Array({2})}, kKnown);
+const int64_t kSums = kSizes.words();
 constexpr double kShare = 0.25;
 
-RoundResult one_client(float value) {
+Weights weights_of(float value, float statistic) {
+  return {Array::of({3}, {value, -value, 0.5F}), Array::of({2}, {statistic, -statistic})};
+}
+
+RoundResult one_client(float value, float statistic = 1e20F) {
   RoundResult result;
-  result.sum.add({Array::of({kWeights}, {value, -value, 0.5F})}, kShare);
+  result.sum.add(weights_of(value, statistic), kKnown, kShare);
   result.telemetry.loss += 1.5;
   result.telemetry.steps = 2;
   return result;
@@ -20,20 +27,19 @@ RoundResult one_client(float value) {
 
 std::vector<long long> words_of(const RoundResult& result) {
   std::vector<long long> words;
-  append_words(result, kWeights, words);
+  append_words(result, kSums, words);
   return words;
 }
 
 TEST(RoundWordsTest, WordsAddUpAsResultsDo) {
   RoundResult sum = one_client(1);
   std::vector<long long> words = words_of(sum);
-  EXPECT_EQ(words.size(), word_count(kWeights));
+  EXPECT_EQ(words.size(), word_count(kSums));
   const RoundResult other = one_client(-7);
   add_words(words_of(other), words);
-  sum.sum.add(other.sum);
-  sum.telemetry.add(other.telemetry);
+  sum.add(other);
   EXPECT_EQ(words, words_of(sum));
-  EXPECT_EQ(words_of(take_words(words.data(), kWeights)), words);
+  EXPECT_EQ(words_of(take_words(words.data(), kSums)), words);
 }
 
 TEST(RoundWordsTest, MasksCancelWhateverOverflows) {
@@ -49,15 +55,40 @@ TEST(RoundWordsTest, MasksCancelWhateverOverflows) {
   EXPECT_EQ(total, twice);
 }
 
-TEST(RoundWordsTest, HonestWordsPassAtTheLimitOfTheWeights) {
-  check_words(words_of(one_client(FixedPointSum::kLargest)), kWeights, {kShare});
-  check_words(words_of(one_client(-FixedPointSum::kLargest)), kWeights, {kShare});
+TEST(RoundWordsTest, HonestWordsPassAtTheLimitOfTheValues) {
+  for (const float sign : {1.0F, -1.0F}) {
+    const RoundResult most = one_client(sign * kAveraged.trained, sign * kAveraged.statistic);
+    check_words(words_of(most), kSizes, {kShare});
+  }
   RoundResult dropped;
-  dropped.sum.add({Array::of({kWeights}, {1e6F, 0, 0})}, kShare);
-  check_words(words_of(dropped), kWeights, {kShare});
+  dropped.drop(0, "");
+  check_words(words_of(dropped), kSizes, {kShare});
   RoundResult half = one_client(1);
-  half.sum.add({Array::of({kWeights}, {std::nanf(""), 0, 0})}, kShare);
-  check_words(words_of(half), kWeights, {kShare, kShare});
+  half.drop(1, "");
+  check_words(words_of(half), kSizes, {kShare, kShare});
+}
+
+// Statistics so large that each adds to all words, from parts that are added modulo 2^64.
+TEST(RoundWordsTest, MaskedPartsAddUpToTheAverageOfAll) {
+  const std::vector<float> values = {1e30F, -3e29F, 7e10F, 0.125F};
+  RoundResult whole;
+  std::vector<long long> total, mask(word_count(kSums)), opposite(mask.size());
+  for (size_t i = 0; i < mask.size(); ++i) {
+    mask[i] = static_cast<long long>(0x9e3779b97f4a7c15 * (i + 1));
+    opposite[i] = static_cast<long long>(0 - static_cast<unsigned long long>(mask[i]));
+  }
+  add_words(mask, total);
+  for (const float value : values) {
+    whole.add(one_client(1, value));
+    add_words(words_of(one_client(1, value)), total);
+  }
+  add_words(opposite, total);
+  EXPECT_EQ(total, words_of(whole));
+  check_words(total, kSizes, std::vector<double>(4, kShare));
+  const Weights like = weights_of(0, 0);
+  const Weights found = take_words(total.data(), kSums).sum.average(like, kKnown);
+  EXPECT_TRUE(same_bits(found[1], whole.sum.average(like, kKnown)[1]));
+  EXPECT_FLOAT_EQ(found[1].floats()[0], 1.75e29F);
 }
 
 TEST(RoundWordsTest, WordsThatNoHonestClientSendsAreRefused) {
@@ -65,21 +96,23 @@ TEST(RoundWordsTest, WordsThatNoHonestClientSendsAreRefused) {
   const auto refused = [&](size_t place, long long value, const std::string& why) {
     std::vector<long long> words = honest;
     words.at(place) = value;
-    expect_error([&] { check_words(words, kWeights, {kShare}); }, why);
+    expect_error([&] { check_words(words, kSizes, {kShare}); }, why);
   };
   refused(0, 1LL << 62, "sum 0");
   refused(2, std::numeric_limits<long long>::min(), "sum 2");
-  refused(2, honest[kWeights] * 4096 + 4096, "sum 2");
-  refused(kWeights, honest[kWeights] + 1, "kept share");
-  refused(kWeights, -1, "kept share");
-  refused(kWeights, 0, "kept share");
-  refused(kWeights + 1, 1, "kept share");
-  refused(kWeights + 1, 2, "2 clients dropped of 1");
-  refused(kWeights + 1, -1, "dropped");
-  refused(kWeights + 2, std::numeric_limits<long long>::max(), "telemetry");
+  refused(2, honest[kSums] * 4096 + 4096, "sum 2");
+  refused(3, (1LL << 40) + 1, "running statistic 0");
+  refused(kSums - 1, 1LL << 33, "running statistic 1");
+  refused(kSums, honest[kSums] + 1, "kept share");
+  refused(kSums, -1, "kept share");
+  refused(kSums, 0, "kept share");
+  refused(kSums + 1, 1, "kept share");
+  refused(kSums + 1, 2, "2 clients dropped of 1");
+  refused(kSums + 1, -1, "dropped");
+  refused(kSums + 2, std::numeric_limits<long long>::max(), "telemetry");
   std::vector<long long> words = honest;
   words.pop_back();
-  expect_error([&] { check_words(words, kWeights, {kShare}); }, "words, expected");
+  expect_error([&] { check_words(words, kSizes, {kShare}); }, "words, expected");
 }
 
 }  // namespace

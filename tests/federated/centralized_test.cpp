@@ -4,8 +4,10 @@
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/federated/train.h"
+#include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 #include "tests/layers.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -93,6 +95,29 @@ TEST(CentralizedTest, ClientsOfAFederationKeepNothing) {
   const auto passes = fastest_passes(task.network);
   const Update update = local_train(task, *passes, start().global, 3, images_of_client_3(), 7);
   EXPECT_TRUE(update.velocity.empty());
+}
+
+// A convolution by large numbers: running variances beyond what trained weights may have in an
+// average, and weights beyond it too.
+TEST(CentralizedTest, NoBoundOfAnAverageEndsARun) {
+  const LocalTask task = normed_task();
+  ServerState begin = start(task);
+  begin.global[0] = each(begin.global[0], [](float w) { return 1e5f * w; });
+  ThreadedExecutor executor(1, reference_passes);
+  const ServerState once = train_centralized(executor, task, 1, 2, begin);
+  const ServerState twice = train_centralized(executor, task, 2, 1, begin);
+  expect_same(twice.global, once.global);
+  EXPECT_GT(largest(once.global[0]), 4096);
+  EXPECT_GT(largest(once.global[4]), 1e6);  // running_var
+}
+
+TEST(CentralizedTest, AValueThatIsNotFiniteEndsTheRunByItsName) {
+  LocalTask task = normed_task();
+  task.local.learning_rate = 1e38;
+  ThreadedExecutor executor(1, reference_passes);
+  EXPECT_EQ(refusal([&] { train_centralized(executor, task, 2, 2, start(task)); }),
+            "round 1: every client was dropped (client 0: conv.weight is not finite); "
+            "train.local.learning_rate=1e+38 or smoothing.sigma=0.25 may be too large");
 }
 
 }  // namespace

@@ -177,7 +177,8 @@ TEST(ClientTest, PassesAreStepsOverTheSameExamples) {
   // The fastest passes do the same.
   ThreadedExecutor threaded(1);
   const Cohort cohort{{3}, {images}, static_cast<int64_t>(images.size())};
-  const Weights ours = run_round(threaded, {task, global, cohort, 0}).sum.average(global);
+  const Weights ours =
+      run_round(threaded, {task, global, cohort, 0}).sum.average(global, parameters(task.network));
   for (size_t i = 0; i < weights.size(); ++i) {
     EXPECT_LT(difference(ours[i], weights[i]), 2e-5) << i;
   }

@@ -52,7 +52,8 @@ TEST(ClustersTest, ARoundIsAStepForEachClusterInTurn) {
       const RoundResult result =
           run_round(executor, {task_in_round(task, options, p.clients(), t), from,
                                sample_cohort(p, 3, task.seed, t, {number, 2}), t});
-      server_step(options.server, task.network, result.sum.average(from), global, kept);
+      server_step(options.server, task.network, result.sum.average(from, parameters(task.network)),
+                  global, kept);
       telemetry.add(result.telemetry);
     }
     losses[t] = telemetry.mean_loss();

@@ -176,7 +176,9 @@ TEST(DistanceReductionsTest, ClippingShortensLongUpdatesAlone) {
 TEST(DistanceReductionsTest, AClipThatNobodyMeetsIsThePlainMeanToTheBit) {
   const RoundResult cohort = cohort_of(9);
   RoundResult summed;
-  for (const ClientWeights& one : cohort.each) summed.sum.add(one.weights, one.share);
+  for (const ClientWeights& one : cohort.each) {
+    summed.sum.add(one.weights, parameters(kLinear), one.share);
+  }
   expect_same(reduce({.kind = "mean", .clip = 1e6}, kLinear, cohort, weights_of(0)),
               reduce({"mean"}, kLinear, summed, weights_of(0)));
 }

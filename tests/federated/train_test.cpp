@@ -64,8 +64,10 @@ TEST(TrainTest, TheCohortsOrderChangesNothing) {
   std::reverse(reversed.images.begin(), reversed.images.end());
   SerialExecutor executor(reference_passes);
   const Weights global = start().global;
-  expect_same(run_round(executor, {task, global, cohort, 0}).sum.average(global),
-              run_round(executor, {task, global, reversed, 0}).sum.average(global));
+  expect_same(
+      run_round(executor, {task, global, cohort, 0}).sum.average(global, parameters(task.network)),
+      run_round(executor, {task, global, reversed, 0})
+          .sum.average(global, parameters(task.network)));
 }
 
 TEST(TrainTest, MethodsAndEstimatorsDiffer) {

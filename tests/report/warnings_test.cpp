@@ -61,7 +61,8 @@ TEST(WarningsTest, DivergedTelemetryIsNoVacuousAttack) {
   const double nan = std::nan("");
   RunRecord run = attacked(0.98, 1, 0.2);
   run.rounds.push_back({11, nan, {}, nan, nan, nan, {}, 3});
-  EXPECT_EQ(list_warnings(run), Strings{"3 updates in 1 of 11 rounds were dropped: not finite."});
+  EXPECT_EQ(list_warnings(run),
+            Strings{"3 updates in 1 of 11 rounds were dropped: not finite or too large."});
 }
 
 TEST(WarningsTest, CountsImagesMisledWithinTheirRadius) {

@@ -57,6 +57,7 @@ struct DeviceNetwork {
   DeviceArray<int16_t> source;     // of each pixel and channel: a value of the image, -1: none
   DeviceArray<float> mean, scale;  // per channel of an image: (x - mean) scale
   int64_t size = 0;                // of a client's vector
+  int64_t trained = 0;             // where its running statistics begin
   DeviceArray<int> positions;      // of each weight in it
   bool working_weights = false;    // whether passes want StackedWeights::working
   bool trains_otherwise = false;   // whether it answers otherwise than it trains

@@ -69,7 +69,7 @@ DevicePlan::DevicePlan(const Network& network) : plan(network) {
   row_multiple = kRowTile;
   pixels = plan.stages.front().in.pixels();
   map_channels = plan.stages.front().in.channels;
-  size = plan.size;
+  size = trained = plan.size;
   working_weights = true;
   const auto table = [](Side side, const PairLists& lists, const std::vector<int>& order) {
     const auto results = static_cast<int>(lists.size());

@@ -14,6 +14,7 @@ ResidualDevice::ResidualDevice(const Network& network) : graph(plan_graph(networ
   pixels = graph.maps[0].pixels();
   map_channels = graph.maps[0].channels;
   size = graph.size;
+  trained = graph.trained;
   std::vector<int16_t> from(int64_t{pixels} * map_channels, -1);
   for (int c = 0; c < input[0]; ++c) {
     for (int p = 0; p < pixels; ++p)

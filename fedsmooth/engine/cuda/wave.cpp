@@ -1,5 +1,6 @@
 #include "fedsmooth/engine/cuda/wave.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "fedsmooth/federated/local_step.h"
@@ -94,10 +95,14 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
     working_ = DeviceArray<uint8_t>(n * device.size * 2);
   }
   if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * device.size);
-  sums_ = DeviceArray<long long>(device.size);
-  sum_ = DeviceArray<long long>(global_.size());
+  std::vector<int> positions = device.positions.download(launches_.stream());
+  const auto is_trained = [&](int position) { return position < device.trained; };
+  statistics_ = positions.end() - std::ranges::stable_partition(positions, is_trained).begin();
+  sum_positions_ = DeviceArray<int>(positions);
+  sums_ = DeviceArray<long long>(device.trained);
+  sum_ = DeviceArray<long long>(global_.size() + (kWideWords - 1) * statistics_);
   values_ = HostArray<float>(global_.size());
-  host_sum_ = HostArray<long long>(global_.size());
+  host_sum_ = HostArray<long long>(sum_.size());
   if (use == Use::kCounted) return;
   graph_ = capture(/*first=*/false);
   if (records_apart()) first_graph_ = capture(/*first=*/true);

@@ -74,7 +74,7 @@ class Wave {
   void load_velocity(const Weights& velocity, int64_t slot);
   Weights take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like);
   void add_results(const std::vector<WavePart>& parts);
-  std::vector<int> find_usable(const WavePart& part, int64_t slot) const;
+  std::vector<int> find_usable(const WavePart& part, int64_t slot);
   void add_sum(const WavePart& part, int64_t slot, const std::vector<int>& usable);
   void add_each(const WavePart& part, int64_t slot, const std::vector<int>& usable,
                 const std::vector<Telemetry>& of_each);
@@ -110,6 +110,8 @@ class Wave {
   DeviceArray<float> global_, vector_, weights_, velocity_;
   DeviceArray<uint8_t> working_;       // weights in bfloat16, if products are
   DeviceArray<float> global_of_each_;  // [client], for FedProx alone
+  int64_t statistics_ = 0;             // running statistics among the weights
+  DeviceArray<int> sum_positions_;     // of the trained weights, then of those, for a sum
   DeviceArray<long long> sums_, sum_;
   HostArray<float> values_;
   HostArray<long long> host_sum_;

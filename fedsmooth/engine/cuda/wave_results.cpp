@@ -36,16 +36,25 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   }
 }
 
-// Which of a part's clients, who begin at `slot`, have usable weights.
-std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) const {
+// Which of a part's clients, who begin at `slot`, have weights within bounds. Drops the others.
+std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) {
+  const ValueBounds bounds = part.round.bounds();
   WeightCheck check;
   check.clients = static_cast<int>(part.count);
   check.size = device_.size;
+  check.trained = device_.trained;
   check.weights = weights_.data() + slot * check.size;
-  check.largest = FixedPointSum::kLargest;
+  check.largest = bounds.trained;
+  check.largest_statistic = bounds.statistic;
   check.usable = usable_.data() + slot;
   check_cuda(check_weights(check, launches_.stream()), "check_weights");
   const std::vector<int> all = usable_.download(launches_.stream());
+  for (size_t i = 0; i < part.count; ++i) {
+    if (all[slot + i]) continue;
+    const Weights weights = take(weights_, slot + static_cast<int64_t>(i), part.round.global);
+    const auto why = out_of_bounds(weights, parameters(part.round.task.network), bounds);
+    part.result.drop(part.round.cohort.clients[part.first + i], why.value_or("not finite"));
+  }
   return {all.begin() + slot, all.begin() + slot + check.clients};
 }
 
@@ -53,33 +62,29 @@ void Wave::add_sum(const WavePart& part, int64_t slot, const std::vector<int>& u
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
   sum.size = device_.size;
-  sum.count = sum_.size();
+  sum.trained = device_.trained;
+  sum.count = sum_positions_.size() - statistics_;
+  sum.statistics = statistics_;
   sum.weights = weights_.data() + slot * sum.size;
-  sum.positions = device_.positions.data();
+  sum.positions = sum_positions_.data();
   sum.scale = shares_.data() + slot;
   sum.usable = usable_.data() + slot;
   sum.sums = sums_.data();
   sum.out = sum_.data();
   check_cuda(sum_weights(sum, launches_.stream()), "sum_weights");
   sum_.download(host_sum_.data(), launches_.stream());
-  int64_t share = 0, dropped = 0;
+  int64_t share = 0;
   for (size_t i = 0; i < part.count; ++i) {
-    if (usable[i]) {
-      share += std::llrint(part.round.cohort.share(part.first + i) * FixedPointSum::kUnit);
-    } else {
-      ++dropped;
-    }
+    if (!usable[i]) continue;
+    share += std::llrint(part.round.cohort.share(part.first + i) * FixedPointSum::kUnit);
   }
-  part.result.sum.add(host_sum_.data(), host_sum_.size(), share, dropped);
+  part.result.sum.add(host_sum_.data(), host_sum_.size(), share);
 }
 
 void Wave::add_each(const WavePart& part, int64_t slot, const std::vector<int>& usable,
                     const std::vector<Telemetry>& of_each) {
   for (size_t i = 0; i < part.count; ++i) {
-    if (!usable[i]) {
-      part.result.sum.drop();
-      continue;
-    }
+    if (!usable[i]) continue;
     const int64_t at = slot + static_cast<int64_t>(i);
     ClientWeights& one = part.result.each.emplace_back();
     one.client = part.round.cohort.clients[part.first + i];

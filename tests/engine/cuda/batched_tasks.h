@@ -45,7 +45,8 @@ inline LocalTask task_for(const std::string& network, Method method, Estimator e
 
 inline Weights round_of(Executor& executor, const LocalTask& task, int64_t clients) {
   const Weights global = start(task.network);
-  return run_round(executor, {task, global, cohort_of(clients), 4}).sum.average(global);
+  return run_round(executor, {task, global, cohort_of(clients), 4})
+      .sum.average(global, parameters(task.network));
 }
 
 inline double distance(const Array& a, const Array& b) {

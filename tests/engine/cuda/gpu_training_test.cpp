@@ -99,7 +99,8 @@ TEST_F(GpuTrainingTest, AHundredClientsInWavesOfOneSevenAndAll) {
   const Weights global = start().global;
   const auto average = [&](int64_t wave) {
     BatchedExecutor executor(Precision::kBfloat16, wave);
-    return run_round(executor, {task, global, cohort, 2}).sum.average(global);
+    return run_round(executor, {task, global, cohort, 2})
+        .sum.average(global, parameters(task.network));
   };
   const Weights all = average(100);
   EXPECT_FALSE(same(all, global));

@@ -1,5 +1,6 @@
 #include "fedsmooth/engine/cuda/kernels/batched_weights.h"
 
+#include "fedsmooth/base/wide_integer.h"
 #include "fedsmooth/engine/cuda/kernels/hopper_product.h"
 #include "fedsmooth/engine/cuda/kernels/matrix_tiles.cuh"
 #include "fedsmooth/engine/cuda/kernels/sgd_step.cuh"
@@ -181,15 +182,16 @@ __global__ void usable_kernel(WeightCheck s) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
   if (i >= s.size) return;
   const Four w = load_four(s.weights + blockIdx.y * s.size + i);
+  const float largest = i < s.trained ? s.largest : s.largest_statistic;
   for (const float value : w.value) {
     // Written so that NaN fails. All writers write the same.
-    if (!(fabsf(value) <= s.largest)) s.usable[blockIdx.y] = 0;
+    if (!(fabsf(value) <= largest)) s.usable[blockIdx.y] = 0;
   }
 }
 
 __global__ void sum_kernel(WeightSum s) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i >= s.size) return;
+  if (i >= s.trained) return;
   long long sum = 0;
   for (int k = 0; k < s.clients; ++k) {
     if (s.usable[k]) {
@@ -202,6 +204,18 @@ __global__ void sum_kernel(WeightSum s) {
 __global__ void gather_kernel(WeightSum s) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < s.count) s.out[i] = s.sums[s.positions[i]];
+}
+
+__global__ void sum_statistics_kernel(WeightSum s) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= s.statistics) return;
+  const int position = s.positions[s.count + i];
+  long long words[kWideWords] = {};
+  for (int k = 0; k < s.clients; ++k) {
+    if (!s.usable[k]) continue;
+    add_wide(rint(s.scale[k] * static_cast<double>(s.weights[k * s.size + position])), words);
+  }
+  for (int j = 0; j < kWideWords; ++j) s.out[s.count + kWideWords * i + j] = words[j];
 }
 
 __global__ void take_kernel(const float* vector, const int* positions, int64_t count,
@@ -258,8 +272,11 @@ cudaError_t take_values(const float* vector, const int* positions, int64_t count
 }
 
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream) {
-  sum_kernel<<<blocks_for(sum.size, 1), kThreads, 0, stream>>>(sum);
+  sum_kernel<<<blocks_for(sum.trained, 1), kThreads, 0, stream>>>(sum);
   gather_kernel<<<blocks_for(sum.count, 1), kThreads, 0, stream>>>(sum);
+  if (sum.statistics > 0) {
+    sum_statistics_kernel<<<blocks_for(sum.statistics, 1), kThreads, 0, stream>>>(sum);
+  }
   return cudaGetLastError();
 }
 

@@ -52,13 +52,12 @@ struct BiasUpdate {
 cudaError_t update_biases(Precision precision, int clients, const std::vector<BiasUpdate>& layers,
                           cudaStream_t stream);
 
-/// Sets usable[k], which is 1 before, to 0 for the clients k with a weight that is not within
-/// +-largest.
+/// Sets usable[k], which is 1 before, to 0 for the clients k with a value beyond its bound.
 struct WeightCheck {
   int clients = 0;
-  int64_t size = 0;
+  int64_t size = 0, trained = 0;  // of a client's vector; where its running statistics begin
   const float* weights = nullptr;
-  float largest = 0;
+  float largest = 0, largest_statistic = 0;
   int* usable = nullptr;
 };
 cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream);
@@ -69,16 +68,19 @@ cudaError_t take_values(const float* vector, const int* positions, int64_t count
 cudaError_t place_values(const float* values, const int* positions, int64_t count, float* vector,
                          cudaStream_t stream);
 
-/// out[i] = sum of llrint(scale[k] w_k[position[i]]) over the usable clients k.
+/// The words of a FixedPointSum: of llrint(scale[k] w_k[position[i]]) over the usable clients k,
+/// for the weights i that are trained in one word each, then for the running statistics in
+/// kWideWords.
 struct WeightSum {
   int clients = 0;
-  int64_t size = 0, count = 0;
+  int64_t size = 0, trained = 0;  // as above
+  int64_t count = 0, statistics = 0;
   const float* weights = nullptr;
-  const int* positions = nullptr;
-  const double* scale = nullptr;  // [client]
-  const int* usable = nullptr;    // [client]
-  long long* sums = nullptr;      // [size]: scratch
-  long long* out = nullptr;       // [count]
+  const int* positions = nullptr;  // [count + statistics]
+  const double* scale = nullptr;   // [client]
+  const int* usable = nullptr;     // [client]
+  long long* sums = nullptr;       // [trained]: scratch
+  long long* out = nullptr;        // [count + kWideWords statistics]
 };
 cudaError_t sum_weights(const WeightSum& sum, cudaStream_t stream);
 
