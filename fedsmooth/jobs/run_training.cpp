@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kEvaluatedImages = 200;
 constexpr int64_t kEvaluationVotes = 128;
+constexpr size_t kMostNamed = 5;  // dropped updates
 
 // Share of a test subset on which most noisy votes are right.
 double noisy_accuracy(const Model& model, const std::string& device, const Dataset& test,
@@ -288,8 +290,37 @@ bool OpenRun::write_round(const RoundReport& report,
   const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
   if (stop || due) flush_file(run_.folder / "rounds.tsv");  // see keep_rounds()
   checkpoints_.add(state_, stop || due);
+  dropped_ += report.dropped;
+  for (const DroppedClient& one : report.named) {
+    if (named_.size() == kMostNamed) break;
+    named_.push_back(fmt::format("client {} in round {} ({})", one.client, report.round, one.why));
+  }
+  last_row_ = row;
   on_row(row);
   return !stop;
+}
+
+std::vector<std::string> OpenRun::warnings() const {
+  std::vector<std::string> all;
+  const int64_t others = dropped_ - std::ssize(named_);
+  if (dropped_ > 0 && named_.empty()) {
+    all.push_back(fmt::format("{} updates were dropped by nodes or did not come", dropped_));
+  } else if (dropped_ > 0) {
+    all.push_back(fmt::format("{} updates were dropped: {}{}", dropped_, fmt::join(named_, ", "),
+                              others > 0 ? fmt::format(" and {} more", others) : ""));
+  }
+  if (!last_row_) return all;
+  // Of its terms, guessing is known to cost the logarithm in that of the labels.
+  const RoundRow& last = *last_row_;
+  const double loss = last.loss - last.loss_robust.value_or(0.0) - last.loss_entropy.value_or(0.0);
+  const auto classes = static_cast<double>(output_shape(setting_.network)[0]);
+  if (!(loss <= std::log(classes))) {
+    all.push_back(fmt::format(
+        "round {}: a loss of {:.3f}, where guessing among {} classes has {:.3f}; "
+        "train.local.learning_rate={} may be too large",
+        last.round, loss, classes, std::log(classes), experiment_.train.local.learning_rate));
+  }
+  return all;
 }
 
 void OpenRun::finish(const Traffic& traffic) const {

@@ -65,6 +65,10 @@ class OpenRun {
   /// the folder's table got.
   Training training(std::function<void(const RoundRow&)> on_row);
 
+  /// What the user should know of the rounds that were trained: which updates were dropped, and a
+  /// last loss above that of guessing.
+  std::vector<std::string> warnings() const;
+
   /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
   /// all runs side by side.
   void finish(const Traffic& traffic) const;
@@ -86,6 +90,9 @@ class OpenRun {
   Array teacher_;                            // of cat-rs, see teacher.h
   std::optional<ImageTables> image_tables_;  // of sun
   Checkpoints checkpoints_;
+  int64_t dropped_ = 0;                         // updates
+  std::vector<std::string> named_;              // the first of them, with round, client and tensor
+  std::optional<RoundRow> last_row_;            // none: no round was trained
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };
 
