@@ -1,5 +1,7 @@
 // Reductions that look at how far clients' weights lie apart: Krum and multi-Krum (Blanchard et al.
 // 2017), and the geometric median by smoothed Weiszfeld steps (RFA, Pillutla et al. 2022).
+// Distances are of trained weights alone. Running statistics follow: they are those of the clients
+// chosen, or their mean by the last Weiszfeld step's weights.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,16 +20,18 @@ constexpr int64_t kCachedValues = 4096;
 constexpr double kSmoothing = 1e-6;  // least distance in a Weiszfeld step
 
 // Squared distances between all clients, [clients, clients]; each thread has pairs of its own.
-std::vector<double> distances(int threads, const std::vector<ClientWeights>& each) {
-  const size_t clients = each.size();
+std::vector<double> distances(const ReductionInput& in) {
+  const std::vector<ClientWeights>& each = in.cohort.each;
+  const size_t clients = each.size(), threads = in.options.threads;
   std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t a = 0; a < clients; ++a) {
     for (size_t b = 0; b < a; ++b) pairs.emplace_back(a, b);
   }
   std::vector<double> squares(pairs.size());
-  Workers workers(threads);
+  Workers workers(in.options.threads);
   workers.run([&](int worker) {
     for (size_t w = 0; w < each.front().weights.size(); ++w) {
+      if (!in.known[w].trained) continue;
       const int64_t size = each.front().weights[w].count();
       for (int64_t first = 0; first < size; first += kCachedValues) {
         const int64_t count = std::min(kCachedValues, size - first);
@@ -53,7 +57,7 @@ std::vector<double> distances(int threads, const std::vector<ClientWeights>& eac
 std::vector<size_t> rank_by_krum(const ReductionInput& in) {
   const size_t clients = in.cohort.each.size();
   const int64_t near = static_cast<int64_t>(clients) - in.options.assumed_bad - 2;
-  const std::vector<double> all = distances(in.options.threads, in.cohort.each);
+  const std::vector<double> all = distances(in);
   std::vector<double> scores;
   for (size_t k = 0; k < clients; ++k) {
     std::vector<double> own;
@@ -81,9 +85,10 @@ Weights multi_krum(const ReductionInput& in) {
   return average_of(best, std::vector<double>(best.size(), share), in.known, in.options.threads);
 }
 
-double distance(const Weights& a, const Weights& b) {
+double distance(const Weights& a, const Weights& b, const std::vector<Parameter>& known) {
   double square = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (!known[i].trained) continue;
     square += squared_distance(a[i].floats(), b[i].floats(), a[i].count());
   }
   return std::sqrt(square);
@@ -105,7 +110,7 @@ Weights geometric_median(const ReductionInput& in) {
   for (int64_t i = 0; i < in.options.iterations; ++i) {
     workers.run([&](int worker) {
       for (size_t k = worker; k < b.size(); k += workers.count()) {
-        b[k] = each[k].share / std::max(distance(z, each[k].weights), kSmoothing);
+        b[k] = each[k].share / std::max(distance(z, each[k].weights, in.known), kSmoothing);
       }
     });
     z = average();

@@ -105,7 +105,53 @@ TEST(DistanceReductionsTest, KrumNeedsMoreThanTwiceTheBadClients) {
               std::string::npos)
         << error.what();
   }
-  EXPECT_THROW(reduce(o, kLinear, cohort_of(6), weights_of(0)), Error);  // others were dropped
+  EXPECT_THROW(reduce(o, kLinear, cohort_of(6), weights_of(0)), Error);
+}
+
+// Two of seven clients are bad. What the bad ones sent was dropped or not: the others are reduced
+// alike. More dropped clients than were assumed leave no bad ones to look for.
+TEST(DistanceReductionsTest, DroppedClientsCountAsBadOnes) {
+  for (const std::string kind : {"krum", "multi-krum"}) {
+    const AggregateOptions o{.kind = kind, .assumed_bad = 2};
+    RoundResult kept = cohort_of(7, 2);
+    const Weights expected = reduce(o, kLinear, kept, weights_of(0));
+    kept.each.resize(5);
+    kept.dropped = 2;
+    expect_same(reduce(o, kLinear, kept, weights_of(0)), expected);
+    kept.each.resize(3);
+    kept.dropped = 4;
+    reduce(o, kLinear, kept, weights_of(0));
+    kept.each.resize(2);
+    kept.dropped = 5;
+    EXPECT_THROW(reduce(o, kLinear, kept, weights_of(0)), Error);
+  }
+}
+
+// Distances of trained weights alone: client 3 lies apart in them, and its running variance is the
+// only usual one.
+TEST(DistanceReductionsTest, RunningStatisticsDecideNothing) {
+  const Network network{"norm", {2, 3, 3}, {{Layer::Kind::kBatchNorm, "norm"}}};
+  RoundResult cohort;
+  for (int64_t k = 0; k < 5; ++k) {
+    const float weight = k == 3 ? 9.0f : 1.0f + 0.125f * static_cast<float>(k * k);
+    const float variance = k == 3 ? 1.0f : 1e6f * static_cast<float>(k * k + 1);
+    cohort.each.push_back(
+        {k, 0.2, {Array::full({2}, weight), Array({2}), Array({2}), Array::full({2}, variance)}});
+  }
+  RoundResult plain = cohort;  // with the same statistics for all
+  for (ClientWeights& one : plain.each) one.weights[3] = Array::full({2}, 1);
+  const Weights& global = plain.each[0].weights;
+  for (const std::string kind : {"krum", "multi-krum", "geometric-median"}) {
+    SCOPED_TRACE(kind);
+    const AggregateOptions o{.kind = kind, .assumed_bad = 1};
+    const Weights found = reduce(o, network, cohort, global);
+    expect_same({found[0]}, {reduce(o, network, plain, global)[0]});
+    EXPECT_LT(found[0].floats()[0], 4);
+    EXPECT_GT(found[3].floats()[0], 1e5);  // of the clients chosen, or of all by their weights
+  }
+  // Client 1 is nearest to clients 0 and 2, and its statistics come along.
+  const Weights krum = reduce({.kind = "krum", .assumed_bad = 1}, network, cohort, global);
+  expect_same(krum, cohort.each[1].weights);
 }
 
 // The steps once more in double; and many of them end where the sum of distances is least: no
