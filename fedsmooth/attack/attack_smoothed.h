@@ -27,6 +27,8 @@ struct AttackOptions {
   bool normalize = true;        // unit gradient per image
   int64_t warmup_rounds = 0;    // training: epsilon grows to its value over this many rounds
   bool measure_cosine = false;  // training: compare the one-point with the true gradient
+
+  bool operator==(const AttackOptions&) const = default;
 };
 
 using Labels = std::vector<int64_t>;

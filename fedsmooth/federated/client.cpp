@@ -151,6 +151,27 @@ Update local_train(const LocalTask& task, Passes& passes, const Weights& global,
   return update;
 }
 
+StepOptions StepOptions::without_numbers() const {
+  StepOptions o = *this;
+  o.smoothing.sigma = 0;
+  o.attack.epsilon = attack.epsilon > 0 ? 1 : 0;  // without an attack a step is another one
+  o.attack.step_size = 0;
+  o.attack.warmup_rounds = 0;
+  o.attack.measure_cosine = false;
+  o.local.learning_rate = o.local.momentum = o.local.weight_decay = 0;
+  o.local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one
+  o.objective.lambda = o.objective.eta = o.objective.step_size = std::nullopt;
+  return o;
+}
+
+StepOptions step_of(const LocalTask& task) {
+  const StepOptions all = {task.augment, task.method, task.smoothing,
+                           task.attack,  task.local,  task.objective};
+  StepOptions step = all.without_numbers();
+  if (objective_of(task.method).ascent != nullptr) step.objective.steps = noise_ascent(task).steps;
+  return step;
+}
+
 std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
                                    int64_t k, int64_t t) {
   const auto choose = objective_of(task.method).choose;

@@ -15,6 +15,8 @@ namespace fedsmooth {
 struct SmoothingOptions {
   double sigma = 0.25;  // standard deviation of the noise, in units of the [0, 1] image
   int64_t m = 2;        // noise samples per image
+
+  bool operator==(const SmoothingOptions&) const = default;
 };
 
 struct LocalOptions {
@@ -26,6 +28,25 @@ struct LocalOptions {
   double weight_decay = 1e-4;
   double mu = 0.0;         // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
   bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
+
+  bool operator==(const LocalOptions&) const = default;
+};
+
+/// The options of a local step. Those that without_numbers() leaves decide which operations a step
+/// has; an engine may run steps that have them in common side by side.
+struct StepOptions {
+  bool augment = true;
+  Method method = Method::kSmoothAdv;
+  SmoothingOptions smoothing;
+  AttackOptions attack;
+  LocalOptions local;
+  ObjectiveOptions objective;
+
+  /// With every number that a step reads, but that decides none of its operations, set to one
+  /// value. An option that is not named there decides them.
+  StepOptions without_numbers() const;
+
+  bool operator==(const StepOptions&) const = default;
 };
 
 /// All that a client needs to know beyond the weights it is sent. The data outlive it.
@@ -55,6 +76,10 @@ struct LocalTask {
 /// The images that client `k` takes in round `t`, minibatch after minibatch.
 std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
                                    int64_t k, int64_t t);
+
+/// What decides the operations of the task's local step: without_numbers(), with the number of
+/// steps of the objective's own ascent, which may follow from sigma.
+StepOptions step_of(const LocalTask& task);
 
 /// Whether client `k` takes label y for K - 1 - y.
 bool flips_labels(const LocalTask& task, int64_t k);

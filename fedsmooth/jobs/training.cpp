@@ -32,21 +32,18 @@ std::exception_ptr catch_thrown(const Work& work) {
 
 // The experiment with everything that runs side by side may have of their own set to one value.
 Experiment shared_part(Experiment e) {
+  const StepOptions all = {e.data.augment, e.train.method, e.smoothing,
+                           e.attack,       e.train.local,  e.objective};
+  const StepOptions step = all.without_numbers();
   e.seed = 0;
   e.partition = {};
-  e.smoothing.sigma = 0;
-  e.attack.epsilon = e.attack.epsilon > 0 ? 1 : 0;  // without an attack a step is another one
-  e.attack.step_size = 0;
-  e.attack.warmup_rounds = 0;
-  e.attack.measure_cosine = false;
-  e.objective.lambda = e.objective.eta = e.objective.step_size = std::nullopt;
-  LocalOptions local = e.train.local;
-  local.learning_rate = local.momentum = local.weight_decay = 0;
-  local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one
+  e.smoothing = step.smoothing;
+  e.attack = step.attack;
+  e.objective = step.objective;
   TrainOptions train;
   train.mode = e.train.mode;
-  train.method = e.train.method;
-  train.local = local;
+  train.method = step.method;
+  train.local = step.local;
   e.train = train;
   e.certify = {};
   e.log = {};

@@ -13,7 +13,7 @@ namespace {
 
 bool share_waves(const LocalTask& a, const LocalTask& b) {
   return &a.network == &b.network && a.data.images.data() == b.data.images.data() &&
-         same_step(a, b);
+         step_of(a) == step_of(b);
 }
 
 // On the CPU: a comparison that is asked for to understand a run, not to make one.

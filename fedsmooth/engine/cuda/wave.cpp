@@ -1,7 +1,6 @@
 #include "fedsmooth/engine/cuda/wave.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "fedsmooth/federated/local_step.h"
 
@@ -9,15 +8,6 @@ namespace fedsmooth {
 namespace {
 
 constexpr int kFewClients = 32;  // do not fill a GPU
-
-// What a captured step depends on, beyond the numbers that lie on the device.
-auto steps_of(const LocalTask& task) {
-  return std::make_tuple(task.method, task.objective.examples, task.attack.estimator,
-                         task.attack.steps, task.attack.normalize, task.attack.epsilon > 0,
-                         task.objective.steps, noise_ascent(task).steps, task.smoothing.m,
-                         task.local.steps, task.local.batch, task.local.passes,
-                         task.local.calibrate, task.augment, task.local.mu > 0);
-}
 
 WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clients,
                    int64_t copies) {
@@ -37,8 +27,6 @@ WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clien
 }
 
 }  // namespace
-
-bool same_step(const LocalTask& a, const LocalTask& b) { return steps_of(a) == steps_of(b); }
 
 Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
            Precision precision, int clients, Use use)

@@ -11,9 +11,6 @@
 
 namespace fedsmooth {
 
-/// Whether the local steps of two tasks differ only in numbers that lie on the device.
-bool same_step(const LocalTask& a, const LocalTask& b);
-
 /// Clients [first, first + count) of a round, side by side in a wave, and where their results go.
 struct WavePart {
   const Round& round;
@@ -33,7 +30,8 @@ class Wave {
   Wave& operator=(const Wave&) = delete;
 
   int clients() const { return shape_.clients; }
-  bool fits(const LocalTask& task) const { return same_step(task, task_); }
+  /// Whether the captured step is the task's, but for numbers that lie on the device.
+  bool fits(const LocalTask& task) const { return step_of(task) == step_of(task_); }
 
   /// Trains clients that fit, at most clients() of them.
   void run(const std::vector<WavePart>& parts);
