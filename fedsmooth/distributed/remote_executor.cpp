@@ -39,6 +39,7 @@ std::vector<long long> run_node_task(Executor& executor, const LocalTask& task,
   const Cohort cohort = gather_cohort(partition, asked.clients, asked.total);
   const Round round{task_in_round(task, options, partition.clients(), asked.t), asked.global,
                     cohort, asked.t};
+  if (const auto why = executor.unsupported(round)) throw Error("{}", *why);
   std::vector<long long> words;
   append_words(run_round(executor, round), SumSizes(asked.global, parameters(task.network)).words(),
                words);

@@ -16,7 +16,9 @@ class ThreadedExecutor : public Executor {
   /// By passes that `make` gives each worker; left out, the fastest that know the network. With the
   /// same passes it agrees with the SerialExecutor to the bit, whatever the threads.
   explicit ThreadedExecutor(int threads, MakePasses make = {});
-  std::optional<std::string> unsupported(const Round& /*round*/) const override { return {}; }
+  std::optional<std::string> unsupported(const Round& round) const override {
+    return unsupported_on_cpu(round);
+  }
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:

@@ -1,5 +1,7 @@
 #include "fedsmooth/federated/executor.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace fedsmooth {
@@ -41,6 +43,12 @@ void RoundResult::drop_beyond(ValueBounds bounds, const std::vector<Parameter>& 
 std::optional<std::string> Executor::unsupported(const Round& round) const {
   if (round.gather == Gather::kSum) return {};
   return "aggregate.kind: this executor adds clients up and cannot keep each one's weights";
+}
+
+std::optional<std::string> unsupported_on_cpu(const Round& round) {
+  const Objective& objective = objective_of(round.task.method);
+  if (objective.score != nullptr) return {};
+  return fmt::format("train.method={:?}: has no score for the CPU", objective.name);
 }
 
 Update train_client(const Round& round, size_t i, Passes& passes) {

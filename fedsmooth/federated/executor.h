@@ -98,6 +98,9 @@ class Executor {
   virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
 };
 
+/// Why train_client() cannot run such a round; nothing if it can.
+std::optional<std::string> unsupported_on_cpu(const Round& round);
+
 /// LocalTrain of the round's i-th client.
 Update train_client(const Round& round, size_t i, Passes& passes);
 
@@ -108,7 +111,9 @@ RoundResult run_round(Executor& executor, const Round& round);
 class SerialExecutor : public Executor {
  public:
   explicit SerialExecutor(MakePasses make) : make_(std::move(make)) {}
-  std::optional<std::string> unsupported(const Round& /*round*/) const override { return {}; }
+  std::optional<std::string> unsupported(const Round& round) const override {
+    return unsupported_on_cpu(round);
+  }
   std::vector<RoundResult> run(const std::vector<Round>& rounds) override;
 
  private:

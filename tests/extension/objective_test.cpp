@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/config/experiment.h"
+#include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "tests/federated/small_training.h"
+#include "tests/refusal.h"
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_executor.h"
@@ -79,7 +81,48 @@ TEST(ObjectiveExtensionTest, AGpuThatDoesNotKnowItRefusesItByName) {
   EXPECT_NE(why->find("label-smoothing"), std::string::npos) << *why;
   EXPECT_FALSE(executor.unsupported({small_task(Method::kConsistency), global, {}, 0}));
 }
+
+// Forms that no kernel has: a score, and examples.
+TEST(ObjectiveExtensionTest, AGpuRefusesFormsThatItDoesNotKnow) {
+  const Weights global = start().global;
+  const BatchedExecutor executor;
+  constexpr auto kScore = static_cast<ScoreKind>(99);
+  constexpr auto kExamples = static_cast<GpuExamples>(99);
+  for (const GpuForm& form : {GpuForm{kScore}, GpuForm{ScoreKind::kCrossEntropy, kExamples}}) {
+    const std::string name = form.score == kScore ? "unknown-score" : "unknown-examples";
+    const Method method =
+        add_objective({.name = name, .score = score_smoothed_labels, .on_gpu = form});
+    const auto why = executor.unsupported({small_task(method), global, {}, 0});
+    EXPECT_EQ(why.value_or(""),
+              "train.method=\"" + name + "\": the GPU engine does not have it; use --device=cpu");
+  }
+}
 #endif
+
+TEST(ObjectiveExtensionTest, ACpuRefusesAnObjectiveWithoutAScore) {
+  const Method method = add_objective({.name = "no-score"});
+  const LocalTask task = small_task(method);
+  const Partition clients = partition(PartitionKind::kIid);
+  ServerState state = start();
+  for (const bool threaded : {false, true}) {
+    SerialExecutor serial(reference_passes);
+    ThreadedExecutor parallel(1);
+    Executor& executor = threaded ? static_cast<Executor&>(parallel) : serial;
+    const std::string expected = "train.method=\"no-score\": has no score for the CPU";
+    EXPECT_EQ(refusal([&] {
+                train({task,
+                       {.rounds = 1, .clients_per_round = 2},
+                       clients,
+                       state,
+                       [](const auto&, const auto&) { return true; }},
+                      executor);
+              }),
+              expected);
+    const NodeTask asked{0, 40, {3}, state.global};
+    EXPECT_EQ(refusal([&] { run_node_task(executor, task, {.rounds = 1}, clients, asked); }),
+              expected);
+  }
+}
 
 }  // namespace
 }  // namespace fedsmooth
