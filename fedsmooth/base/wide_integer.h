@@ -1,16 +1,18 @@
 // Sums of integers up to 2^150 in four 64-bit words, S = sum_j words[j] 2^(40 j). Each integer adds
 // one signed digit of 40 bits to each word, and nothing is carried before the sum is read: words of
 // parts of a sum add up, in any order and modulo 2^64, to the words of the whole, as long as no
-// more than 2^22 integers were added.
+// more than kMostWide integers were added.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "fedsmooth/base/host_device.h"
 
 namespace fedsmooth {
 
 inline constexpr int kWideWords = 4, kWideBits = 40;
+inline constexpr int64_t kMostWide = 1 << 22;  // integers in a sum
 
 /// Adds an integer of at most 2^150 in magnitude. Every step is exact.
 FEDSMOOTH_HOST_DEVICE inline void add_wide(double integer, long long* words) {

@@ -96,7 +96,7 @@ std::vector<Field> training_fields(Experiment& e) {
                    {{"federated", Mode::kFederated}, {"centralized", Mode::kCentralized}}),
       choice<Method>("train.method", e.train.method, method_names()),
       count("train.rounds", e.train.rounds, 1),
-      count("train.clients_per_round", e.train.clients_per_round, 1),
+      count("train.clients_per_round", e.train.clients_per_round, 1, kMostWide),
       choice<Schedule>("train.schedule", e.train.schedule,
                        {{"constant", Schedule::kConstant},
                         {"step", Schedule::kStep},

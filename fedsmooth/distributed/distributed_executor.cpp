@@ -1,8 +1,11 @@
 #include "fedsmooth/distributed/distributed_executor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <sstream>
 
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/distributed/remote_executor.h"
@@ -44,6 +47,29 @@ std::vector<long long> add_up_sums(Ranks& ranks, const std::vector<Round>& round
   }
   ranks.add_up(words);
   return words;
+}
+
+// Tells rank 0 which clients this one dropped, a message each: the round's index, client, tensor.
+void send_named(Ranks& ranks, const std::vector<RoundResult>& results) {
+  for (size_t r = 0; r < results.size(); ++r) {
+    for (const DroppedClient& one : results[r].named) {
+      ranks.send(0, fmt::format("{} {} {}", r, one.client, one.why));
+    }
+  }
+}
+
+// Completes `results`, which count the clients that any rank dropped and name those of this one.
+void receive_named(Ranks& ranks, std::vector<RoundResult>& results) {
+  int64_t missing = 0;
+  for (const RoundResult& one : results) missing += one.dropped - std::ssize(one.named);
+  for (; missing > 0; --missing) {
+    std::istringstream text(ranks.receive(Ranks::kAnyRank));
+    size_t r = 0;
+    DroppedClient one;
+    text >> r >> one.client >> std::ws;
+    std::getline(text, one.why);
+    results.at(r).named.push_back(one);
+  }
 }
 
 // One client at a time, so that no cohort is in memory twice. A dropped one is an empty message.
@@ -133,6 +159,7 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
       RoundResult& result = results.emplace_back(take_words(next, sums));
       next += word_count(sums);
       result.each = std::move(local[r].each);
+      result.named = std::move(local[r].named);
       if (rounds[r].gather == Gather::kSum) continue;
       int64_t most = 0;
       for (int rank = 1; rank < ranks_.size(); ++rank) {
@@ -141,6 +168,7 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
       }
       traffic_.up += most;
     }
+    receive_named(ranks_, results);
     return results;
   } catch (...) {
     ranks_.lose_step();
@@ -179,6 +207,7 @@ void run_shares(Ranks& ranks, Executor& local, const Network& network,
     for (size_t r = 0; r < own.size(); ++r) {
       if (own[r].gather == Gather::kEach) send_each(ranks, own[r], results[r]);
     }
+    send_named(ranks, results);
   }
 }
 

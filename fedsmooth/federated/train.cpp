@@ -67,24 +67,29 @@ ValueBounds bounds_of(const TrainOptions& o) {
   return o.mode == Mode::kCentralized ? kFinite : kAveraged;
 }
 
-// What a round ended with of which no client's weights could be kept. Averages are within bounds:
-// global weights that are not were moved there by the server.
-[[noreturn]] void refuse_round(const Training& run, const RoundResult& theta_k) {
+// Refuses global weights that are out of bounds. Averages are not: the server's step moved them.
+void check_global(const Training& run) {
+  const auto why =
+      out_of_bounds(run.state.global, parameters(run.task.network), bounds_of(run.options));
+  if (!why) return;
   const ServerOptions& server = run.options.server;
-  const int64_t round = run.state.round + 1;
-  if (const auto why =
-          out_of_bounds(run.state.global, parameters(run.task.network), bounds_of(run.options))) {
-    throw Error(
-        "round {}: {} among the weights that the server sent; server.learning_rate={} or "
-        "server.optimizer={:?} moved them there; try a smaller one",
-        round, *why, server.learning_rate, server.optimizer);
-  }
+  throw Error(
+      "round {}: {} after the server's step; server.learning_rate={} may be too large for "
+      "server.optimizer={:?}",
+      run.state.round, *why,
+      server.learning_rate == 0 ? "auto" : fmt::format("{}", server.learning_rate),
+      server.optimizer);
+}
+
+// For a round of which no client's weights could be kept.
+[[noreturn]] void refuse_round(const Training& run, const RoundResult& theta_k) {
+  check_global(run);
   const std::string first = theta_k.named.empty()
                                 ? "no client's weights were finite"
                                 : fmt::format("every client was dropped (client {}: {})",
                                               theta_k.named[0].client, theta_k.named[0].why);
   throw Error("round {}: {}; train.local.learning_rate={} or smoothing.sigma={} may be too large",
-              round, first, run.task.local.learning_rate, run.task.smoothing.sigma);
+              run.state.round + 1, first, run.task.local.learning_rate, run.task.smoothing.sigma);
 }
 
 }  // namespace
@@ -168,6 +173,7 @@ bool aggregate(const Training& run, RoundResult theta_k) {
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
   so_far.round = ++t;
+  if (t == o.rounds) check_global(run);
   return run.on_round(run.state, std::exchange(so_far, {}));
 }
 

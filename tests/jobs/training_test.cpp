@@ -1,0 +1,126 @@
+// What training says at its end, and which runs are trained side by side.
+#include "fedsmooth/jobs/training.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/jobs/job_folder.h"
+#include "tests/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+using TrainingTest = JobTest;
+
+// Noise of this size on the weights of one of four clients; whoever sends it is dropped.
+TEST_F(TrainingTest, SaysWhichUpdatesWereDropped) {
+  Experiment e = small_experiment();
+  e.train.clients_per_round = 4;
+  e.train.byzantine.share = 0.25;
+  e.train.byzantine.kind = ByzantineKind::kNoise;
+  e.train.byzantine.scale = 1e6;
+  jobs::train({e, path("run")}, context_);
+  ASSERT_GE(warnings_.size(), 1U);
+  const std::vector<int64_t> bad = byzantine_clients(e.train.byzantine, 4, e.seed);
+  const std::string who = "client " + std::to_string(bad.at(0));
+  EXPECT_EQ(warnings_[0], "3 updates were dropped: " + who +
+                              " in round 1 (conv1.weight is beyond 4096), " + who +
+                              " in round 2 (conv1.weight is beyond 4096), " + who +
+                              " in round 3 (conv1.weight is beyond 4096)");
+}
+
+// Three rounds of two steps learn nothing; a hundred steps on the same images do.
+TEST_F(TrainingTest, WarnsOfALossAboveThatOfGuessing) {
+  Experiment e = small_experiment();
+  e.train.local.learning_rate = 2;
+  jobs::train({e, path("wild")}, context_);
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("where guessing among 10 classes has 2.303; "
+                              "train.local.learning_rate=2 may be too large"),
+            std::string::npos)
+      << warnings_[0];
+  warnings_.clear();
+  e = small_experiment();
+  e.train.mode = Mode::kCentralized;
+  e.train.method = Method::kConsistency;  // whose other terms would lift the loss above it
+  e.objective.lambda = 100;
+  e.train.local = {.steps = 40, .batch = 8, .learning_rate = 0.02};
+  jobs::train({e, path("learns")}, context_);
+  EXPECT_EQ(warnings_, std::vector<std::string>());
+}
+
+// Weights beyond every bound are the server's doing, not the clients'.
+TEST_F(TrainingTest, NamesTheServersLearningRate) {
+  Experiment e = small_experiment();
+  e.train.server.learning_rate = 1e30;
+  for (const int64_t rounds : {1, 3}) {
+    e.train.rounds = rounds;
+    EXPECT_EQ(refusal([&] {
+                jobs::train({e, path(std::to_string(rounds))}, context_);
+              }),
+              "round 1: conv1.weight is beyond 4096 after the server's step; "
+              "server.learning_rate=1e+30 may be too large for server.optimizer=\"average\"");
+  }
+}
+
+// Of every key that clients read: a value for which a run is not trained side by side with one that
+// has the default; or, of the numbers that a local step takes, any.
+TEST_F(TrainingTest, RunsGoSideBySideIfTheirStepsHaveTheSameOperations) {
+  const std::map<std::string, std::string> apart = {{"data.name", "cifar10"},
+                                                    {"data.root", "elsewhere"},
+                                                    {"data.augment", "false"},
+                                                    {"data.held_out", "5"},
+                                                    {"model.name", "alexnet"},
+                                                    {"model.mean", "[0.1]"},
+                                                    {"model.sd", "[0.1]"},
+                                                    {"model.layers", "[{kind = \"relu\"}]"},
+                                                    {"smoothing.m", "3"},
+                                                    {"attack.estimator", "two-point"},
+                                                    {"attack.steps", "3"},
+                                                    {"attack.epsilon", "0"},
+                                                    {"attack.normalize", "false"},
+                                                    {"train.mode", "centralized"},
+                                                    {"train.method", "gaussian"},
+                                                    {"train.local.steps", "3"},
+                                                    {"train.local.batch", "3"},
+                                                    {"train.local.passes", "3"},
+                                                    {"train.local.mu", "0.5"},
+                                                    {"train.local.calibrate", "true"},
+                                                    {"objective.examples", "smoothadv"},
+                                                    {"objective.steps", "3"},
+                                                    {"objective.teacher", "t"},
+                                                    {"objective.teacher_votes", "3"}};
+  const std::map<std::string, std::string> together = {{"smoothing.sigma", "0.7"},
+                                                       {"attack.step_size", "0.7"},
+                                                       {"attack.warmup_rounds", "3"},
+                                                       {"attack.measure_cosine", "true"},
+                                                       {"train.local.learning_rate", "0.7"},
+                                                       {"train.local.momentum", "0.7"},
+                                                       {"train.local.weight_decay", "0.7"},
+                                                       {"objective.lambda", "0.7"},
+                                                       {"objective.eta", "0.7"},
+                                                       {"objective.step_size", "0.7"}};
+  for (const std::string& key : experiment_keys()) {
+    const bool of_clients = key.starts_with("data.") || key.starts_with("model.") ||
+                            key.starts_with("smoothing.") || key.starts_with("attack.") ||
+                            key.starts_with("train.local.") || key.starts_with("objective.");
+    Experiment other;
+    if (apart.contains(key)) {
+      set_key(other, key, apart.at(key));
+      EXPECT_FALSE(jobs::go_side_by_side({}, other)) << key;
+    } else if (together.contains(key)) {
+      set_key(other, key, together.at(key));
+      EXPECT_TRUE(jobs::go_side_by_side({}, other)) << key;
+    } else {
+      EXPECT_FALSE(of_clients) << key << ": say whether it decides a step";
+    }
+  }
+  Experiment weak, strong;
+  weak.attack.epsilon = weak.train.local.mu = 0.25;
+  strong.attack.epsilon = strong.train.local.mu = 0.5;
+  EXPECT_TRUE(jobs::go_side_by_side(weak, strong));
+}
+
+}  // namespace
+}  // namespace fedsmooth
