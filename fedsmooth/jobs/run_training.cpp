@@ -302,23 +302,22 @@ bool OpenRun::write_round(const RoundReport& report,
 
 std::vector<std::string> OpenRun::warnings() const {
   std::vector<std::string> all;
-  const int64_t others = dropped_ - std::ssize(named_);
-  if (dropped_ > 0 && named_.empty()) {
-    all.push_back(fmt::format("{} updates were dropped by nodes or did not come", dropped_));
-  } else if (dropped_ > 0) {
-    all.push_back(fmt::format("{} updates were dropped: {}{}", dropped_, fmt::join(named_, ", "),
-                              others > 0 ? fmt::format(" and {} more", others) : ""));
+  if (dropped_ > 0) {
+    const int64_t others = dropped_ - std::ssize(named_);
+    std::string who = fmt::format("{}", fmt::join(named_, ", "));
+    if (others > 0) who += fmt::format("{}{} more", named_.empty() ? "" : " and ", others);
+    all.push_back(fmt::format("dropped {} update{}: {}", dropped_, dropped_ == 1 ? "" : "s", who));
   }
-  if (!last_row_) return all;
-  // Of its terms, guessing is known to cost the logarithm in that of the labels.
+  if (!last_row_ || state_.round < options_.rounds) return all;
+  // Only the term of the labels has a known value for a network that guesses.
   const RoundRow& last = *last_row_;
   const double loss = last.loss - last.loss_robust.value_or(0.0) - last.loss_entropy.value_or(0.0);
   const auto classes = static_cast<double>(output_shape(setting_.network)[0]);
   if (!(loss <= std::log(classes))) {
     all.push_back(fmt::format(
-        "round {}: a loss of {:.3f}, where guessing among {} classes has {:.3f}; "
-        "train.local.learning_rate={} may be too large",
-        last.round, loss, classes, std::log(classes), experiment_.train.local.learning_rate));
+        "the last loss, {:.3f}, is above that of guessing among {} classes, {:.3f}: nothing was "
+        "learned yet, or train.local.learning_rate={} is too large",
+        loss, classes, std::log(classes), experiment_.train.local.learning_rate));
   }
   return all;
 }

@@ -76,6 +76,23 @@ TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
   EXPECT_LT(provenance["bytes_from_each_rank"], 4 * 2 * 1.1 * model);
 }
 
+// A step so long that it takes some clients beyond the bound of an average, and others not.
+TEST_F(TrainRanksTest, AnyNumberNamesTheSameDroppedClients) {
+  const std::string one_step =
+      "--train.method=gaussian --train.rounds=1 --train.clients_per_round=10 "
+      "--train.local.steps=1 --train.local.learning_rate=16000";
+  const auto dropped = [](const Outcome& outcome) {
+    const size_t first = outcome.err.find("warning: dropped");
+    if (first == std::string::npos) return outcome.err;
+    return outcome.err.substr(first, outcome.err.find('\n', first) - first);
+  };
+  const std::string expected = dropped(run(train("one", one_step)));
+  EXPECT_NE(expected.find("in round 1 (classifier.weight is beyond 4096)"), std::string::npos)
+      << expected;
+  EXPECT_EQ(dropped(run_ranks(3, train("three", one_step))), expected);
+  expect_same_run("three", "one");
+}
+
 TEST_F(SlowTrainRanksTest, AnyNumberKeepsTheSameCohort) {
   for (const std::string more : {"--aggregate.kind=median",
                                  "--aggregate.kind=trimmed-mean --aggregate.trim=0.25 "

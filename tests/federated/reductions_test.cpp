@@ -120,6 +120,7 @@ TEST(ReductionsTest, NoThreadOrNoClientIsABug) {
 // The fixed point of both is the same.
 TEST(ReductionsTest, WithNothingLeftOutEqualClientsGiveTheMeanToTheBit) {
   for (const int64_t clients : kCohorts) {
+    if (clients == 1) continue;  // its weights stay as they are
     for (const int64_t broken : {0, 1, 3}) {
       RoundResult kept = cohort_of(clients), summed;
       const double share = 1.0 / static_cast<double>(clients + broken);

@@ -160,6 +160,7 @@ TEST_F(JobsTest, WhatCannotBeRunIsRefusedBeforeAnythingIsWritten) {
 TEST_F(JobsTest, PredictWarnsOfAnotherClassifier) {
   train("run");
   certify("run");
+  warnings_.clear();
   const jobs::PredictArguments one{path("run").string(), {"0"}, 100};
   jobs::predict(one, {}, context_);
   EXPECT_TRUE(warnings_.empty());

@@ -24,20 +24,21 @@ TEST_F(TrainingTest, SaysWhichUpdatesWereDropped) {
   ASSERT_GE(warnings_.size(), 1U);
   const std::vector<int64_t> bad = byzantine_clients(e.train.byzantine, 4, e.seed);
   const std::string who = "client " + std::to_string(bad.at(0));
-  EXPECT_EQ(warnings_[0], "3 updates were dropped: " + who +
-                              " in round 1 (conv1.weight is beyond 4096), " + who +
-                              " in round 2 (conv1.weight is beyond 4096), " + who +
-                              " in round 3 (conv1.weight is beyond 4096)");
+  EXPECT_EQ(warnings_[0], "warning: dropped 3 updates: " + who +
+                              " in round 1 (features.0.weight is beyond 4096), " + who +
+                              " in round 2 (features.0.weight is beyond 4096), " + who +
+                              " in round 3 (features.0.weight is beyond 4096)");
 }
 
-// Three rounds of two steps learn nothing; a hundred steps on the same images do.
+// All clients send the opposite of what they learned.
 TEST_F(TrainingTest, WarnsOfALossAboveThatOfGuessing) {
   Experiment e = small_experiment();
-  e.train.local.learning_rate = 2;
+  e.train.byzantine = {.share = 1, .scale = 4};
+  e.train.local.learning_rate = 0.05;
   jobs::train({e, path("wild")}, context_);
   ASSERT_EQ(warnings_.size(), 1U);
-  EXPECT_NE(warnings_[0].find("where guessing among 10 classes has 2.303; "
-                              "train.local.learning_rate=2 may be too large"),
+  EXPECT_NE(warnings_[0].find("above that of guessing among 10 classes, 2.303: nothing was learned "
+                              "yet, or train.local.learning_rate=0.05 is too large"),
             std::string::npos)
       << warnings_[0];
   warnings_.clear();
@@ -53,25 +54,25 @@ TEST_F(TrainingTest, WarnsOfALossAboveThatOfGuessing) {
 // Weights beyond every bound are the server's doing, not the clients'.
 TEST_F(TrainingTest, NamesTheServersLearningRate) {
   Experiment e = small_experiment();
-  e.train.server.learning_rate = 1e30;
+  e.train.server = {.optimizer = "momentum", .learning_rate = 1e30};
   for (const int64_t rounds : {1, 3}) {
     e.train.rounds = rounds;
     EXPECT_EQ(refusal([&] {
                 jobs::train({e, path(std::to_string(rounds))}, context_);
               }),
-              "round 1: conv1.weight is beyond 4096 after the server's step; "
-              "server.learning_rate=1e+30 may be too large for server.optimizer=\"average\"");
+              "round 1: features.0.weight is beyond 4096 after the server's step; "
+              "server.learning_rate=1e+30 may be too large for server.optimizer=\"momentum\"");
   }
 }
 
 // Of every key that clients read: a value for which a run is not trained side by side with one that
 // has the default; or, of the numbers that a local step takes, any.
 TEST_F(TrainingTest, RunsGoSideBySideIfTheirStepsHaveTheSameOperations) {
-  const std::map<std::string, std::string> apart = {{"data.name", "cifar10"},
+  const std::map<std::string, std::string> apart = {{"data.name", "shapes"},
                                                     {"data.root", "elsewhere"},
                                                     {"data.augment", "false"},
                                                     {"data.held_out", "5"},
-                                                    {"model.name", "alexnet"},
+                                                    {"model.name", "small"},
                                                     {"model.mean", "[0.1]"},
                                                     {"model.sd", "[0.1]"},
                                                     {"model.layers", "[{kind = \"relu\"}]"},
