@@ -80,7 +80,7 @@ TEST_F(TrainRanksTest, AnyNumberGivesTheSameBits) {
 TEST_F(TrainRanksTest, AnyNumberNamesTheSameDroppedClients) {
   const std::string one_step =
       "--train.method=gaussian --train.rounds=1 --train.clients_per_round=10 "
-      "--train.local.steps=1 --train.local.learning_rate=16000";
+      "--train.local.steps=1 --train.local.learning_rate=6000";
   const auto dropped = [](const Outcome& outcome) {
     const size_t first = outcome.err.find("warning: dropped");
     if (first == std::string::npos) return outcome.err;
