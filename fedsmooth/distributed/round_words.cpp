@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <type_traits>
 
 #include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
 namespace {
 
-// A Telemetry adds up word by word, as it holds integers only.
-static_assert(std::is_trivially_copyable_v<Telemetry> &&
-              sizeof(Telemetry) % sizeof(long long) == 0);
-constexpr size_t kTelemetryWords = sizeof(Telemetry) / sizeof(long long);
 constexpr long long kLargestTelemetry = 1LL << 55;
 
 long long fixed_point(double share) { return std::llrint(share * FixedPointSum::kUnit); }
@@ -56,15 +50,15 @@ void append_words(const RoundResult& result, int64_t sums, std::vector<long long
   words.insert(words.end(), sums - std::ssize(found), 0);
   words.push_back(result.sum.share());
   words.push_back(result.dropped);
-  words.resize(words.size() + kTelemetryWords);
-  std::memcpy(&words[words.size() - kTelemetryWords], &result.telemetry, sizeof(Telemetry));
+  const std::vector<int64_t> telemetry = result.telemetry.to_words();
+  words.insert(words.end(), telemetry.begin(), telemetry.end());
 }
 
 RoundResult take_words(const long long* words, int64_t sums) {
   RoundResult result;
   result.sum.add(words, sums, words[sums]);
   result.dropped = words[sums + 1];
-  std::memcpy(static_cast<void*>(&result.telemetry), words + sums + 2, sizeof(Telemetry));
+  result.telemetry.add_words(words + sums + 2);
   return result;
 }
 
@@ -101,9 +95,12 @@ void check_words(const std::vector<long long>& words, const SumSizes& sizes,
   }
   check_trained(words, sizes, share, clients);
   check_statistics(words, sizes, share, clients);
-  for (size_t i = sums + 2; i < words.size(); ++i) {
+}
+
+void check_telemetry(const std::vector<long long>& words) {
+  for (size_t i = words.size() - kTelemetryWords; i < words.size(); ++i) {
     if (words[i] > kLargestTelemetry || words[i] < -kLargestTelemetry) {
-      throw Error("word {} of the telemetry is {}", i - sums - 2, words[i]);
+      throw Error("word {} of the telemetry is {}", i + kTelemetryWords - words.size(), words[i]);
     }
   }
 }

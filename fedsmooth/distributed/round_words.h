@@ -30,4 +30,8 @@ void add_words(const std::vector<long long>& more, std::vector<long long>& words
 void check_words(const std::vector<long long>& words, const SumSizes& sizes,
                  const std::vector<double>& shares);
 
+/// Throws an Error if a word of the telemetry is beyond +-2^55. For words that passed check_words()
+/// and are one node's: a total is not refused for what it reports.
+void check_telemetry(const std::vector<long long>& words);
+
 }  // namespace fedsmooth

@@ -25,11 +25,12 @@ class OrderFreeSum {
     fraction_ += std::llrint((value - whole) * 0x1p32);
     return *this;
   }
-  OrderFreeSum& operator+=(const OrderFreeSum& other) {
-    whole_ += other.whole_;
-    fraction_ += other.fraction_;
-    not_finite_ += other.not_finite_;
-    return *this;
+
+  /// Calls `visit` with each of the integers that a sum consists of. Sums are added by adding
+  /// these.
+  template <typename Self, typename Visit>
+  static constexpr void visit_words(Self& sum, const Visit& visit) {
+    visit(sum.whole_), visit(sum.fraction_), visit(sum.not_finite_);
   }
 
   double value() const {

@@ -61,17 +61,11 @@ void compare_gradients(const LocalTask& task, Passes& passes, const Weights& glo
   telemetry.compared += x.size(0);
 }
 
-void Telemetry::add(const Telemetry& other) {
-  loss += other.loss;
-  robust += other.robust;
-  entropy += other.entropy;
-  steps += other.steps;
-  perturbation += other.perturbation;
-  drop += other.drop;
-  attacked += other.attacked;
-  cosine += other.cosine;
-  compared += other.compared;
-  for (size_t i = 0; i < histogram.size(); ++i) histogram[i] += other.histogram[i];
+std::vector<int64_t> Telemetry::to_words() const {
+  std::vector<int64_t> words;
+  words.reserve(kTelemetryWords);
+  visit_words(*this, [&](const int64_t& word) { words.push_back(word); });
+  return words;
 }
 
 void Telemetry::add_steps(const Terms& sums, int64_t count) {
@@ -89,9 +83,7 @@ void Telemetry::add_attack(double ratio, double before, double after) {
   ++attacked;
 }
 
-double Telemetry::mean_loss() const {
-  return loss.value() / static_cast<double>(std::max<int64_t>(1, steps));
-}
+double Telemetry::mean_loss() const { return loss.value() / static_cast<double>(steps); }
 
 double Telemetry::mean_robust() const {
   return robust.value() / static_cast<double>(std::max<int64_t>(1, steps));

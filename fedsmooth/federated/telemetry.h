@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "fedsmooth/federated/objective.h"
@@ -11,8 +12,8 @@
 
 namespace fedsmooth {
 
-/// What a round reports of its training and its attacks. Sums of integers throughout, and nothing
-/// else: clients are added up in any order, and ranks add up the words of the struct.
+/// What a round reports of its training and its attacks. It consists of 64-bit integers only, so
+/// clients, ranks and nodes add theirs up word by word, in any order.
 struct Telemetry {
   static constexpr int64_t kBins = 200;  // of |x_adv - x| / epsilon, from 0 to 1
 
@@ -26,12 +27,31 @@ struct Telemetry {
   int64_t compared = 0;       // images
   std::array<int64_t, kBins + 1> histogram = {};
 
-  void add(const Telemetry& other);
+  /// Calls `visit` with each integer, the same order every time. This is the only list of fields:
+  /// one of another type does not compile, and one that is missing fails the assertion below.
+  template <typename Self, typename Visit>
+  static constexpr void visit_words(Self& t, const Visit& visit) {
+    for (auto* sum : {&t.loss, &t.robust, &t.entropy, &t.perturbation, &t.drop, &t.cosine}) {
+      OrderFreeSum::visit_words(*sum, visit);
+    }
+    visit(t.steps), visit(t.attacked), visit(t.compared);
+    for (auto& bin : t.histogram) visit(bin);
+  }
+  std::vector<int64_t> to_words() const;
+  /// Adds kTelemetryWords words modulo 2^64: those of a node may be anything.
+  template <typename Word>
+  void add_words(const Word* words) {
+    static_assert(std::is_integral_v<Word> && sizeof(Word) == sizeof(int64_t));
+    visit_words(*this, [&](int64_t& word) {
+      word = static_cast<int64_t>(static_cast<uint64_t>(word) + static_cast<uint64_t>(*words++));
+    });
+  }
+  void add(const Telemetry& other) { add_words(other.to_words().data()); }
   /// The sums over so many SGD steps of the loss's terms.
   void add_steps(const Terms& sums, int64_t count);
   /// One image: |x_adv - x| / epsilon, and the true class's mean probability before and after.
   void add_attack(double ratio, double before, double after);
-  double mean_loss() const;
+  double mean_loss() const;  // NaN if there was no step
   double mean_robust() const;
   double mean_entropy() const;
   double mean_perturbation() const;
@@ -39,6 +59,14 @@ struct Telemetry {
   double mean_drop() const;
   std::optional<double> mean_cosine() const;  // if it was measured
 };
+
+inline constexpr size_t kTelemetryWords = [] {
+  Telemetry any;
+  size_t count = 0;
+  Telemetry::visit_words(any, [&](int64_t&) { ++count; });
+  return count;
+}();
+static_assert(sizeof(Telemetry) == kTelemetryWords * sizeof(int64_t), "a field is not visited");
 
 /// Records how far the attack moved the images of a minibatch, and by how much that lowered the
 /// true class's smoothed probability. Costs two forward passes.

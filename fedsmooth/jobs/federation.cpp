@@ -80,6 +80,7 @@ void RoundSum::take(const std::vector<int64_t>& clients, const std::vector<long 
 
 void RoundSum::add(const std::vector<int64_t>& clients, const std::vector<long long>& words) {
   check_words(words, sizes_, shares_of(clients));
+  check_telemetry(words);
   take(clients, words);
 }
 

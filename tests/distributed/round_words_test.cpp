@@ -109,10 +109,38 @@ TEST(RoundWordsTest, WordsThatNoHonestClientSendsAreRefused) {
   refused(kSums + 1, 1, "kept share");
   refused(kSums + 1, 2, "2 clients dropped of 1");
   refused(kSums + 1, -1, "dropped");
-  refused(kSums + 2, std::numeric_limits<long long>::max(), "telemetry");
   std::vector<long long> words = honest;
   words.pop_back();
   expect_error([&] { check_words(words, kSizes, {kShare}); }, "words, expected");
+}
+
+TEST(RoundWordsTest, TelemetryCrossesFieldByField) {
+  Telemetry sent;
+  int64_t next = 1;
+  Telemetry::visit_words(sent, [&](int64_t& word) { word = next++; });
+  RoundResult result = one_client(1);
+  result.telemetry = sent;
+  const RoundResult found = take_words(words_of(result).data(), kSums);
+  EXPECT_EQ(found.telemetry.to_words(), sent.to_words());
+  EXPECT_EQ(found.telemetry.steps, sent.steps);
+  EXPECT_EQ(found.telemetry.cosine, sent.cosine);
+  EXPECT_EQ(found.telemetry.histogram, sent.histogram);
+}
+
+// One node's words are refused where they are absurd; those of all are not, so that a node that
+// lies within the bound cannot end the training by what it reports.
+TEST(RoundWordsTest, TelemetryOfOneNodeIsBoundedAndThatOfAllIsNot) {
+  constexpr long long kMost = 1LL << 55;
+  std::vector<long long> words = words_of(one_client(1));
+  words.back() = kMost;
+  check_telemetry(words);
+  add_words(words, words);
+  check_words(words, kSizes, {kShare, kShare});
+  expect_error([&] { check_telemetry(words); }, "telemetry");
+  words.back() = std::numeric_limits<long long>::max();
+  Telemetry total = take_words(words.data(), kSums).telemetry;
+  total.add(total);
+  EXPECT_EQ(total.histogram.back(), -2);
 }
 
 }  // namespace
