@@ -25,6 +25,12 @@ std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
   for (const Round& round : rounds) {
     const int64_t sums = SumSizes(round.global, parameters(round.task.network)).words();
     const std::vector<long long> words = ask_(round);
+    if (words.empty()) {
+      RoundResult& given_up = results.emplace_back();
+      given_up.is_given_up = true;
+      given_up.dropped = std::ssize(round.cohort.clients);
+      continue;
+    }
     if (words.size() != word_count(sums)) {
       throw Error("round {}: {} words, expected {}", round.t + 1, words.size(), word_count(sums));
     }

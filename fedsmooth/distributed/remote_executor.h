@@ -10,7 +10,7 @@ namespace fedsmooth {
 class RemoteExecutor : public Executor {
  public:
   /// The words (see round_words.h) of a round's clients, those that no node answered for as
-  /// dropped.
+  /// dropped. None: the round is given up.
   using Ask = std::function<std::vector<long long>(const Round& round)>;
 
   explicit RemoteExecutor(Ask ask) : ask_(std::move(ask)) {}

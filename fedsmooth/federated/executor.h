@@ -65,6 +65,7 @@ struct RoundResult {
   Telemetry telemetry;               // of the clients that were kept
   int64_t dropped = 0;               // clients
   std::vector<DroppedClient> named;  // of these, but for those of nodes, which only count them
+  bool is_given_up = false;          // all are dropped, and the weights stay
 
   /// The update of the round's i-th client.
   void add(const Round& round, size_t i, Update update);

@@ -161,15 +161,17 @@ bool aggregate(const Training& run, RoundResult theta_k) {
     theta_k.drop_beyond(bounds_of(o), parameters(run.task.network));
   }
   std::ranges::sort(theta_k.named, {}, &DroppedClient::client);
-  if (theta_k.nothing_kept()) refuse_round(run, theta_k);
+  if (theta_k.nothing_kept() && !theta_k.is_given_up) refuse_round(run, theta_k);
   so_far.dropped += theta_k.dropped;
   std::ranges::move(theta_k.named, std::back_inserter(so_far.named));
   so_far.telemetry.add(theta_k.telemetry);
   if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
-  AggregateOptions by = o.aggregate;
-  if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
-  const Weights average = reduce(by, run.task.network, std::move(theta_k), theta);
-  server_step(o.server, run.task.network, average, theta, kept);
+  if (!theta_k.is_given_up) {
+    AggregateOptions by = o.aggregate;
+    if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
+    const Weights average = reduce(by, run.task.network, std::move(theta_k), theta);
+    server_step(o.server, run.task.network, average, theta, kept);
+  }
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
   so_far.round = ++t;

@@ -295,7 +295,7 @@ bool OpenRun::write_round(const RoundReport& report,
     if (named_.size() == kMostNamed) break;
     named_.push_back(fmt::format("client {} in round {} ({})", one.client, report.round, one.why));
   }
-  last_row_ = row;
+  if (report.telemetry.steps > 0) last_row_ = row;
   on_row(row);
   return !stop;
 }

@@ -25,7 +25,8 @@ struct AskedRound {
 
 /// Who runs a run's clients, if not this process; see federation.h.
 struct Federation {
-  /// What the nodes' answers add up to: RoundSum::total().
+  /// What the nodes' answers add up to: RoundSum::total(). Nothing: the round is given up, so that
+  /// the weights stay and the next round follows.
   std::function<std::vector<long long>(const AskedRound&)> ask;
   std::string device, arithmetic;  // of the nodes
   /// How many images of its own each node has, one client each. Empty: nodes have the experiment's

@@ -25,7 +25,6 @@ from . import _core, masks
 from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
 from ._progress import bar_or_none
-from ._table import load_data
 from ._train import Run, overrides_to_pairs
 
 MAX_IMAGES = 1_000_000
@@ -59,7 +58,9 @@ class Task:
     total: int  # images of the whole cohort
     clients: list[int]
     weights: np.ndarray  # float32, one after another
-    public_keys: list[bytes] = field(default_factory=list)  # of all who are asked, if sums are masked
+    # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
+    public_keys: list[bytes] = field(default_factory=list)
+    assignment: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,12 @@ def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] |
     """An experiment file as TOML with every key, as Node and Server take it."""
     path = pathlib.Path(path)
     text = _core.read_file(path).decode(errors="replace")
-    return _core.complete_experiment(text, str(path), overrides_to_pairs(overrides))
+    return change_experiment(text, overrides, str(path))
+
+
+def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, name: str = "experiment") -> str:
+    """TOML with every key, overridden. `name` is for messages."""
+    return _core.complete_experiment(text, name, overrides_to_pairs(overrides))
 
 
 def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
@@ -97,11 +103,15 @@ def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[st
 class Node:
     """A node's side.
 
-    experiment: TOML, as the server has it. overrides: what is other on this machine, such as data.root.
+    experiment: TOML, as the server has it.
+    overrides: what is other on this machine. A node reads only files that are named here: data.root and
+        partition.file of the server's experiment are refused.
     images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
         class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
         can be run.
     private_key: of masks.new_key(), if sums are to be masked.
+    answered: the last round that was answered under masks with this key; -1: none. A node that is made anew for
+        every message keeps it, beside the key, from the `answered` of the one before.
     """
 
     def __init__(
@@ -114,13 +124,15 @@ class Node:
         class_names: Sequence[str] = (),
         client: int = 0,
         private_key: bytes = b"",
+        answered: int = -1,
         device: str = "auto",
         threads: int = 0,
     ) -> None:
-        self.experiment, self._private_key = experiment, private_key
-        here = _core.complete_experiment(experiment, "experiment", overrides_to_pairs(overrides))
+        self.experiment, self._private_key, self.answered = experiment, private_key, answered
+        here = change_experiment(experiment, overrides)
         self._client = -1 if images is None else client
         if images is None:
+            _refuse_named_files(experiment, overrides or {})
             self._native = _core.Node(here, device, threads)
         else:
             own, numbers = own_images(images, labels)
@@ -135,17 +147,43 @@ class Node:
         """Trains the task's clients. An Error for a task that cannot be meant."""
         if bool(task.public_keys) != bool(self._private_key):
             raise Error("task: masks are asked for on one side only")
+        if self._private_key:
+            self._check_masked(task)
+            self.answered = task.t  # before there is an answer: one that is lost is not given again
         words = self._native.run(task.t, task.total, list(task.clients), np.ascontiguousarray(task.weights))
-        if task.public_keys:
-            words = masks.mask(words, self._private_key, task.public_keys, _about(task))
+        if self._private_key:
+            words = masks.mask(words, self._private_key, task.public_keys, self._about(task))
         return Answer(task.t, task.attempt, self.hello().identity(self.experiment), words)
 
+    def _check_masked(self, task: Task) -> None:
+        """Two answers to one round under masks would show a difference between what was asked."""
+        if task.t <= self.answered:
+            raise Error(f"task: round {task.t + 1} under masks; round {self.answered + 1} was answered already")
+        named = dict(zip(task.public_keys, task.assignment, strict=False))
+        if len(task.assignment) != len(task.public_keys) or named.get(self.hello().public_key) != _name(task.clients):
+            raise Error("task: its assignment does not say which clients this node is asked for")
 
-def _about(task: Task) -> bytes:
-    """What the same masks may be used for once: the round as all nodes see it."""
-    told = hashlib.sha256(json.dumps([task.t, task.attempt, task.total]).encode())
-    told.update(task.weights.tobytes())
-    return told.digest()
+    def _about(self, task: Task) -> bytes:
+        """What masks are used for once: the round, and all that any node is asked for in it."""
+        asked = [self.experiment, task.t, task.attempt, task.total, task.assignment]
+        told = hashlib.sha256(json.dumps(asked).encode())
+        told.update(task.weights.tobytes())
+        return told.digest()
+
+
+def _name(clients: Sequence[int]) -> str:
+    return " ".join(map(str, clients))
+
+
+def _refuse_named_files(experiment: str, overrides: Mapping[str, Any]) -> None:
+    """A server must not choose what a node opens."""
+    named, usual = tomllib.loads(experiment), tomllib.loads(change_experiment(""))
+    for table, key in (("data", "root"), ("partition", "file")):
+        if f"{table}.{key}" not in overrides and named[table][key] != usual[table][key]:
+            raise Error(
+                f"{table}.{key}={named[table][key]!r}: the server names a file of this node; "
+                f"the node's own configuration must name it"
+            )
 
 
 class Server:
@@ -156,9 +194,10 @@ class Server:
         one whose answer cannot be read has an Error there.
     private: every node holds images of its own and is one client.
     masked: pairwise masks hide every node's sums; only their total is seen.
-    failures: "drop": the round is that of the clients that were answered for; "again": the others' clients
-        go to the nodes that are left; "stop".
-    A node that failed, or whose answer was refused, is not asked again; `lost` and `refused` have the reasons.
+    failures: "drop": the round is that of the clients that were answered for, or under masks is given up: the weights
+        stay; "again": the others' clients go to the nodes that are left, not under masks; "stop".
+    A node that failed, or whose answer was refused, is not asked again; `lost` and `refused` have the reasons, and
+    `given_up` the rounds, counted from 1.
     """
 
     def __init__(
@@ -177,12 +216,18 @@ class Server:
             raise Error(f"failures={failures!r}: must be drop, again or stop")
         if private and failures == "again":
             raise Error("failures='again': nobody else has a node's own images; use drop or stop")
+        if masked and failures == "again":
+            raise Error("failures='again': two totals of a masked round differ by what masks hide; use drop or stop")
+        clusters = section(experiment, "server")["clusters"]
+        if masked and clusters > 1 and not private:
+            raise Error(f"server.clusters={clusters}: under masks a node answers once in a round; use 1")
         if not nodes:
             raise Error("nodes: there are none")
         self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
         self.private, self.masked, self.failures, self.max_images = private, masked, failures, max_images
         self.lost: dict[int, str] = {}
         self.refused: dict[int, str] = {}
+        self.given_up: list[int] = []
         self.messages = 0
         self.bytes_down = self.bytes_up = 0
         self._expected = None if private else _core.Node(experiment, "cpu", 0).facts
@@ -231,10 +276,12 @@ class Server:
             "bytes_from_nodes": self.bytes_up,
             "lost": self.lost,
             "refused": self.refused,
+            "given_up": self.given_up,
         }
 
     def ask(self, round: _core.AskedRound) -> np.ndarray:
-        """The words of a round's clients: those that nobody answered for are counted as dropped."""
+        """The words of a round's clients: those that nobody answered for are counted as dropped. None if the round is
+        given up."""
         total = _core.RoundSum(round)
         attempt = 0
         while missing := [k for k in round.clients if k not in set(total.clients)]:
@@ -243,14 +290,14 @@ class Server:
                 raise Error(f"round {round.t + 1}: {len(asked)} nodes are left, and masks need two")
             if not asked:
                 break
-            if self.masked:
-                total = _core.RoundSum(round)
             failed = self._ask_once(round, attempt, asked, total)
             if failed and self.failures == "stop":
                 raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
-            if failed and self.masked:  # without the masks of all, the sums mean nothing
-                total = _core.RoundSum(round)
-            elif not failed or self.failures == "drop":
+            if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
+                self.given_up.append(round.t + 1)
+                self._say(f"round {round.t + 1} is given up, as masks need every answer; the weights stay")
+                return np.zeros(0, np.int64)
+            if not failed or self.failures == "drop":
                 break
             attempt += 1
         return total.total()
@@ -271,8 +318,9 @@ class Server:
     ) -> list[str]:
         """Sends, and adds what comes back; what went wrong."""
         weights = round.weights
-        keys = [self.nodes[node].public_key for node in sorted(asked)] if self.masked else []
-        tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys) for n, clients in asked.items()}
+        masked = sorted(asked) if self.masked else []
+        keys, named = [self.nodes[n].public_key for n in masked], [_name(asked[n]) for n in masked]
+        tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys, named) for n, clients in asked.items()}
         self.messages += len(tasks)
         self.bytes_down += len(tasks) * weights.nbytes
         answers = self._send(tasks)
@@ -298,13 +346,17 @@ class Server:
     def _checked_words(self, node: int, task: Task, answer: Answer | Error) -> np.ndarray:
         if isinstance(answer, Error):
             raise answer
+        if type(answer.t) is not int or type(answer.attempt) is not int:
+            raise Error(f"its round is {answer.t!r}, attempt {answer.attempt!r}")
         if (answer.t, answer.attempt) != (task.t, task.attempt):
             raise Error(f"it is of round {answer.t + 1}, attempt {answer.attempt}")
         if answer.identity != self.nodes[node].identity(self.experiment):
             raise Error("it has another identity: software, data or experiment changed")
         words = answer.words
-        if not isinstance(words, np.ndarray) or words.dtype != np.int64 or words.ndim != 1:
+        if type(words) is not np.ndarray or words.dtype != np.int64 or words.ndim != 1:
             raise Error(f"a {getattr(words, 'dtype', type(words).__name__)} array {getattr(words, 'shape', '')}")
+        if not (words.flags.c_contiguous and words.flags.aligned):
+            raise Error("an array with gaps")
         return words
 
     def _check_hello(self, number: int) -> None:
@@ -341,9 +393,3 @@ def classes_of(experiment: str) -> list[str]:
     """The class names of the experiment's test data."""
     data = section(experiment, "data")
     return _core.load_data(data["name"], data["root"], "test")[2]
-
-
-def test_set(experiment: str) -> tuple[np.ndarray, np.ndarray]:
-    """The experiment's test images and labels."""
-    data = section(experiment, "data")
-    return load_data(data["name"], data["root"])

@@ -1,12 +1,12 @@
-"""Pairwise masks on integer sums: the server sees the total of all nodes, and nothing of any one.
+"""Pairwise masks on integer sums: of one round, the server sees the total of all nodes, and nothing of any one.
 
 Each two nodes agree on a secret (X25519) from which both derive the same stream of 64-bit words (HKDF, then
 ChaCha20). One adds it to its words, the other subtracts it, modulo 2^64, so that the masks cancel exactly in
 the total: the bits of the result do not change.
 
-This hides sums from a server that follows the protocol, and from whoever reads its messages. It does not stop
-a server that makes up nodes of its own, or that gives a node other keys than its peers'. Needs the package
-cryptography.
+This hides sums from a server that follows the protocol, and from whoever reads its messages, as long as no two
+totals of one round exist. It does not stop a server that makes up nodes of its own, or that gives a node other keys
+than its peers'. docs/flower.md says what else it does not hide. Needs the package cryptography.
 """
 
 import hashlib

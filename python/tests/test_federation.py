@@ -7,7 +7,7 @@ import pytest
 
 import fedsmooth as fs
 from fedsmooth import _core, masks
-from fedsmooth.federation import Node, Server, read_experiment
+from fedsmooth.federation import Node, Server, Task, change_experiment, read_experiment, section
 
 OVERRIDES = {"data.augment": True, "train.clients_per_round": 5, "train.server_momentum": 0.3}
 
@@ -23,13 +23,22 @@ def here(experiment_file, tmp_path_factory):
     return fs.train(experiment_file, OVERRIDES, out=tmp_path_factory.mktemp("here") / "run").model_sha256
 
 
+def files_of(experiment):
+    return {"data.root": section(experiment, "data")["root"]}
+
+
+def open_node(experiment, masked=False):
+    """On the machine of the server, whose files it may open."""
+    return Node(experiment, files_of(experiment), private_key=masks.new_key() if masked else b"", threads=1)
+
+
 def open_nodes(experiment, count, masked=False):
-    return {n: Node(experiment, private_key=masks.new_key() if masked else b"", threads=1) for n in range(1, count + 1)}
+    return {n: open_node(experiment, masked) for n in range(1, count + 1)}
 
 
 @pytest.fixture(scope="module")
 def three(experiment):
-    """Nodes keep nothing of a round, so that tests may share them."""
+    """Without masks, nodes keep nothing of a round, so that tests may share them."""
     return open_nodes(experiment, 3)
 
 
@@ -56,13 +65,17 @@ def test_masks_leave_no_trace_in_the_result(experiment, here, tmp_path, count):
     plain, seen = open_nodes(experiment, count), []
 
     def look(node, task, answer):
-        honest = plain[node].run(dataclasses.replace(task, public_keys=[]))
+        honest = plain[node].run(unmasked(task))
         seen.append(np.mean(answer.words == honest.words))
         return answer
 
     server = make_server(experiment, open_nodes(experiment, count, masked=True), look, masked=True)
     assert server.train(tmp_path / "run").model_sha256 == here
     assert max(seen) < 0.01  # what the server gets of one node has nothing in common with its words
+
+
+def unmasked(task):
+    return dataclasses.replace(task, public_keys=[], assignment=[])
 
 
 def lose(number, t):
@@ -87,13 +100,72 @@ def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(exp
         make_server(experiment, three, lambda *_: None).train(tmp_path / "none")
 
 
-def test_masked_rounds_are_asked_again_without_a_silent_node(experiment, here, tmp_path):
+def test_a_late_answer_shows_nothing_of_its_node(experiment_file, apart, tmp_path):
+    """Node 12's answer to round 2 comes after the server gave it up, and everything that was sent is kept: no two
+    totals of the round exist, and the next one, of the others, does not uncover its sums."""
     pytest.importorskip("cryptography")
-    nodes = open_nodes(experiment, 3, masked=True)
-    server = make_server(experiment, nodes, lose(2, 1), masked=True)
-    assert server.train(tmp_path / "run").model_sha256 == here  # its clients go to the others
-    with pytest.raises(fs.Error, match="masks need two"):
-        make_server(experiment, dict(list(nodes.items())[:2]), lose(2, 1), masked=True).train(tmp_path / "two")
+    experiment = read_experiment(experiment_file, OVERRIDES | {"train.rounds": 4, "train.clients_per_round": 3})
+    nodes, plain = open_private(experiment, apart, masked=True), open_private(experiment, apart)
+    answers, sums, heard = {}, {}, []
+
+    def late(node, task, answer):
+        assert (task.t, node) not in answers  # each round is asked once
+        answers[task.t, node], sums[task.t, node] = answer.words, plain[node].run(unmasked(task)).words
+        return None if (node, task.t) == (12, 1) else answer
+
+    server = make_server(experiment, nodes, late, private=True, masked=True, say=heard.append)
+    server.train(tmp_path / "run")
+    assert sorted(answers) == [(0, 10), (0, 11), (0, 12), (1, 10), (1, 11), (1, 12), (2, 10), (2, 11), (3, 10), (3, 11)]
+    assert list(server.lost) == [12] and server.report()["given_up"] == [2]
+    assert "round 2 is given up" in heard[-1]
+    rows = (tmp_path / "run" / "rounds.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t")[7] for row in rows] == ["0", "3", "1", "1"]
+    everything = sum(answers[1, node] for node in (10, 11, 12))
+    assert np.array_equal(everything, sum(sums[1, node] for node in (10, 11, 12)))  # what the late answer completes
+    others = answers[2, 10] + answers[2, 11]
+    assert not np.array_equal(everything - others, sums[1, 12])
+
+
+def test_masked_rounds_are_given_up_or_end_the_run(experiment, tmp_path):
+    pytest.importorskip("cryptography")
+    with pytest.raises(fs.Error, match="failures='again'"):
+        make_server(experiment, open_nodes(experiment, 3, masked=True), masked=True, failures="again")
+    with pytest.raises(fs.Error, match="round 1: node 2 did not answer"):
+        stopping = make_server(experiment, open_nodes(experiment, 3, True), lose(2, 0), masked=True, failures="stop")
+        stopping.train(tmp_path / "stop")
+    with pytest.raises(fs.Error, match="round 2: 1 nodes are left, and masks need two"):
+        make_server(experiment, open_nodes(experiment, 2, True), lose(2, 0), masked=True).train(tmp_path / "two")
+    clusters = change_experiment(experiment, {"train.clients_per_round": 6, "server.clusters": 2})
+    with pytest.raises(fs.Error, match="server.clusters=2"):
+        make_server(clusters, open_nodes(clusters, 3, masked=True), masked=True)
+
+
+def test_a_node_answers_a_round_under_masks_once(experiment):
+    """A server that asks for clients 0 and 1, and then for 0, would learn client 1's sums."""
+    pytest.importorskip("cryptography")
+    node, peer = open_node(experiment, masked=True), open_node(experiment, masked=True)
+    keys = [node.hello().public_key, peer.hello().public_key]
+    weights = np.full(26_922, 0.01, np.float32)
+
+    def task(clients, t=0, attempt=0, assignment=None):
+        return Task(t, attempt, 100, clients, weights, keys, assignment or [" ".join(map(str, clients)), "2"])
+
+    both = node.run(task([0, 1])).words
+    assert node.answered == 0
+    for again in (task([0]), task([0, 1]), task([0], attempt=1)):
+        with pytest.raises(fs.Error, match="round 1 was answered already"):
+            node.run(again)
+    kept = Node(experiment, files_of(experiment), private_key=node._private_key, answered=node.answered, threads=1)
+    with pytest.raises(fs.Error, match="round 1 was answered already"):  # also one that is made anew
+        kept.run(task([0]))
+    for wrong in (["0 1", "2"], ["0"], ["2", "0"], []):
+        with pytest.raises(fs.Error, match="assignment"):
+            node.run(task([0], t=1, assignment=wrong or ["x"]))
+    # Without its memory, a node would still use other masks: they cover the clients of all.
+    forgetful = Node(experiment, files_of(experiment), private_key=node._private_key, threads=1)
+    plain = open_node(experiment)
+    one, two = (plain.run(unmasked(task(clients))).words for clients in ([0], [0, 1]))
+    assert not np.array_equal(both - forgetful.run(task([0])).words, two - one)
 
 
 def hostile(change):
@@ -126,6 +198,11 @@ HOSTILE = {
     "another identity": (with_fields(identity=lambda _: "0" * 64), "identity"),
     "overflow": (with_word(0, 2**62), "sum 0"),
     "the least integer": (with_word(5, -(2**63)), "sum 5"),
+    "absurd telemetry": (with_word(-1, 2**60), "telemetry"),
+    "gaps": (with_fields(words=lambda w: np.repeat(w, 2)[::2]), "gaps"),
+    "a subclass": (with_fields(words=lambda w: w.view(np.matrix)), "array"),
+    "a round in words": (with_fields(t=str), "its round is '1'"),
+    "no attempt": (with_fields(attempt=lambda _: None), "attempt None"),
     "more than its share": (with_fields(words=lambda w: 2 * w), "kept share"),
     "unreadable": (lambda answer: fs.Error("no array words"), "no array"),
 }
@@ -143,6 +220,18 @@ def test_what_no_honest_node_sends_is_refused_and_counted(experiment, three, wit
     run = server.train(tmp_path / "run")
     assert list(server.refused) == [2] and reason in server.refused[2]
     assert run.model_sha256 == without_it  # nothing of it is in the model
+
+
+def test_telemetry_within_bounds_does_not_end_the_run(experiment, three, here, tmp_path):
+    server = make_server(experiment, three, hostile(with_word(-1, 2**55)))
+    assert server.train(tmp_path / "run").model_sha256 == here and not server.refused
+
+
+@pytest.mark.parametrize("key, value", [("data.root", "/etc"), ("partition.file", "/etc/shadow")])
+def test_a_node_opens_no_file_that_only_the_server_names(experiment, key, value):
+    named = change_experiment(experiment, {"data.name": "shapes", "data.root": "data"} | {key: value})
+    with pytest.raises(fs.Error, match=f"{key}='{value}': the server names a file"):
+        Node(named)
 
 
 def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp_path):

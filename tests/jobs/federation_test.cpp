@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "fedsmooth/base/file.h"
@@ -83,6 +84,23 @@ TEST_F(FederationTest, AnyNumberOfNodesGivesTheBitsOfTrain) {
 TEST_F(FederationTest, ClientsOfASilentNodeAreCountedAsDropped) {
   train(share_out(3, /*lose_last=*/true), "lost");
   for (const RoundRow& row : read_rounds(path("lost") / "rounds.tsv")) EXPECT_EQ(row.dropped, 1);
+}
+
+TEST_F(FederationTest, ARoundThatIsGivenUpLeavesTheWeights) {
+  jobs::Federation federation = share_out(1);
+  std::vector<std::vector<float>> weights;
+  federation.ask = [&, ask = federation.ask](const jobs::AskedRound& round) {
+    weights.push_back(flatten(round.model.weights));
+    return round.t == 1 ? std::vector<long long>() : ask(round);
+  };
+  train(federation, "given-up");
+  ASSERT_EQ(weights.size(), 3);
+  EXPECT_NE(weights[1], weights[0]);
+  EXPECT_EQ(weights[2], weights[1]);
+  const auto rows = read_rounds(path("given-up") / "rounds.tsv");
+  EXPECT_EQ(rows[1].dropped, 3);
+  EXPECT_TRUE(std::isnan(rows[1].loss));
+  EXPECT_EQ(rows[2].dropped, 0);
 }
 
 // Nodes that hold what the partition's clients hold give the bits of a training on all images.

@@ -2,7 +2,8 @@
 
 Node configuration: `client` (or Flower's `partition-id`), the node's number, and for images of its own `data`
 and `root`, a source that fs.load_data() knows; its training half is used. Otherwise `root` is where this
-machine has the experiment's data, if that is not where the server has them.
+machine has the experiment's data, and `partition` the file that lists which client has which image, if the experiment
+uses one. A node opens no file that only the server names.
 """
 
 from typing import Any
@@ -24,16 +25,19 @@ def hello(message: Message, context: Context) -> Message:
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    task = records.to_task(message.content)
-    return Message(records.from_answer(open_node(message, context).run(task)), reply_to=message)
+    node = open_node(message, context)
+    answer = node.run(records.to_task(message.content))
+    if "masks" in context.state:
+        context.state["masks"]["answered"] = node.answered
+    return Message(records.from_answer(answer), reply_to=message)
 
 
 def open_node(message: Message, context: Context) -> Node:
     setup, here = message.content["config"], context.node_config
-    key = private_key(context) if setup["masked"] else b""
+    kept = masks_of_run(context) if setup["masked"] else {}
     if not setup["private"]:
-        overrides = {"data.root": here["root"]} if "root" in here else {}
-        return Node(setup["experiment"], overrides, private_key=key)
+        files = {"data.root": "root", "partition.file": "partition"}
+        return Node(setup["experiment"], {key: here[name] for key, name in files.items() if name in here}, **kept)
     if "data" not in here:
         raise Error("node-config: data and root must say where this node's own images are")
     images, labels, names = _core.load_data(here["data"], here.get("root", "data"), "train")
@@ -44,7 +48,7 @@ def open_node(message: Message, context: Context) -> Node:
         labels=rename_labels(labels, names, there),
         class_names=there,
         client=number(here),
-        private_key=key,
+        **kept,
     )
 
 
@@ -52,8 +56,9 @@ def number(config: dict[str, Any]) -> int:
     return int(config.get("client", config.get("partition-id", -1)))
 
 
-def private_key(context: Context) -> bytes:
-    """This run's, made with its first message. It never leaves the node."""
+def masks_of_run(context: Context) -> dict[str, Any]:
+    """This run's private key, made with its first message, and the last round that was answered. Neither leaves the
+    node."""
     if "masks" not in context.state:
-        context.state["masks"] = ConfigRecord({"private_key": masks.new_key()})
-    return context.state["masks"]["private_key"]
+        context.state["masks"] = ConfigRecord({"private_key": masks.new_key(), "answered": -1})
+    return dict(context.state["masks"])
