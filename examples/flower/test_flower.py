@@ -1,17 +1,21 @@
 """SuperLink and SuperNodes for real, on loopback: `make test-flower`."""
 
+import json
 import re
 import shutil
 import struct
 import time
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from app import server_app
 from loopback import APP, Loopback, Processes, is_open, make_certificates, make_node_key
 
 import fedsmooth as fs
 from fedsmooth import _core
+from fedsmooth.federation import Task
 
 EXPERIMENT = APP / "app" / "experiment.toml"
 SMALL = {"train.rounds": 2, "train.local.steps": 2, "certify.every": 400}
@@ -72,12 +76,14 @@ def test_two_nodes_give_the_bits_of_train(tmp_path):
         flower.add_node(0)
         flower.add_node(1)
         start = time.monotonic()
-        printed = flower.run(f'nodes=2 set="{SET}" out="run" certify-every=1')
+        printed = flower.run(f'nodes=2 set="{SET} certify.seed=5 certify.noise=exact" out="run" certify-every=1')
         assert time.monotonic() - start < 90
     assert model_of(printed) == trained_here(tmp_path)
     assert "'messages': 4" in printed  # one for each node and round
-    assert "certificates-round-1.tsv" in printed
-    assert fs.read_certificates(tmp_path / "run").certified_accuracy(0) >= 0
+    for folder in (tmp_path / "run", tmp_path / "run" / "round-1"):
+        identity = json.loads((folder / "certificates.json").read_text())["identity"]
+        assert (identity["seed"], identity["noise"]) == (5, "exact")  # all of [certify] is passed on
+        assert fs.read_certificates(folder).certified_accuracy(0) >= 0
     print_times(printed)
 
 
@@ -89,8 +95,8 @@ def test_three_nodes_under_masks_one_killed_in_a_round(tmp_path):
         flower.kill(nodes[1])
         assert run.wait(timeout=240) == 0
         printed = flower.log("run")
-    assert "did not answer" in printed
-    assert model_of(printed) == trained_here(tmp_path)  # its clients went to the others
+    assert "did not answer" in printed and "round 2 is given up" in printed
+    assert model_of(printed) == trained_here(tmp_path, SMALL | {"train.rounds": 1})  # the weights stay
 
 
 def format_png(image):
@@ -129,6 +135,32 @@ def test_private_images_over_tls_by_authenticated_nodes(tmp_path):
     assert not (tmp_path / "flower" / "run" / "clients.tsv").exists()
 
 
+class LyingGrid:
+    """Both replies say that they are node 1's."""
+
+    def get_node_ids(self):
+        return [1, 2]
+
+    def push_messages(self, messages):
+        return [f"to {message}" for message in messages]
+
+    def pull_messages(self, ids):
+        metadata = [SimpleNamespace(src_node_id=1, reply_to_message_id=i) for i in [*ids, "to nobody"]]
+        return [SimpleNamespace(metadata=m, content=m.reply_to_message_id, has_error=lambda: False) for m in metadata]
+
+
+def test_an_answer_is_filed_under_the_message_that_it_answers(monkeypatch):
+    content = server_app.records.pack({"any": 1})
+    monkeypatch.setattr(server_app, "Message", lambda content, dst_node_id, **_: dst_node_id)
+    found = server_app.exchange(LyingGrid(), {1: (content, "train"), 2: (content, "train")}, timeout=5.0)
+    assert found == {1: "to 1", 2: "to 2"}
+
+
+def test_a_task_is_packed_without_a_copy_of_its_weights():
+    weights = np.zeros(3, np.float32)
+    assert server_app.records._values(Task(0, 0, 1, [0], weights))["weights"] is weights
+
+
 HOSTILE = """
 import dataclasses
 try:
@@ -152,3 +184,32 @@ def test_a_hostile_node_is_refused_and_the_others_continue(tmp_path):
         printed = flower.run(f'nodes=2 failures="again" set="{SET}" out="run" certify-every=-1')
     assert "is refused: a kept share" in printed
     assert model_of(printed) == trained_here(tmp_path)
+
+
+CURIOUS = """
+try:
+    from fedsmooth import federation
+    once = federation.Server._ask_once
+    def twice(self, round, attempt, asked, total):
+        failed = once(self, round, attempt, asked, total)
+        self._say(f"asked again: {len(once(self, round, attempt, asked, type(total)(round)))} refused")
+        return failed
+    federation.Server._ask_once = twice
+except ImportError:
+    pass
+"""
+
+
+def test_nodes_do_not_answer_a_masked_round_twice(tmp_path):
+    """Each message is answered by a fresh process: what a node remembers is in Flower's state of the run."""
+    (tmp_path / "curious").mkdir()
+    (tmp_path / "curious" / "sitecustomize.py").write_text(CURIOUS)
+    flower = Loopback(tmp_path / "flower")
+    flower.environment["PYTHONPATH"] = str(tmp_path / "curious")
+    with flower:
+        flower.add_node(0)
+        flower.add_node(1)
+        printed = flower.run(f'nodes=2 masked=true set="{SET} train.rounds=1" out="run" certify-every=-1')
+        assert "asked again: 2 refused" in printed
+        assert all("round 1 was answered already" in flower.log(f"node{n}") for n in (0, 1))
+    assert model_of(printed) == trained_here(tmp_path, SMALL | {"train.rounds": 1})

@@ -13,7 +13,7 @@ from ._folder import save_folder
 from ._model import Model, from_torch, load
 from ._smooth import ABSTAIN, Certificate, Smooth
 from ._table import Table, certify, compare, load_data, read_certificates
-from ._train import Run, train
+from ._train import Run, certify_run, train
 
 __all__ = [
     "ABSTAIN",
@@ -27,6 +27,7 @@ __all__ = [
     "Table",
     "__version__",
     "certify",
+    "certify_run",
     "compare",
     "from_torch",
     "load",

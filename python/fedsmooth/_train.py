@@ -31,6 +31,21 @@ class Run:
         return read_certificates(self.folder)
 
 
+def certify_run(
+    folder: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    resume: bool = False,
+    device: str = "auto",
+    threads: int = 0,
+) -> Table:
+    """`fedsmooth certify FOLDER`: certifies a run folder with all of its experiment's [certify], overridden, into its
+    certificates.tsv."""
+    pairs = overrides_to_pairs(overrides)
+    path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
+    return read_certificates(path)
+
+
 def _value(value: Any) -> str:
     """As on the command line."""
     if isinstance(value, bool):

@@ -24,6 +24,16 @@ jobs::TrainedRun train(const std::filesystem::path& path, const Overrides& overr
   return do_in_background(stop, [&] { return jobs::train(arguments, context); });
 }
 
+std::filesystem::path certify_run(const std::string& folder, const Overrides& overrides,
+                                  bool resume, const std::string& device, int threads,
+                                  const nb::object& progress, const nb::object& warn) {
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  const jobs::Context context = make_context(device, threads, stop, progress, warn);
+  return do_in_background(stop, [&] {
+    return jobs::certify({folder, "", "", resume}, overrides, context);
+  });
+}
+
 }  // namespace
 
 std::function<void(const RoundRow&)> hear_rounds(const nb::object& on_round) {
@@ -58,6 +68,8 @@ void bind_training(nb::module_& m) {
   m.def("train", train, nb::arg("path"), nb::arg("overrides"), nb::arg("out"), nb::arg("resume"),
         nb::arg("device"), nb::arg("threads"), nb::arg("on_round").none(),
         nb::arg("progress").none(), nb::arg("warn").none());
+  m.def("certify_run", certify_run, nb::arg("folder"), nb::arg("overrides"), nb::arg("resume"),
+        nb::arg("device"), nb::arg("threads"), nb::arg("progress").none(), nb::arg("warn").none());
 }
 
 }  // namespace fedsmooth::python

@@ -74,3 +74,15 @@ def test_control_c_saves_the_state(experiment_file, tmp_path):
         fs.train(experiment_file, long, out=tmp_path / "run", on_round=begin)
     assert time.monotonic() - started[0] < 2.3
     assert (tmp_path / "run" / "checkpoint" / "state.safetensors").exists()
+
+
+def test_a_run_is_certified_by_all_of_its_experiment(experiment_file, tmp_path):
+    asked = {"certify.seed": 5, "certify.noise": "exact", "certify.radius": "multiclass", "certify.every": 20}
+    run = fs.train(experiment_file, asked, out=tmp_path / "run")
+    table = fs.certify_run(run.folder)
+    assert len(table) == 2 and set(table["seed"]) == {5}
+    identity = json.loads((run.folder / "certificates.json").read_text())["identity"]
+    assert (identity["seed"], identity["noise"], identity["radius"]) == (5, "exact", "multiclass")
+    assert len(fs.certify_run(run.folder, resume=True)) == 2
+    with pytest.raises(fs.Error, match="n=1000|n"):
+        fs.certify_run(run.folder, {"certify.n": 500}, resume=True)

@@ -1,6 +1,6 @@
 """Between fedsmooth's messages and Flower's records."""
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ def pack(config: dict[str, Any], arrays: dict[str, np.ndarray] | None = None) ->
 
 
 def from_hello(hello: Hello) -> RecordDict:
-    return pack(asdict(hello))
+    return pack(_values(hello))
 
 
 def to_hello(records: RecordDict) -> Hello:
@@ -26,7 +26,7 @@ def to_hello(records: RecordDict) -> Hello:
 
 
 def from_task(task: Task, setup: dict[str, Any]) -> RecordDict:
-    config = asdict(task)
+    config = _values(task)
     weights = config.pop("weights")
     return pack(setup | config, {"weights": weights})
 
@@ -42,6 +42,11 @@ def from_answer(answer: Answer) -> RecordDict:
 
 def to_answer(records: RecordDict) -> Answer:
     return Answer(**_fields(records, Answer), words=_array(records, "words"))
+
+
+def _values(message: Any) -> dict[str, Any]:
+    """Not asdict(), which copies the weights."""
+    return {field.name: getattr(message, field.name) for field in fields(message)}
 
 
 def _fields(records: RecordDict, kind: type) -> dict[str, Any]:

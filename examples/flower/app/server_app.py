@@ -3,7 +3,6 @@
 import pathlib
 import shlex
 import time
-from collections.abc import Iterable
 from logging import INFO
 from typing import Any
 
@@ -52,7 +51,7 @@ def train_and_certify(server: federation.Server, config: dict[str, Any]) -> None
 
     def before_round(round: Any) -> None:
         if every > 0 and round.t > 0 and round.t % every == 0:
-            certify(fs.Model(round.model), server.experiment, out / f"certificates-round-{round.t}.tsv")
+            certify(write_run(out / f"round-{round.t}", server.experiment, round))
 
     def on_round(row: Any) -> None:
         lost = f", {row.dropped} clients dropped" if row.dropped else ""
@@ -61,30 +60,24 @@ def train_and_certify(server: federation.Server, config: dict[str, Any]) -> None
     run = server.train(out, resume=config["resume"], on_round=on_round, before_round=before_round)
     say(f"{run.rounds} rounds in {time.monotonic() - started:.1f} s: {server.report()}")
     if every >= 0:
-        certify(run.model(), server.experiment, out / "certificates.tsv")
+        certify(run.folder)
     say(f"model {run.model_sha256} in {run.folder}")
 
 
-def certify(model: fs.Model, experiment: str, out: pathlib.Path) -> None:
-    """With the experiment's [certify], into the table that `fedsmooth certify` writes."""
-    options = federation.section(experiment, "certify")
-    sigma = None if options["sigma"] == "auto" else options["sigma"]
-    table = fs.certify(
-        model,
-        federation.test_set(experiment),
-        every=options["every"],
-        limit=options["limit"],
-        n0=options["n0"],
-        n=options["n"],
-        alpha=options["alpha"],
-        sigma=sigma,
-        only_correct=options["only_correct"],
-        name=federation.section(experiment, "data")["name"],
-        out=out,
-        resume=True,
-    )
+def write_run(folder: pathlib.Path, experiment: str, round: Any) -> pathlib.Path:
+    """The run folder of the rounds so far."""
+    folder.mkdir(exist_ok=True)
+    (folder / "experiment.toml").write_text(federation.change_experiment(experiment, {"train.rounds": round.t}))
+    fs.Model(round.model).save(folder / "model.safetensors")
+    (folder / "DONE").touch()
+    return folder
+
+
+def certify(folder: pathlib.Path) -> None:
+    """As `fedsmooth certify FOLDER --resume`: with all of the experiment's [certify]."""
+    table = fs.certify_run(folder, resume=True)
     found = ", ".join(f"{table.certified_accuracy(r):.3f} at {r}" for r in (0.0, 0.25, 0.5))
-    say(f"certified accuracy: {found} ({len(table)} images, {out.name})")
+    say(f"certified accuracy: {found} ({len(table)} images, {folder.name})")
 
 
 def greet(grid: Grid, count: int, setup: dict[str, Any], timeout: float) -> dict[int, federation.Hello]:
@@ -118,24 +111,18 @@ def exchange(grid: Grid, contents: dict[int, tuple[RecordDict, str]], timeout: f
     """Replies by node; a str where Flower reports an error. As grid.send_and_receive(), which looks every three
     seconds only."""
     gone = set(contents) - set(grid.get_node_ids())
-    messages = [
-        Message(content, dst_node_id=node, message_type=kind, ttl=timeout)
-        for node, (content, kind) in contents.items()
-        if node not in gone
-    ]
-    waiting = set(grid.push_messages(messages))
+    asked = [node for node in contents if node not in gone]
+    messages = [Message(contents[n][0], dst_node_id=n, message_type=contents[n][1], ttl=timeout) for n in asked]
+    waiting = dict(zip(grid.push_messages(messages), asked, strict=True))  # who is asked by which message
     replies: dict[int, Any] = {node: "it is not connected" for node in gone}
     end = time.monotonic() + timeout
     while waiting and time.monotonic() < end:
-        for reply in pull(grid, waiting):
-            waiting.discard(reply.metadata.reply_to_message_id)
-            replies[reply.metadata.src_node_id] = reply.error.reason if reply.has_error() else reply.content
+        for reply in grid.pull_messages(list(waiting)):
+            node = waiting.pop(reply.metadata.reply_to_message_id, None)  # whatever the reply says of its sender
+            if node is not None:
+                replies[node] = reply.error.reason if reply.has_error() else reply.content
         time.sleep(POLL)
     return replies
-
-
-def pull(grid: Grid, ids: set[str]) -> Iterable[Message]:
-    return grid.pull_messages(list(ids))
 
 
 def say(line: str) -> None:
