@@ -123,17 +123,18 @@ def _adapt_torch(f: Any, like: Array) -> Adapted:
         return Adapted(call, runs_on)
 
     gpu = torch.cuda.current_device() if device.index is None else device.index
-    stream = torch.cuda.current_stream(gpu).cuda_stream
+    stream = torch.cuda.current_stream(gpu)
 
     def on_gpu(images: Any) -> Any:
         # Noise and votes follow f's kernels on this stream, whichever is current when votes are asked for.
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=gpu)), torch.no_grad():
+        # Torch's own handle: ExternalStream(0) is not the default stream but a new one.
+        with torch.cuda.stream(stream), torch.no_grad():
             logits = f(images.to(dtype))
             if not is_tensor(logits) or logits.device != images.device:
                 raise Error("model: its logits are not a tensor on its own GPU")
             return logits.to(torch.float32).contiguous()
 
-    return Adapted(call, runs_on, on_gpu, gpu, stream)
+    return Adapted(call, runs_on, on_gpu, gpu, stream.cuda_stream)
 
 
 def to_bytes_if_exact(x: np.ndarray) -> np.ndarray:
