@@ -215,7 +215,7 @@ TEST_F(TrainCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(train("x", "--train.local.learning_rate=0")), "must be positive");
   expect_refused(run(train("x", "--attack.estimator=three-point")), "must be stochastic");
   expect_refused(run(train("x", "--smoothing.sigma=-0.5")), "must be positive");
-  expect_refused(run(train("x", "--partition.clients=4611686018427387904")), "at most 2147483647");
+  expect_refused(run(train("x", "--partition.clients=4611686018427387904")), "at most 1000000");
   write_file(path("twice.tsv"), "0\t1\n0\t2\n0\t1\n");
   expect_refused(run(train("x", "--partition.kind=file --partition.file=" + path("twice.tsv"))),
                  "has image 1 twice");

@@ -11,9 +11,7 @@ namespace {
 // The weights of the kept client with the smallest number.
 Reduction first_client() {
   return {"first-client", Gather::kEach,
-          [](const AggregateOptions&, const RoundResult& cohort, const Weights&) {
-            return cohort.each.front().weights;
-          }};
+          [](const ReductionInput& in) { return in.cohort.each.front().weights; }};
 }
 
 const bool kAdded = (reductions().add(first_client()), true);

@@ -25,8 +25,13 @@ TEST(OrderFreeSumTest, IsTheSameInAnyOrder) {
   const OrderFreeSum sum = sum_of(values);
   std::shuffle(values.begin(), values.end(), generator);
   EXPECT_EQ(sum_of(values), sum);
+  // Parts of a sum are added word by word.
   OrderFreeSum halves = sum_of({values.begin(), values.begin() + 300});
-  halves += sum_of({values.begin() + 300, values.end()});
+  const OrderFreeSum rest = sum_of({values.begin() + 300, values.end()});
+  std::vector<int64_t> words;
+  OrderFreeSum::visit_words(rest, [&](int64_t word) { words.push_back(word); });
+  size_t i = 0;
+  OrderFreeSum::visit_words(halves, [&](int64_t& word) { word += words.at(i++); });
   EXPECT_EQ(halves, sum);
 }
 

@@ -131,6 +131,7 @@ std::string certificate_seed(const std::string& subject) {
     const Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
     row.certificate =
         certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
+    row.noise = &kFloatNoise;
     row.subject = subject;
     file += format_row(row);
   }

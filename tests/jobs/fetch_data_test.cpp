@@ -177,7 +177,7 @@ TEST_F(FetchDataTest, AnAnswerWithoutAnEndIsGivenUp) {
   const fs::path path = root_ / "toy.tar.gz";
   const std::string message = refusal([&] { download(address, path, 1'000'000, {}); });
   EXPECT_TRUE(message == address + ": is larger than 1000000 bytes; the download was given up" ||
-              message.ends_with("curl: (63) Maximum file size exceeded"))
+              message.find("curl: (63)") != std::string::npos)
       << message;
 }
 

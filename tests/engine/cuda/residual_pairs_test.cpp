@@ -25,6 +25,8 @@ template <typename T>
 void write(const std::vector<T>& values, void* to) {
   check_cuda(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
              "write");
+  // A copy from pageable memory may return before it arrives, and other streams do not wait for it.
+  check_cuda(cudaDeviceSynchronize(), "write");
 }
 
 struct Passed {

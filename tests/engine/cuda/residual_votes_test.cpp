@@ -184,7 +184,7 @@ TEST_F(ChosenVotesTest, AForeignLayerIsRefusedByName) {
   } catch (const Error& e) {
     const std::string what = e.what();
     const std::string expected =
-        "network resnet8: stage layer1.0.conv2 (conv, sum, dropout) has a dropout";
+        "network resnet8: stage layer1.0.conv2 (conv, sum, dropout) has dropout";
     EXPECT_NE(what.find(expected), std::string::npos) << what;
   }
   EXPECT_EQ(choose_classifier("auto", model, kFloatNoise).description.find("cuda"),
