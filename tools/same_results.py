@@ -28,7 +28,8 @@ TRAININGS = {
     "resnet20-a": ["--model.name=resnet20-a"],
     "clusters": ["--server.clusters=2"],
     "median": ["--aggregate.kind=median"],
-    "calibrated, adam": ["--model.name=resnet20", "--train.local.calibrate=true", "--server.optimizer=adam"],
+    "calibrated, adam": ["--model.name=resnet20", "--train.local.calibrate=true", "--server.optimizer=adam",
+                         "--server.learning_rate=0.01"],
 }
 CERTIFIED = ["alexnet smoothadv", "resnet20 smoothadv", "resnet20-gn"]
 CERTIFICATIONS = {

@@ -41,12 +41,11 @@ def loss_of(logits, y, options):
     return loss + LAMBDA * divergence + ETA * entropy
 
 
-def train_epoch(model, run, data, optimizer, options):
+def make_step(run, data, optimizer, options):
+    """A function from the numbers of a batch's images to its loss, which makes one step of SGD."""
     images, labels = data
-    model.train()
-    order = torch.randperm(len(images), device=images.device)
-    losses = []
-    for chosen in order[:len(order) // options.batch * options.batch].view(-1, options.batch):
+
+    def step(chosen):
         x, y = peer.augment(images[chosen].float() / 255), labels[chosen]
         noise = torch.randn(options.batch, options.m, 3, 32, 32, device=x.device) * options.sigma
         if options.method == "smoothadv":
@@ -55,8 +54,49 @@ def train_epoch(model, run, data, optimizer, options):
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        losses.append(loss.detach())
-    return torch.stack(losses).mean().item()
+        return loss.detach()
+    return step
+
+
+def record(step, batch, device):
+    """The same step as a CUDA graph. Recording it makes no step; its learning rate stays as it is now."""
+    chosen = torch.zeros(batch, dtype=torch.int64, device=device)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step(chosen)
+
+    def replay(now):
+        chosen.copy_(now)
+        graph.replay()
+        return loss.clone()
+    return replay
+
+
+def train_epoch(step, order):
+    return torch.stack([step(chosen) for chosen in order]).mean().item()
+
+
+def train(model, run, data, options):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, options.milestones, gamma=0.1)
+    step = make_step(run, data, optimizer, options)
+    recorded, rate = step, None
+    model.train()
+    for epoch in range(options.epochs):
+        order = torch.randperm(len(data[0]), device=data[0].device)
+        order = order[:len(order) // options.batch * options.batch].view(-1, options.batch)
+        if options.device == "cuda" and rate != schedule.get_last_lr():
+            rate = schedule.get_last_lr()
+            first, order = order[:3], order[3:]  # what is recorded must have run before
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                train_epoch(step, first)
+            torch.cuda.current_stream().wait_stream(side)
+            recorded = record(step, options.batch, options.device)
+        loss = train_epoch(recorded, order)
+        schedule.step()
+        print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
 
 
 @torch.no_grad()
@@ -125,20 +165,16 @@ def main():
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16", help="on a GPU")
     parser.add_argument("--save", help="write the state dict there and do not certify it")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.backends.cudnn.benchmark = True
     peer.EPSILON, peer.M = options.epsilon, options.m
     model = NETWORKS[options.model]().to(options.device)
-    run = peer.Bfloat16(model) if options.device == "cuda" else model
+    run = peer.Bfloat16(model) if (options.device, options.precision) == ("cuda", "bf16") else model
     data = read_cifar10(options.data, [f"data_batch_{i}" for i in range(1, 6)], options.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, options.milestones, gamma=0.1)
-    for epoch in range(options.epochs):
-        loss = train_epoch(model, run, data, optimizer, options)
-        schedule.step()
-        print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
+    train(model, run, data, options)
     if options.save:
         save(model, options.save)
         return
