@@ -29,11 +29,11 @@ CertificateRow row(int64_t label, int64_t predict, double radius, double p_lower
 
 // Two correct, one wrong, one abstention.
 RunRecord example_run() {
-  return {
-      "runs/example",
-      {"cat", "dog"},
-      {row(0, 0, 0.5, 0.97), row(0, 1, 3.0, 0.99), row(1, kAbstain, 0, 0.3), row(1, 1, 0.2, 0.8)},
-      {{"commit", "abc123"}}};
+  return {.name = "runs/example",
+          .class_names = {"cat", "dog"},
+          .rows = {row(0, 0, 0.5, 0.97), row(0, 1, 3.0, 0.99), row(1, kAbstain, 0, 0.3),
+                   row(1, 1, 0.2, 0.8)},
+          .provenance = {{"commit", "abc123"}}};
 }
 
 bool contains(const std::string& text, const std::string& part) {
