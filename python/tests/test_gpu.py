@@ -29,7 +29,7 @@ def image():
 
 
 def test_votes_are_counted_on_the_gpu(image):
-    g = fs.Smooth(net(), 10, 0.25)
+    g = fs.Smooth(net(), 10, 0.25, seed=0)
     cert = g.certificate(image, 3, n=5000, batch_size=512)
     assert [votes.counts_on_gpu for votes in g._votes.values()] == [True]
     assert cert.n == 5000 and "cuda" in cert.base
@@ -45,7 +45,7 @@ def test_noise_there_is_that_of_the_cpu_bit_for_bit(image):
             seen.append(images.detach().cpu().clone())
             return images[:, 0, 0, :10]
 
-        cert = fs.Smooth(look, 10, 0.25).certificate(x, 7, n=256, n0=256, batch_size=256)
+        cert = fs.Smooth(look, 10, 0.25, seed=0).certificate(x, 7, n=256, n0=256, batch_size=256)
         return [images for images in seen if abs((images - image).std() - 0.25) < 0.01], cert.count_top
 
     on_gpu, on_cpu = noisy_copies(image.cuda()), noisy_copies(image)
@@ -57,15 +57,16 @@ def test_noise_there_is_that_of_the_cpu_bit_for_bit(image):
 def test_short_batches_and_half_precision(image, n):
     for dtype in (torch.float32, torch.bfloat16):
         model = net(dtype)
-        cert = fs.Smooth(model, 10, 0.25).certificate(image, 3, n=n, batch_size=256)
-        by_hand = fs.Smooth(lambda x, m=model: m(x.cuda().to(next(m.parameters()).dtype)).float().cpu(), 10, 0.25)
+        cert = fs.Smooth(model, 10, 0.25, seed=0).certificate(image, 3, n=n, batch_size=256)
+        copied = lambda x, m=model: m(x.cuda().to(next(m.parameters()).dtype)).float().cpu()  # noqa: E731
+        by_hand = fs.Smooth(copied, 10, 0.25, seed=0)
         assert cert.count_top == by_hand.certificate(image, 3, n=n, batch_size=256).count_top
 
 
 def test_another_stream_is_the_model_s(image):
     with torch.cuda.stream(torch.cuda.Stream()):
-        one = fs.Smooth(net(), 10, 0.25).certificate(image, 3, n=5000, batch_size=512)
-    assert one.count_top == fs.Smooth(net(), 10, 0.25).certificate(image, 3, n=5000, batch_size=512).count_top
+        one = fs.Smooth(net(), 10, 0.25, seed=0).certificate(image, 3, n=5000, batch_size=512)
+    assert one.count_top == fs.Smooth(net(), 10, 0.25, seed=0).certificate(image, 3, n=5000, batch_size=512).count_top
 
 
 def test_streams_may_change_between_calls(image):
@@ -75,9 +76,9 @@ def test_streams_may_change_between_calls(image):
     def count(g):
         return g.certificate(image, 3, n=20_000, batch_size=512).count_top
 
-    expected = count(fs.Smooth(model, 10, 0.25))
+    expected = count(fs.Smooth(model, 10, 0.25, seed=0))
     for inside_first in (True, False):
-        g = fs.Smooth(model, 10, 0.25)
+        g = fs.Smooth(model, 10, 0.25, seed=0)
         for inside in (inside_first, not inside_first) * 3:
             if inside:
                 with torch.cuda.stream(side):
@@ -94,7 +95,7 @@ def test_the_function_runs_on_the_stream_that_draws_its_noise(image):
         seen.add(torch.cuda.current_stream().cuda_stream)
         return images[:, 0, 0, :10]
 
-    g = fs.Smooth(look, 10, 0.25)
+    g = fs.Smooth(look, 10, 0.25, seed=0)
     with torch.cuda.stream(side):
         g.certificate(image.cuda(), 3, n=1000, batch_size=100)
         (votes,) = g._votes.values()
@@ -149,15 +150,15 @@ def test_a_function_may_work_in_place(image):
         images.zero_()
         return logits
 
-    g = fs.Smooth(in_place, 10, 0.25)
-    honest = fs.Smooth(lambda x: x[:, 0, 0, :10], 10, 0.25)
+    g = fs.Smooth(in_place, 10, 0.25, seed=0)
+    honest = fs.Smooth(lambda x: x[:, 0, 0, :10], 10, 0.25, seed=0)
     for index in (3, 4):
         ours, theirs = (s.certificate(image.cuda(), index, n=1000, batch_size=100) for s in (g, honest))
         assert ours.count_top == theirs.count_top
 
 
 def test_nan_votes_for_nobody(image):
-    g = fs.Smooth(lambda x: x[:, 0, 0, :10] + float("nan"), 10, 0.25)
+    g = fs.Smooth(lambda x: x[:, 0, 0, :10] + float("nan"), 10, 0.25, seed=0)
     assert g.certify(image.cuda(), 10, 1000, 0.001, 100) == (-1, 0.0)
 
 
@@ -181,7 +182,7 @@ def test_faster_than_cohens_loop(image):
                 for answer in model(copies + torch.randn_like(copies) * 0.25).argmax(1).cpu().numpy():
                     counts[answer] += 1
 
-    g = fs.Smooth(model, 10, 0.25)
+    g = fs.Smooth(model, 10, 0.25, seed=0)
     g.certificate(image, 0, n0=1, n=1000, batch_size=batch)
     loop()
 
