@@ -15,7 +15,7 @@
 namespace fedsmooth {
 namespace {
 
-// Of the sums of a round.
+// Returns the number of words in a round's sums; 0 if the round keeps each client's weights.
 int64_t words_in_sum(const Round& round) {
   if (round.gather != Gather::kSum) return 0;
   return SumSizes(round.global, parameters(round.task.network)).words();

@@ -9,19 +9,20 @@
 
 namespace fedsmooth {
 
-/// Of a result whose sums have so many words, see SumSizes.
+/// Returns the number of words of a result whose sums have `sums` words, see SumSizes.
 size_t word_count(int64_t sums);
 
-/// Appends the words of a result whose sums have so many; sums that are not there are zeros.
+/// Appends the words of a result whose sums have `sums` words. A result without sums, of which no
+/// client was kept, appends zeros for them.
 void append_words(const RoundResult& result, int64_t sums, std::vector<long long>& words);
 
-/// Reads back word_count(sums) words.
+/// Reads the word_count(sums) words of a result whose sums have `sums` words.
 RoundResult take_words(const long long* words, int64_t sums);
 
-/// The clients whose weights or words are missing count as dropped.
+/// Adds `clients` to the number of dropped clients in `words`: their weights or words are missing.
 void add_dropped(int64_t clients, int64_t sums, std::vector<long long>& words);
 
-/// The same words modulo 2^64, as masks need it.
+/// Adds `more` to `words`, word by word, modulo 2^64 as masks require.
 void add_words(const std::vector<long long>& more, std::vector<long long>& words);
 
 /// Throws an Error unless these can be the words of the clients with these shares of the average:

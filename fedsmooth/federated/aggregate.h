@@ -53,7 +53,7 @@ class FixedPointSum {
   static constexpr double kUnit = 0x1p50;
 
   double kept_share() const;
-  /// What the last add() takes. Empty before the first.
+  /// Returns the sums as words, which the add() of words accepts. Empty before the first client.
   const std::vector<long long>& words() const { return words_; }
   int64_t share() const { return share_; }
 

@@ -42,8 +42,8 @@ struct StepOptions {
   LocalOptions local;
   ObjectiveOptions objective;
 
-  /// With every number that a step reads, but that decides none of its operations, set to one
-  /// value. An option that is not named there decides them.
+  /// Returns a copy in which every number that a step only reads has one fixed value. An option
+  /// that this function does not name decides which operations a step consists of.
   StepOptions without_numbers() const;
 
   bool operator==(const StepOptions&) const = default;
@@ -77,8 +77,8 @@ struct LocalTask {
 std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
                                    int64_t k, int64_t t);
 
-/// What decides the operations of the task's local step: without_numbers(), with the number of
-/// steps of the objective's own ascent, which may follow from sigma.
+/// Returns the options that decide the operations of the task's local step: without_numbers(), with
+/// the number of steps of the objective's own ascent, which may depend on sigma.
 StepOptions step_of(const LocalTask& task);
 
 /// Whether client `k` takes label y for K - 1 - y.

@@ -40,7 +40,8 @@ struct Round {
   Gather gather = Gather::kSum;
   const Weights* velocity = nullptr;  // momentum of a continuous task's client; null: none yet
 
-  /// Of what its clients may give. The one client of a continuous task is not averaged.
+  /// Returns the bounds of the weights that its clients may return. The one client of a continuous
+  /// task is not averaged, so its weights need only be finite.
   ValueBounds bounds() const { return task.continuous ? kFinite : kAveraged; }
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Layer::Kind;
 
-// What a stage may have before its sum.
+// Parts that a stage computes before it adds its saved map.
 constexpr Parts kBeforeSum = {Part::kNormalize, Part::kConv,      Part::kLinear,
                               Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm};
 

@@ -114,7 +114,7 @@ void refuse_unknown_fields(const CertificateIdentity& identity, const json& obje
   }
 }
 
-// What follows from other fields must do so.
+// Refuses fields that contradict the fields from which they are derived.
 void check_derived_fields(const CertificateIdentity& i, const std::string& name) {
   if (i.noise && find_law(*i.noise) == nullptr) {
     throw Error("{}: \"noise\" is {:?}, which is no law of this version", name,

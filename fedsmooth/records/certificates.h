@@ -54,7 +54,7 @@ std::string format_row(const CertificateRow& row);
 /// The line that makes a table void, and whether a line is one.
 std::string format_void(std::string_view reason);
 bool is_void(std::string_view line);
-/// What format_void() was given.
+/// Returns the reason in a line that format_void() made.
 std::string void_reason(std::string_view line);
 
 /// Parses a whole file; `name` stands in error messages. A last line without its end was cut off by

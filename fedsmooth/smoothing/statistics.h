@@ -11,7 +11,7 @@ namespace fedsmooth {
 /// Whether alpha may be the failure probability of a certificate. Below 1e-50, which no experiment
 /// needs, Boost's inverse of the beta function does not converge for some counts.
 constexpr bool is_level(double alpha) { return alpha >= 1e-50 && alpha < 1; }
-/// What to say of an alpha that is none.
+/// The end of an error message about an alpha that is_level() refuses.
 inline constexpr const char* kLevels = "must be at least 1e-50 and below 1";
 
 /// A p with P[Bin(n, p) >= k] <= alpha, within 1e-12 of the largest one. So p is at most the true

@@ -28,7 +28,7 @@ int64_t images_in_part(const std::vector<Stage>& stages, const Weights& weights,
   return part;
 }
 
-// What a stage does between its norm and its pool.
+// Returns the operations between a stage's norm and its pool: the sum and the activation.
 FastEnd end_of(const Stage& stage) {
   return {stage.saved.has_value(), stage.is_activation(Kind::kRelu)};
 }

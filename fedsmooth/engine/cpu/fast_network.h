@@ -12,7 +12,8 @@ namespace fedsmooth {
 
 class FastNetwork {
  public:
-  /// What it computes. A dropout is the identity in an evaluation.
+  /// The parts of a stage that a FastNetwork computes. A stage with any other part is refused.
+  /// Dropout is accepted because it is the identity in an evaluation.
   static constexpr Parts kParts = {Part::kNormalize, Part::kConv,   Part::kLinear, Part::kSubsample,
                                    Part::kBatchNorm, Part::kSum,    Part::kRelu,   Part::kMaxPool,
                                    Part::kAvgPool,   Part::kDropout};

@@ -13,7 +13,7 @@
 
 namespace fedsmooth {
 
-/// What it computes.
+/// The parts of a stage that lane_passes() compute. A stage with any other part is refused.
 inline constexpr Parts kLaneParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
                                      Part::kSubsample, Part::kBatchNorm, Part::kSum,
                                      Part::kRelu,      Part::kMaxPool,   Part::kAvgPool};

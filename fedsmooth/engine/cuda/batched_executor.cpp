@@ -16,7 +16,7 @@ bool share_waves(const LocalTask& a, const LocalTask& b) {
          step_of(a) == step_of(b);
 }
 
-// What wave_step.cpp and batched_scores.cu have a case for.
+// Returns whether wave_step.cpp and batched_scores.cu have a case for an objective's GPU form.
 bool knows(const GpuForm& form) {
   switch (form.examples) {
     case GpuExamples::kNoisy:

@@ -47,7 +47,7 @@ struct BatchedStage {
 };
 
 struct BatchedPlan {
-  /// What it computes.
+  /// The parts of a stage that a plan computes. A stage with any other part is refused.
   static constexpr Parts kParts = {Part::kNormalize, Part::kConv, Part::kLinear, Part::kRelu,
                                    Part::kMaxPool};
 

@@ -59,7 +59,7 @@ struct ResidualGraph {
   const RowMap& last() const { return maps[nodes.back().output]; }
 };
 
-/// What it computes.
+/// The parts of a stage that a graph computes. A stage with any other part is refused.
 inline constexpr Parts kGraphParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
                                       Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
                                       Part::kSum,       Part::kRelu,      Part::kAvgPool};

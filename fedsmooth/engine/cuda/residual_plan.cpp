@@ -15,7 +15,7 @@ struct Refusal {
   std::string why;
 };
 
-// What a convolution's stage has to be, exactly: a part more or less is refused.
+// The exact form that a convolution's stage must have. A stage with a part more or less is refused.
 struct Form {
   int kernel, stride, outputs;
   int input;                 // the stage that it reads

@@ -30,7 +30,8 @@ class Wave {
   Wave& operator=(const Wave&) = delete;
 
   int clients() const { return shape_.clients; }
-  /// Whether the captured step is the task's, but for numbers that lie on the device.
+  /// Returns whether the captured step is the task's. Numbers that it reads from the device may
+  /// differ.
   bool fits(const LocalTask& task) const { return step_of(task) == step_of(task_); }
 
   /// Trains clients that fit, at most clients() of them.

@@ -1,19 +1,19 @@
-// What launches ask of the calling thread's GPU. Nothing is kept between calls: a thread may go on
-// to another GPU.
+// Properties of the calling thread's GPU that decide how kernels are launched. Each call asks the
+// runtime anew, because a thread may switch to another GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace fedsmooth {
 
-/// `otherwise` where there is no GPU.
+/// Returns an attribute of the current GPU, or `otherwise` where there is no GPU.
 inline int gpu_attribute(cudaDeviceAttr attribute, int otherwise = 0) {
   int gpu = 0, value = otherwise;
   if (cudaGetDevice(&gpu) == cudaSuccess) cudaDeviceGetAttribute(&value, attribute, gpu);
   return value;
 }
 
-/// 90 for compute capability 9.0.
+/// Returns the compute capability as one number: 90 for 9.0.
 inline int compute_capability() {
   return 10 * gpu_attribute(cudaDevAttrComputeCapabilityMajor) +
          gpu_attribute(cudaDevAttrComputeCapabilityMinor);
@@ -22,7 +22,7 @@ inline int compute_capability() {
 /// Whether kernels for Hopper run there: they are compiled for compute capability 9.0 alone.
 inline bool is_hopper() { return compute_capability() == 90; }
 
-/// Bytes that a thread block can have.
+/// Returns the largest shared memory of a thread block, in bytes.
 inline int shared_memory_limit() {
   return gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 48 * 1024);
 }
