@@ -107,10 +107,10 @@ std::optional<double> Telemetry::mean_cosine() const {
 }
 
 double Telemetry::p95_perturbation() const {
-  int64_t seen = 0;
+  double seen = 0;  // a node may send any counts: their sums and products must not overflow
   for (int64_t bin = 0; bin <= kBins; ++bin) {
-    seen += histogram[bin];
-    if (attacked > 0 && 20 * seen >= 19 * attacked) {
+    seen += static_cast<double>(histogram[bin]);
+    if (attacked > 0 && 20 * seen >= 19 * static_cast<double>(attacked)) {
       return static_cast<double>(bin) / static_cast<double>(kBins);
     }
   }

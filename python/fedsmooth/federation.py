@@ -28,6 +28,7 @@ from ._progress import bar_or_none
 from ._train import Run, overrides_to_pairs
 
 MAX_IMAGES = 1_000_000
+MAX_GIVEN_UP = 3  # rounds in a row, before a run ends
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class Node:
     """A node's side.
 
     experiment: TOML, as the server has it.
-    overrides: what is other on this machine. A node reads only files that are named here: data.root and
-        partition.file of the server's experiment are refused.
+    overrides: what is other on this machine. A node reads only files that are named here: data.root,
+        partition.file and objective.teacher of the server's experiment are refused.
     images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
         class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
         can be run.
@@ -131,8 +132,8 @@ class Node:
         self.experiment, self._private_key, self.answered = experiment, private_key, answered
         here = change_experiment(experiment, overrides)
         self._client = -1 if images is None else client
+        _refuse_named_files(experiment, overrides or {}, own=images is not None)
         if images is None:
-            _refuse_named_files(experiment, overrides or {})
             self._native = _core.Node(here, device, threads)
         else:
             own, numbers = own_images(images, labels)
@@ -175,10 +176,11 @@ def _name(clients: Sequence[int]) -> str:
     return " ".join(map(str, clients))
 
 
-def _refuse_named_files(experiment: str, overrides: Mapping[str, Any]) -> None:
-    """A server must not choose what a node opens."""
+def _refuse_named_files(experiment: str, overrides: Mapping[str, Any], own: bool) -> None:
+    """A server must not choose what a node opens. A node with its own images opens no other data."""
     named, usual = tomllib.loads(experiment), tomllib.loads(change_experiment(""))
-    for table, key in (("data", "root"), ("partition", "file")):
+    of_data = () if own else (("data", "root"), ("partition", "file"))
+    for table, key in (*of_data, ("objective", "teacher")):
         if f"{table}.{key}" not in overrides and named[table][key] != usual[table][key]:
             raise Error(
                 f"{table}.{key}={named[table][key]!r}: the server names a file of this node; "
@@ -228,6 +230,7 @@ class Server:
         self.lost: dict[int, str] = {}
         self.refused: dict[int, str] = {}
         self.given_up: list[int] = []
+        self._given_up_in_a_row = 0
         self.messages = 0
         self.bytes_down = self.bytes_up = 0
         self._expected = None if private else _core.Node(experiment, "cpu", 0).facts
@@ -294,13 +297,26 @@ class Server:
             if failed and self.failures == "stop":
                 raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
             if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
-                self.given_up.append(round.t + 1)
-                self._say(f"round {round.t + 1} is given up, as masks need every answer; the weights stay")
-                return np.zeros(0, np.int64)
+                return self._give_up(round, "masks need every answer")
             if not failed or self.failures == "drop":
                 break
             attempt += 1
-        return total.total()
+        try:
+            words = total.total()
+        except Error as error:
+            if not self.masked or self.failures == "stop":
+                raise
+            return self._give_up(round, f"the total means nothing ({error}), and masks hide whose words are wrong")
+        self._given_up_in_a_row = 0
+        return words
+
+    def _give_up(self, round: _core.AskedRound, why: str) -> np.ndarray:
+        self.given_up.append(round.t + 1)
+        self._given_up_in_a_row += 1
+        if self._given_up_in_a_row > MAX_GIVEN_UP:
+            raise Error(f"round {round.t + 1}: {why}; so were {MAX_GIVEN_UP} rounds before it given up")
+        self._say(f"round {round.t + 1} is given up: {why}; the weights stay")
+        return np.zeros(0, np.int64)
 
     def _deal(self, clients: list[int]) -> dict[int, list[int]]:
         """Who runs which clients."""

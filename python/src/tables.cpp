@@ -120,12 +120,12 @@ void bind_tables(nb::module_& m) {
       nb::arg("images"), nb::arg("labels"));
   m.def("derive_seed", derive_seed, nb::arg("run_seed"), nb::arg("model_sha256"),
         nb::arg("data_sha256"));
-  m.def("write_table", write_table, nb::arg("votes"), nb::arg("name"), nb::arg("sha256"),
-        nb::arg("images"), nb::arg("labels"), nb::arg("class_names"), nb::arg("indices"),
-        nb::arg("data_name"), nb::arg("data_sha256"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
-        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("seed").none(),
-        nb::arg("every"), nb::arg("limit"), nb::arg("out"), nb::arg("resume"),
-        nb::arg("progress").none());
+  m.def("write_table", write_table, nb::kw_only(), nb::arg("votes"), nb::arg("name"),
+        nb::arg("sha256"), nb::arg("images"), nb::arg("labels"), nb::arg("class_names"),
+        nb::arg("indices"), nb::arg("data_name"), nb::arg("data_sha256"), nb::arg("sigma"),
+        nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"),
+        nb::arg("seed").none(), nb::arg("every"), nb::arg("limit"), nb::arg("out"),
+        nb::arg("resume"), nb::arg("progress").none());
 }
 
 }  // namespace fedsmooth::python

@@ -227,19 +227,41 @@ def test_telemetry_within_bounds_does_not_end_the_run(experiment, three, here, t
     assert server.train(tmp_path / "run").model_sha256 == here and not server.refused
 
 
-@pytest.mark.parametrize("key, value", [("data.root", "/etc"), ("partition.file", "/etc/shadow")])
+OPENED = [("data.root", "/etc"), ("partition.file", "/etc/shadow"), ("objective.teacher", "/etc/passwd")]
+
+
+@pytest.mark.parametrize("key, value", OPENED)
 def test_a_node_opens_no_file_that_only_the_server_names(experiment, key, value):
     named = change_experiment(experiment, {"data.name": "shapes", "data.root": "data"} | {key: value})
     with pytest.raises(fs.Error, match=f"{key}='{value}': the server names a file"):
         Node(named)
 
 
-def test_masked_words_that_mean_nothing_are_refused_in_the_total(experiment, tmp_path):
+def test_a_node_with_its_own_images_opens_no_teacher_that_only_the_server_names(experiment):
+    named = change_experiment(experiment, {"objective.teacher": "/etc/passwd", "data.root": "/not/opened"})
+    images, labels = np.zeros((2, 3, 32, 32), np.uint8), np.zeros(2, np.int64)
+    with pytest.raises(fs.Error, match="objective.teacher='/etc/passwd': the server names a file"):
+        Node(named, images=images, labels=labels)
+
+
+def test_masked_words_that_mean_nothing_give_a_round_up_and_many_end_the_run(experiment, tmp_path):
     pytest.importorskip("cryptography")
-    nodes = open_nodes(experiment, 2, masked=True)
-    change = hostile(with_fields(words=lambda w: np.random.default_rng(0).integers(-(2**63), 2**63 - 1, w.size)))
+
+    def train(rounds, out, failures="drop"):
+        longer = change_experiment(experiment, {"train.rounds": rounds})
+        noise = np.random.default_rng(0)
+        change = hostile(with_fields(words=lambda w: noise.integers(-(2**63), 2**63 - 1, w.size)))
+        nodes = open_nodes(longer, 2, masked=True)
+        server = make_server(longer, nodes, change, masked=True, failures=failures)
+        return server, lambda: server.train(tmp_path / out)
+
+    server, run = train(3, "few")
+    run()
+    assert server.given_up == [1, 2, 3] and not server.refused  # masks hide whose words they were
+    with pytest.raises(fs.Error, match="round 4: the total means nothing .* so were 3 rounds before"):
+        train(5, "many")[1]()
     with pytest.raises(fs.Error, match="dropped|share|sum"):
-        make_server(experiment, nodes, change, masked=True).train(tmp_path / "run")
+        train(1, "stop", failures="stop")[1]()
 
 
 @pytest.mark.parametrize("name", ["version", "commit", "arithmetic", "device", "data_sha256"])

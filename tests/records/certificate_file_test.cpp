@@ -90,7 +90,21 @@ TEST_F(CertificateFileTest, RowsThatTheirCountsDoNotSupportAreRefused) {
   CertificateRow bad = row(1);
   bad.certificate.radius = 5.0;
   EXPECT_EQ(refusal_of(bad), table_.string() + ":3: radius_exact is above what its counts support");
-  fs::remove(sidecar_path(table_));  // whatever the kind of radius
+}
+
+// As version 0.1 wrote them: whatever the kind of radius, p_lower must follow from the counts.
+TEST_F(CertificateFileTest, UnboundRowsWithoutAJsonAreHeldAgainstTheirCounts) {
+  CertificateRow bad = row(1);
+  bad.certificate.p_lower = 0.95;
+  EXPECT_NE(refusal_of(bad), "");
+  fs::remove(sidecar_path(table_));
+  EXPECT_EQ(refusal([&] { read_certificates(table_); }),
+            table_.string() + ": t.json, which says what its rows are about, is missing");
+  std::string text = read_file(table_);
+  for (size_t at; (at = text.find("\t" + *kIdentity.subject)) != std::string::npos;) {
+    text.replace(at + 1, kIdentity.subject->size(), "-");
+  }
+  write_file(table_, text);
   EXPECT_EQ(refusal([&] { read_certificates(table_); }),
             table_.string() + ":3: p_lower is above what its counts support");
 }
