@@ -112,6 +112,9 @@ std::vector<Field> training_fields(Experiment& e) {
       count("train.local.batch", local.batch, 1),
       count("train.local.passes", local.passes, 1),
       number("train.local.learning_rate", local.learning_rate, positive, "must be positive"),
+      number(
+          "train.local.decay", local.decay, [](double v) { return v >= 0 && v <= 1; },
+          "must be from 0 to 1"),
       number("train.local.momentum", local.momentum, momentum, "must be in [0, 1)"),
       number("train.local.weight_decay", local.weight_decay, not_negative, "must not be negative"),
       number("train.local.mu", local.mu, not_negative, "must not be negative"),
@@ -130,6 +133,7 @@ std::vector<Field> training_fields(Experiment& e) {
       number("server.beta2", server.beta2, momentum, "must be in [0, 1)"),
       number("server.tau", server.tau, positive, "must be positive"),
       count("server.clusters", server.clusters, 1),
+      count("server.average_from", server.average_from, 0),
       number("byzantine.share", byzantine.share, share, "must be from 0 to 1"),
       choice<ByzantineKind>("byzantine.kind", byzantine.kind,
                             {{"sign-flip", ByzantineKind::kSignFlip},

@@ -14,8 +14,7 @@ namespace {
 class Sgd {
  public:
   explicit Sgd(const LocalOptions& options)
-      : rate_(static_cast<float>(options.learning_rate)),
-        momentum_(static_cast<float>(options.momentum)),
+      : momentum_(static_cast<float>(options.momentum)),
         decay_(static_cast<float>(options.weight_decay)),
         mu_(static_cast<float>(options.mu)) {}
 
@@ -30,7 +29,8 @@ class Sgd {
     }
   }
 
-  void step(const std::vector<WeightGradient>& gradients) {
+  void step(const std::vector<WeightGradient>& gradients, double learning_rate) {
+    const auto rate = static_cast<float>(learning_rate);
     velocity_.resize(gradients.size());
     global_.resize(gradients.size());
     for (size_t i = 0; i < gradients.size(); ++i) {
@@ -46,12 +46,12 @@ class Sgd {
           v[j] = momentum_ * v[j] + (g[j] + decay_ * w[j] + mu_ * (w[j] - from[j]));
         }
       }
-      for (int64_t j = 0; j < count; ++j) w[j] -= rate_ * v[j];
+      for (int64_t j = 0; j < count; ++j) w[j] -= rate * v[j];
     }
   }
 
  private:
-  float rate_, momentum_, decay_, mu_;
+  float momentum_, decay_, mu_;
   std::vector<std::vector<float>> velocity_;  // zero before the first step
   std::vector<std::vector<float>> global_;    // for FedProx alone
 };
@@ -104,7 +104,8 @@ void smooth_adv(LocalStep& step, Sgd& sgd, const Batch& b) {
     const Array logits = theta.forward(
         L.rows, step.streams.of(Purpose::kDropout, step.i * task.local.passes + pass));
     const Loss loss = score_examples(task, L, logits);
-    sgd.step(theta.backward_to_weights(loss.gradient));
+    sgd.step(theta.backward_to_weights(loss.gradient),
+             task.local.rate_of_step(step.i - step.first()));
     step.telemetry.add_steps(loss.terms, 1);
   }
 }
@@ -151,6 +152,12 @@ Update local_train(const LocalTask& task, Passes& passes, const Weights& global,
   return update;
 }
 
+double LocalOptions::rate_of_step(int64_t i) const {
+  if (decay == 1 || steps == 1) return learning_rate;
+  const double done = static_cast<double>(i) / static_cast<double>(steps - 1);
+  return learning_rate * (1 - (1 - decay) * done);
+}
+
 StepOptions StepOptions::without_numbers() const {
   StepOptions o = *this;
   o.smoothing.sigma = 0;
@@ -159,7 +166,8 @@ StepOptions StepOptions::without_numbers() const {
   o.attack.warmup_rounds = 0;
   o.attack.measure_cosine = false;
   o.local.learning_rate = o.local.momentum = o.local.weight_decay = 0;
-  o.local.mu = local.mu > 0 ? 1 : 0;  // without FedProx a step is another one
+  o.local.decay = local.decay < 1 ? 0 : 1;  // a constant rate is never read again
+  o.local.mu = local.mu > 0 ? 1 : 0;        // without FedProx a step is another one
   o.objective.lambda = o.objective.eta = o.objective.step_size = std::nullopt;
   return o;
 }

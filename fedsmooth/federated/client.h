@@ -24,10 +24,15 @@ struct LocalOptions {
   int64_t batch = 30;  // clean images a minibatch
   int64_t passes = 1;  // SGD steps over the list L of noisy adversarial examples
   double learning_rate = 0.01;
+  /// The fraction of the learning rate that is left in a round's last step: it falls linearly.
+  double decay = 1.0;
   double momentum = 0.9;  // kept within a client's round, and in centralized training beyond it
   double weight_decay = 1e-4;
   double mu = 0.0;         // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
   bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
+
+  /// The learning rate of a round's step i, counted from 0. A round of one step has all of it.
+  double rate_of_step(int64_t i) const;
 
   bool operator==(const LocalOptions&) const = default;
 };

@@ -30,10 +30,10 @@ enum class Gather {
   kEach,  // every client's
 };
 
-/// Round t of a run, as its clients see it. Weights and momentum outlive it.
+/// Round t of a run, as its clients see it. The momentum outlives it.
 struct Round {
   LocalTask task;
-  const Weights& global;
+  Weights global;  // that clients start from
   Cohort cohort;
   int64_t t = 0;
   int64_t run = 0;  // number of the run, among those that are trained together

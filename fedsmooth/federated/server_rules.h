@@ -8,6 +8,7 @@ namespace fedsmooth {
 // momentum_server.cpp
 ServerOptimizer average_server();
 ServerOptimizer momentum_server();
+ServerOptimizer acg_server();
 
 // adaptive_servers.cpp
 ServerOptimizer adam_server();

@@ -144,7 +144,7 @@ Round next_round(const Training& run) {
   LocalTask task = task_in_round(run.task, o, run.partition.clients(), t);
   if (run.image_weights) task.image_weights = run.image_weights(run.state, task);
   return {std::move(task),
-          run.state.global,
+          weights_to_send(o.server, run.task.network, run.state.global, run.state.kept),
           std::move(S_t),
           t,
           run.number,
@@ -155,9 +155,10 @@ Round next_round(const Training& run) {
 bool aggregate(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
   auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
+  const Weights sent = weights_to_send(o.server, run.task.network, theta, kept);
   if (o.byzantine.corrupts_updates()) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
-    corrupt_updates(o.byzantine, bad, run.task.seed, t, theta, theta_k);
+    corrupt_updates(o.byzantine, bad, run.task.seed, t, sent, theta_k);
     theta_k.drop_beyond(bounds_of(o), parameters(run.task.network));
   }
   std::ranges::sort(theta_k.named, {}, &DroppedClient::client);
@@ -169,12 +170,13 @@ bool aggregate(const Training& run, RoundResult theta_k) {
   if (!theta_k.is_given_up) {
     AggregateOptions by = o.aggregate;
     if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
-    const Weights average = reduce(by, run.task.network, std::move(theta_k), theta);
+    const Weights average = reduce(by, run.task.network, std::move(theta_k), sent);
     server_step(o.server, run.task.network, average, theta, kept);
   }
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
   so_far.round = ++t;
+  average_late_models(o.server, t, o.rounds, theta, kept);
   if (t == o.rounds) check_global(run);
   return run.on_round(run.state, std::exchange(so_far, {}));
 }
@@ -212,6 +214,16 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
   if (o.clients_per_round > partition.clients()) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,
                 partition.clients());
+  }
+  if (o.mode == Mode::kCentralized && o.local.decay != 1) {
+    throw Error(
+        "train.local.decay={}: is of a client's round, and train.mode=\"centralized\" has none; "
+        "use "
+        "train.schedule",
+        o.local.decay);
+  }
+  if (o.server.average_from > o.rounds) {
+    throw Error("server.average_from={}: there are {} rounds", o.server.average_from, o.rounds);
   }
   check_server_options(o.server);
   const int64_t M = o.server.clusters;

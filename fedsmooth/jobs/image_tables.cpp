@@ -34,7 +34,9 @@ ImageTables::ImageTables(const TrainingContext& setting, const Experiment& exper
     : setting_(setting), experiment_(experiment), path_(folder / "images.safetensors") {
   if (!fs::exists(path_)) return;
   const Safetensors content = parse_safetensors(read_file(path_), path_.string());
-  if (content.metadata != identity(setting)) throw unreadable(path_);
+  if (check_is_of_training(content.metadata, experiment, path_.string()) != identity(setting)) {
+    throw unreadable(path_);
+  }
   for (const auto& [name, table] : content.tensors) {
     int64_t number = 0;
     const std::string digits = name.substr(std::min(name.size(), std::strlen(kPrefix)));
@@ -90,7 +92,7 @@ Array ImageTables::make(int64_t number, const ServerState& state, const LocalTas
 }
 
 void ImageTables::write() const {
-  Safetensors content{{}, identity(setting_)};
+  Safetensors content{{}, bind_to_training(identity(setting_), experiment_)};
   for (const auto& [number, table] : tables_) {
     content.tensors[kPrefix + std::to_string(number)] = table;
   }

@@ -4,7 +4,6 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
@@ -31,11 +30,7 @@ double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothin
 }
 
 void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
-  const fs::path file = run / "provenance.json";
-  if (!fs::exists(file)) return;
-  const auto provenance = parse_json_object(read_file(file), file.string());
-  if (find_string(provenance, "model_sha256", file.string()).value_or(model_sha256) !=
-      model_sha256) {
+  if (trained_sha256(run).value_or(model_sha256) != model_sha256) {
     throw Error("{}: is not the model that this run trained; provenance.json has another SHA-256",
                 (run / "model.safetensors").string());
   }

@@ -65,12 +65,12 @@ Array count_votes(const TrainingContext& setting, const Experiment& e, const Mod
   return shares;
 }
 
-Array read_votes(const fs::path& path, const std::map<std::string, std::string>& expected,
+Array read_votes(const fs::path& path, const Provenance& expected, const Experiment& e,
                  const Sizes& sizes) {
   const Safetensors content = parse_safetensors(read_file(path), path.string());
   const auto votes = content.tensors.find(kVotes);
-  if (content.metadata != expected || votes == content.tensors.end() ||
-      votes->second.sizes() != sizes) {
+  if (check_is_of_training(content.metadata, e, path.string()) != expected ||
+      votes == content.tensors.end() || votes->second.sizes() != sizes) {
     throw Error("{}: is of another teacher or of other data; remove it to make it again",
                 path.string());
   }
@@ -84,14 +84,14 @@ Array teacher_votes(const TrainingContext& setting, const Experiment& e, const P
   const fs::path path = folder / "teacher.safetensors";
   const auto expected = identity(setting, e);
   if (fs::exists(path)) {
-    return read_votes(path, expected, {setting.train.size(), setting.train.classes()});
+    return read_votes(path, expected, e, {setting.train.size(), setting.train.classes()});
   }
   const Model teacher = e.objective.teacher == "auto"
                             ? train_teacher(setting, e, partition)
                             : load_teacher(e.objective.teacher, setting.train);
   try {
     const Array votes = count_votes(setting, e, teacher);
-    write_file(path, format_safetensors({{{kVotes, votes}}, expected}));
+    write_file(path, format_safetensors({{{kVotes, votes}}, bind_to_training(expected, e)}));
     return votes;
   } catch (const Interrupted&) {
     throw Interrupted{"interrupted while the teacher voted; --resume begins it again"};

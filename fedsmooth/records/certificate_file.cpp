@@ -7,6 +7,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/records/certificate_columns.h"
 #include "fedsmooth/records/published.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth {
 namespace {
@@ -92,11 +93,26 @@ std::string read_table(const std::filesystem::path& table) {
   return read_file(table);
 }
 
+// A run's own certificates must be of the model that it trained.
+void check_is_of_folder(const CertificateIdentity& identity, const std::filesystem::path& table) {
+  if (table.filename() != "certificates.tsv" || !identity.model_sha256) return;
+  const std::filesystem::path folder = std::filesystem::absolute(table).parent_path();
+  if (trained_sha256(folder).value_or(*identity.model_sha256) != *identity.model_sha256) {
+    throw Error("{}: is of another model than the one that this run trained; certify the run again",
+                table.string());
+  }
+}
+
 std::vector<CertificateRow> check_certificates(std::string_view text,
                                                const std::filesystem::path& table) {
   std::vector<CertificateRow> rows = parse_certificates(text, table.string());
   if (table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table))) {
-    check_identity(rows, read_identity(table), table.string());
+    const CertificateIdentity identity = read_identity(table);
+    check_is_of_folder(identity, table);
+    check_identity(rows, identity, table.string());
+  } else if (!rows.empty() && !rows.front().subject.empty()) {
+    throw Error("{}: {}, which says what its rows are about, is missing", table.string(),
+                sidecar_path(table).filename().string());
   } else {
     check_support(rows, table.string());
   }

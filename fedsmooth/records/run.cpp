@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/model/safetensors.h"
 
@@ -29,18 +30,6 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
     weights.push_back(found->second);
   }
   return weights;
-}
-
-// Checkpoints of earlier versions do not state their experiment.
-void check_is_of_experiment(const Safetensors& content, const Experiment& here,
-                            const std::string& name) {
-  const auto text = content.metadata.find(kExperiment);
-  if (text == content.metadata.end()) return;
-  const std::string difference = training_difference(parse_experiment(text->second, name), here);
-  if (!difference.empty()) {
-    throw Error("{}: is of another experiment: {}; start again with another --out", name,
-                difference);
-  }
 }
 
 // All that a state has beside the global weights, by name.
@@ -106,6 +95,13 @@ Run open_run(const fs::path& folder) {
   return run;
 }
 
+std::optional<std::string> trained_sha256(const fs::path& folder) {
+  const fs::path file = folder / "provenance.json";
+  if (!fs::exists(file)) return std::nullopt;
+  const auto provenance = parse_json_object(read_file(file), file.string());
+  return find_string(provenance, "model_sha256", file.string());
+}
+
 void copy_training(const fs::path& from, const Run& to) {
   for (const char* file : {"clients.tsv", "rounds.tsv", "model.safetensors", "provenance.json"}) {
     write_file(to.folder / file, read_file(from / file));
@@ -113,12 +109,29 @@ void copy_training(const fs::path& from, const Run& to) {
   write_file(to.folder / "DONE", "");
 }
 
+Provenance bind_to_training(Provenance origin, const Experiment& experiment) {
+  origin[kExperiment] = format_training(experiment);
+  return origin;
+}
+
+Provenance check_is_of_training(Provenance metadata, const Experiment& here,
+                                const std::string& name) {
+  const auto text = metadata.find(kExperiment);
+  if (text == metadata.end()) return metadata;
+  const std::string difference = training_difference(parse_experiment(text->second, name), here);
+  if (!difference.empty()) {
+    throw Error("{}: is of another experiment: {}; start again with another --out", name,
+                difference);
+  }
+  metadata.erase(text);
+  return metadata;
+}
+
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const Provenance& origin) {
   Safetensors content;
-  content.metadata = origin;
+  content.metadata = bind_to_training(origin, run.experiment);
   content.metadata["round"] = std::to_string(state.round);
-  content.metadata[kExperiment] = format_training(run.experiment);
   const std::vector<Parameter> names = parameters(network);
   for (size_t i = 0; i < names.size(); ++i) {
     content.tensors["global." + names[i].name] = state.global[i];
@@ -137,7 +150,8 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   if (!checksum.empty() && checksum.mapped() != sha256(format_safetensors(content))) {
     throw Error("{}: is damaged; start again with another --out", path.string());
   }
-  check_is_of_experiment(content, run.experiment, path.string());
+  content.metadata =
+      check_is_of_training(std::move(content.metadata), run.experiment, path.string());
   ServerState state;
   const auto round = content.metadata.find("round");
   const std::string text = round == content.metadata.end() ? "" : round->second;
@@ -155,7 +169,7 @@ ServerState read_checkpoint(const Run& run, const Network& network, const Proven
   }
   state.global = take_weights(content, "global.", network, path.string());
   const ServerOptions& server = run.experiment.train.server;
-  for (const auto& [kept, first] : server_optimizers().find(server.optimizer).state) {
+  for (const std::string& kept : names_kept(server, state.round)) {
     state.kept[kept] = take_weights(content, kept + ".", network, path.string());
   }
   if (run.experiment.train.mode == Mode::kCentralized && state.round > 0) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "fedsmooth/config/experiment.h"
@@ -31,12 +32,24 @@ void keep_drawn_seed(Experiment& experiment, const std::filesystem::path& folder
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
 
+/// SHA-256 of the model that was trained in this folder; none if it does not say.
+std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
+
 /// Gives the folder what training gave another one, with the same seed, data, network and training
 /// options.
 void copy_training(const std::filesystem::path& from, const Run& to);
 
 /// What a run's bits depend on besides its experiment: what computes it, which data. By name.
 using Provenance = std::map<std::string, std::string>;
+
+/// Returns the metadata of a file that training keeps in its run folder: `origin` and what training
+/// reads of the experiment.
+Provenance bind_to_training(Provenance origin, const Experiment& experiment);
+/// Returns the origin in such metadata. Throws an Error that names the first key that differs if
+/// the file is of another experiment. Files of version 0.2 state no experiment and are not
+/// compared.
+Provenance check_is_of_training(Provenance metadata, const Experiment& here,
+                                const std::string& name);
 
 bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
@@ -50,8 +51,26 @@ TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheirCounts) {
   replace_field(path("t.tsv"), 5, 14, "5.0");
   expect_refused_by_all(path("t.tsv"), "t.tsv:6: radius_exact is above what its counts support");
   expect_refused(run(certify("--resume --out " + path("t.tsv"))), "t.tsv:6: radius_exact");
+}
+
+// Without it nobody could say which model the rows are about.
+TEST_F(CertifyGuardTest, BoundRowsWithoutTheirJsonAreRefusedByAll) {
+  ASSERT_EQ(run(certify("--out " + path("t.tsv"))).status, 0);
   fs::remove(path("t.json"));
-  expect_refused(run("report " + path("t.tsv")), "above what its counts support");
+  expect_refused_by_all(path("t.tsv"), "t.json");
+}
+
+// A whole table of another run, JSON and all.
+TEST_F(CertifyGuardTest, ARunsTableMustBeOfItsModel) {
+  fs::create_directories(path("run"));
+  ASSERT_EQ(run(certify("--out " + path("run/certificates.tsv"))).status, 0);
+  const auto trained = [&](const std::string& sha256) {
+    write_file(path("run/provenance.json"), nlohmann::json{{"model_sha256", sha256}}.dump());
+  };
+  trained(sha256(read_file(model())));
+  EXPECT_EQ(read_certificates(path("run/certificates.tsv")).empty(), false);
+  trained(sha256("another model"));
+  expect_refused_by_all(path("run/certificates.tsv"), "is of another model than the one that this");
 }
 
 TEST_F(CertifyGuardTest, RowsAreCheckedAgainstTheIdentity) {

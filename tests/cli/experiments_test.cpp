@@ -22,17 +22,23 @@ TEST_F(SlowExperimentsTest, OurExperimentsRun) {
   const std::string tiny =
       " --quiet" + write_tiny_data() +
       " --data.held_out=0 "
-      "--model.name=small --partition.clients=6 --partition.samples_per_client=10"
-      " --train.rounds=1 --train.clients_per_round=5 --train.evaluate_every=0"
+      "--model.name=small --train.rounds=1 --train.evaluate_every=0"
       " --aggregate.assumed_bad=1"
       " --train.local.steps=1 --train.local.batch=2 --certify.n0=2 --certify.n=20"
       " --certify.limit=1 --certify.every=1";
-  const std::vector<std::pair<std::string, int64_t>> folders = {
-      {"quickstart", 2}, {"paper", 88}, {"readings", 11},    {"recipe", 36},
-      {"resnet", 10},    {"zoo", 30},   {"federations", 123}};
-  for (const auto& [folder, count] : folders) {
+  struct Folder {
+    std::string name;
+    int64_t runs, cohort = 5;
+  };
+  const std::vector<Folder> folders = {
+      {"quickstart", 2}, {"paper", 88}, {"readings", 11},     {"recipe", 36},
+      {"resnet", 10},    {"zoo", 30},   {"federations", 123}, {"frontier", 6, /*cohort=*/20}};
+  for (const auto& [folder, count, cohort] : folders) {
+    const std::string clients = " --train.clients_per_round=" + std::to_string(cohort) +
+                                " --partition.clients=" + std::to_string(cohort + 1) +
+                                " --partition.samples_per_client=" + std::to_string(50 / cohort);
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
-                             " --out " + path(folder) + tiny);
+                             " --out " + path(folder) + tiny + clients);
     EXPECT_EQ(done.status, 0) << done.err;
     int64_t certified = 0;
     for (const auto& entry : fs::directory_iterator(path(folder))) {

@@ -102,7 +102,10 @@ TEST_F(SlowTrainRanksTest, AnyNumberKeepsTheSameCohort) {
                                  "--byzantine.share=0.3 --aggregate.kind=krum "
                                  "--aggregate.clip=0.5",
                                  "--aggregate.sfat=1.4 --byzantine.share=0.3 "
-                                 "--byzantine.kind=label-flip"}) {
+                                 "--byzantine.kind=label-flip",
+                                 "--server.optimizer=acg --server.momentum=0.8 "
+                                 "--train.local.mu=0.1 --train.local.decay=0.1 "
+                                 "--server.average_from=1"}) {
     const std::string name = std::to_string(more.size());
     ASSERT_EQ(run(train("one" + name, more)).status, 0);
     const Outcome done = run_ranks(3, train("ranks" + name, more));

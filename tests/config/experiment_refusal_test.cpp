@@ -94,6 +94,8 @@ TEST(ExperimentRefusalTest, RefusesValuesOutOfRange) {
       {"server.learning_rate = -1", "e.toml:1: server.learning_rate: must be positive"},
       {"aggregate.trim = 0.5", "e.toml:1: aggregate.trim: must be in [0, 0.5)"},
       {"train.local.mu = -1", "e.toml:1: train.local.mu: must not be negative"},
+      {"train.local.decay = 1.5", "e.toml:1: train.local.decay: must be from 0 to 1"},
+      {"server.average_from = -1", "e.toml:1: server.average_from: must not be negative"},
       {"server.optimizer = \"adam\"\ntrain.server_momentum = 0.5",
        "e.toml:2: train.server_momentum: server.optimizer is \"adam\"; leave "
        "train.server_momentum out"},

@@ -104,6 +104,7 @@ passes = 9
 learning_rate = 0.1
 momentum = 0
 weight_decay = 0
+decay = 0.15
 mu = 0.25
 calibrate = true
 [aggregate]
@@ -121,6 +122,7 @@ beta1 = 0
 beta2 = 0.999
 tau = 0.1
 clusters = 5
+average_from = 121
 [byzantine]
 share = 0.3
 kind = "noise"
@@ -174,6 +176,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.method, Method::kGaussian);
   EXPECT_EQ(e.train.local.steps, 1000);
   EXPECT_EQ(e.train.local.momentum, 0);
+  EXPECT_EQ(e.train.local.decay, 0.15);
   EXPECT_EQ(e.train.local.mu, 0.25);
   EXPECT_EQ(e.train.aggregate.kind, "trimmed-mean");
   EXPECT_EQ(e.train.aggregate.trim, 0.2);
@@ -184,6 +187,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.server.beta2, 0.999);
   EXPECT_EQ(e.train.server.tau, 0.1);
   EXPECT_EQ(e.train.server.clusters, 5);
+  EXPECT_EQ(e.train.server.average_from, 121);
   EXPECT_EQ(e.train.aggregate.clip, 7);
   EXPECT_EQ(e.train.aggregate.assumed_bad, 4);
   EXPECT_EQ(e.train.aggregate.iterations, 6);
@@ -264,9 +268,9 @@ TEST(ExperimentTest, AMisspeltNameIsRefusedWithTheRightOne) {
       EXPECT_NE(said.find("did you mean \"" + name + "\"?"), std::string::npos) << said;
     }
   }
-  for (const std::string key :
-       {"aggregate.sfat", "byzantine.share", "server.clusters", "train.local.calibrate",
-        "train.local.mu", "objective.teacher", "objective.lambda"}) {
+  for (const std::string key : {"aggregate.sfat", "byzantine.share", "server.average_from",
+                                "server.clusters", "train.local.calibrate", "train.local.decay",
+                                "train.local.mu", "objective.teacher", "objective.lambda"}) {
     Experiment e;
     const std::string said = refusal([&] { set_key(e, key + "s", "1"); });
     EXPECT_NE(said.find("did you mean \"" + key + "\"?"), std::string::npos) << said;

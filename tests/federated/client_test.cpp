@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "fedsmooth/engine/threaded_executor.h"
 #include "tests/arrays.h"
@@ -17,7 +18,7 @@ class PlainSgd {
  public:
   explicit PlainSgd(const Weights& start) { passes_->load(start); }
 
-  void step(const Array& x, const std::vector<int64_t>& y) {
+  void step(const Array& x, const std::vector<int64_t>& y, double rate = 0.05) {
     const Array logits = passes_->forward(x, std::nullopt);
     Array gradient(logits.sizes());
     for (int64_t i = 0; i < logits.size(0); ++i) {
@@ -37,7 +38,7 @@ class PlainSgd {
         float& w = found[t].weights[i];
         double& v = velocity_[t][i];
         v = 0.9 * v + found[t].gradient[i] + 1e-4 * w;
-        w = static_cast<float>(w - 0.05 * v);
+        w = static_cast<float>(w - rate * v);
       }
     }
   }
@@ -48,6 +49,31 @@ class PlainSgd {
   const std::unique_ptr<Passes> passes_ = reference_passes(small_network());
   std::vector<std::vector<double>> velocity_;
 };
+
+// Rates 0.05, 0.0275 and 0.005: linearly to a tenth in the round's last step.
+TEST(ClientTest, TheLearningRateFallsWithinARound) {
+  LocalTask task = small_task(Method::kStandard);
+  task.augment = false;
+  task.local.batch = 600;
+  task.local.steps = 3;
+  task.local.decay = 0.1;
+  std::vector<int64_t> all(600);
+  std::iota(all.begin(), all.end(), 0);
+  const Weights found =
+      local_train(task, *reference_passes(small_network()), start().global, 0, all, 0).weights;
+  PlainSgd sgd(start().global), constant(start().global);
+  const Array x = to_unit_interval(shapes().images);
+  for (const double rate : {0.05, 0.0275, 0.005}) {
+    sgd.step(x, shapes().labels, rate);
+    constant.step(x, shapes().labels);
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LT(difference(found[i], sgd.weights()[i]), 1e-5) << i;
+    EXPECT_GT(difference(found[i], constant.weights()[i]), 1e-4) << i;
+  }
+  task.local.steps = 1;
+  EXPECT_EQ(task.local.rate_of_step(0), 0.05);
+}
 
 // One client that holds everything is plain SGD. The average's fixed point keeps the bits of every
 // weight of at least 2^-27.

@@ -81,11 +81,28 @@ TEST_F(LimitsTest, FedProxWithoutItsPull) {
   EXPECT_FALSE(same_bits(trained(options_, task)[0], plain_[0]));
 }
 
+TEST_F(LimitsTest, ARateThatDoesNotFall) {
+  LocalTask task = linear_task();
+  task.local.decay = 1;
+  expect_same(trained(options_, task), plain_);
+  task.local.decay = 0.1;
+  EXPECT_FALSE(same_bits(trained(options_, task)[0], plain_[0]));
+}
+
+TEST_F(LimitsTest, AServersRateOfOneAndTheMeanOfOneModel) {
+  options_.server.learning_rate = 1;
+  options_.server.average_from = options_.rounds;
+  expect_plain(options_);
+}
+
 TEST_F(LimitsTest, MomentumWithoutMomentum) {
   options_.server = {.optimizer = "momentum", .momentum = 0};
   // w + (average - w) rounds where the average itself does not.
   const Weights found = trained(options_);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_LT(difference(found[i], plain_[i]), 1e-6);
+  options_.server.optimizer = "acg";
+  const Weights ahead = trained(options_);
+  for (size_t i = 0; i < ahead.size(); ++i) EXPECT_LT(difference(ahead[i], plain_[i]), 1e-6);
 }
 
 }  // namespace

@@ -33,6 +33,95 @@ TEST(ServerOptimizersTest, TheAverageIsTakenAsItIs) {
   EXPECT_EQ(path({}, {0.1f, 3, -7}), (std::vector<double>{0.1f, 3, -7}));
 }
 
+// w = 0.5; w = 0.5 + 0.25; w = 0.75 - 1.375. A step above 1 goes beyond the average.
+TEST(ServerOptimizersTest, TheAverageHasALearningRate) {
+  EXPECT_EQ(path({.learning_rate = 0.5}, {1, 1, -2}), (std::vector<double>{0.5, 0.75, -0.625}));
+  EXPECT_EQ(path({.learning_rate = 1.5}, {1, 1}), (std::vector<double>{1.5, 0.75}));
+  EXPECT_EQ(path({.learning_rate = 1}, {0.1f, 3, -7}), path({}, {0.1f, 3, -7}));
+}
+
+// In three rounds in which each client moves by 1 from where it starts: lambda = 0.5 sends 0, then
+// 1 + 0.5, then 2.5 + 0.75. Delta = 1, v = 1, w = 1; v = 0.5 + 1, w = 2.5; v = 0.75 + 1, w = 4.25.
+TEST(ServerOptimizersTest, AcgSendsWhereItsMomentumLeads) {
+  const ServerOptions options{.optimizer = "acg", .momentum = 0.5};
+  Weights global = both(0);
+  NamedWeights kept;
+  std::vector<float> sent, w;
+  for (int round = 0; round < 3; ++round) {
+    const Weights start = weights_to_send(options, kLinear, global, kept);
+    sent.push_back(start[0].floats()[0]);
+    EXPECT_EQ(start[1].floats()[0], 2 * sent.back());
+    server_step(options, kLinear,
+                {Array::full({1, 1}, sent.back() + 1), Array::full({1}, 2 * sent.back() + 2)},
+                global, kept);
+    w.push_back(global[0].floats()[0]);
+  }
+  EXPECT_EQ(sent, (std::vector<float>{0, 1.5, 3.25}));
+  EXPECT_EQ(w, (std::vector<float>{1, 2.5, 4.25}));
+}
+
+// With eta = 1 what is sent cancels out: w becomes the average, and v the last movement.
+TEST(ServerOptimizersTest, AcgEndsARoundAtTheAverage) {
+  const std::vector<float> averages = {0.25f, 3, -7, 0.5f};
+  const std::vector<double> found = path({.optimizer = "acg", .momentum = 0.85}, averages);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], averages[i], 1e-6) << i;
+  // Half of the rate: Delta = 1, v = 0.5, w = 0.5; Delta = 1 - 0.75, v = 0.25 + 0.125, w = 0.875.
+  EXPECT_EQ(path({.optimizer = "acg", .learning_rate = 0.5, .momentum = 0.5}, {1, 1}),
+            (std::vector<double>{0.5, 0.875}));
+}
+
+TEST(ServerOptimizersTest, OtherRulesSendTheGlobalWeights) {
+  for (const std::string name : {"average", "momentum", "adam", "yogi", "adagrad"}) {
+    ServerOptions options{.optimizer = name, .learning_rate = 0.5};
+    Weights global = both(0);
+    NamedWeights kept;
+    server_step(options, kLinear, both(1), global, kept);
+    expect_same(weights_to_send(options, kLinear, global, kept), global);
+  }
+}
+
+// Of rounds 1 to 4 with models 8, 1, 2, 6 those from round 2 on have the mean 3.
+TEST(ServerOptimizersTest, LateModelsAreAveraged) {
+  NamedWeights kept;
+  Weights global;
+  int64_t round = 0;
+  for (const float model : {8.0f, 1.0f, 2.0f, 6.0f}) {
+    global = both(model);
+    const Weights handed_out = global;
+    average_late_models({.average_from = 2}, ++round, 4, global, kept);
+    EXPECT_EQ(handed_out[0].floats()[0], model);
+    if (round < 4) {
+      EXPECT_EQ(global[0].floats()[0], model);
+    }
+  }
+  EXPECT_EQ(global[0].floats()[0], 3);
+  EXPECT_EQ(global[1].floats()[0], 6);
+}
+
+TEST(ServerOptimizersTest, ARunEndsWithTheMeanOfItsLateModels) {
+  const LocalTask task = linear_task();
+  const Partition p = partition(PartitionKind::kIid);
+  SerialExecutor executor(reference_passes);
+  TrainOptions options{.rounds = 4, .clients_per_round = 2};
+  std::vector<Weights> models;
+  const OnRound keep = [&](const ServerState& now, const auto&) {
+    models.push_back(now.global);
+    return true;
+  };
+  ServerState plain = start(task), averaged = start(task);
+  train({task, options, p, plain, keep}, executor);
+  options.server.average_from = 3;
+  train({task, options, p, averaged, [](const auto&, const auto&) { return true; }}, executor);
+  ASSERT_EQ(models.size(), 4u);
+  for (size_t i = 0; i < averaged.global.size(); ++i) {
+    const float *a = models[2][i].floats(), *b = models[3][i].floats();
+    for (int64_t j = 0; j < averaged.global[i].count(); ++j) {
+      EXPECT_NEAR(averaged.global[i].floats()[j], (double{a[j]} + b[j]) / 2, 1e-6);
+    }
+  }
+  EXPECT_FALSE(same_bits(averaged.global[0], plain.global[0]));
+}
+
 // v = 1, w = 1; v = 0.5 + 0, w = 1.5; v = 0.25 + 0.5, w = 2.25.
 TEST(ServerOptimizersTest, MomentumIsTheHeavyBall) {
   EXPECT_EQ(path({.optimizer = "momentum", .momentum = 0.5}, {1, 1, 2}),
@@ -132,6 +221,7 @@ TEST(ServerOptimizersTest, EveryRuleContinuesFromItsStateToTheSameBits) {
     const OnRound until = [&](const ServerState& now, const auto&) { return now.round < rounds; };
     TrainOptions options{.rounds = 4, .clients_per_round = 2};
     options.server = options_of(name);
+    options.server.average_from = 2;
     train({task, options, p, state, until}, executor);
   };
   for (const std::string& name : server_optimizers().names()) {

@@ -56,6 +56,16 @@ TEST_F(ImageTablesTest, AreKeptAndResumedToTheSameBits) {
   }
 }
 
+TEST_F(ImageTablesTest, OfAnotherExperimentAreRefused) {
+  train("run");
+  experiment_.seed = 9;
+  train("other");
+  experiment_.seed = 0;
+  write_file(tables_of("run"), read_file(tables_of("other")));
+  fs::remove(path("run") / "DONE");
+  expect_error([&] { train("run"); }, "images.safetensors: is of another experiment: seed is 9");
+}
+
 TEST_F(ImageTablesTest, OfOtherDataAreRefused) {
   experiment_.train.rounds = 1;
   train("run");

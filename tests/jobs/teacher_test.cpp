@@ -54,6 +54,16 @@ TEST_F(TeacherTest, MayBeAModelThatIsThere) {
   EXPECT_EQ(train("b"), by_run);
 }
 
+TEST_F(TeacherTest, VotesOfAnotherExperimentAreRefused) {
+  train("run");
+  experiment_.seed = 9;
+  train("other");
+  experiment_.seed = 0;
+  write_file(votes_of("run"), read_file(votes_of("other")));
+  fs::remove(path("run") / "DONE");
+  expect_error([&] { train("run"); }, "teacher.safetensors: is of another experiment: seed is 9");
+}
+
 TEST_F(TeacherTest, VotesOfAnotherTeacherAreRefused) {
   train("run");
   fs::remove(path("run") / "DONE");

@@ -91,6 +91,7 @@ TEST_F(TrainingTest, RunsGoSideBySideIfTheirStepsHaveTheSameOperations) {
                                                     {"train.local.batch", "3"},
                                                     {"train.local.passes", "3"},
                                                     {"train.local.mu", "0.5"},
+                                                    {"train.local.decay", "0.5"},
                                                     {"train.local.calibrate", "true"},
                                                     {"objective.examples", "smoothadv"},
                                                     {"objective.steps", "3"},

@@ -82,6 +82,7 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
   if (device.working_weights && precision == Precision::kBfloat16) {
     working_ = DeviceArray<uint8_t>(n * device.size * 2);
   }
+  if (task.local.decay < 1) rates_ = DeviceArray<float>(n * task.local.steps);
   if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * device.size);
   std::vector<int> positions = device.positions.download(launches_.stream());
   const auto is_trained = [&](int position) { return position < device.trained; };

@@ -94,6 +94,7 @@ class Wave {
   cudaGraphExec_t first_graph_ = nullptr, graph_ = nullptr;  // of the first step, of the others
 
   DeviceArray<ClientSettings> settings_;
+  DeviceArray<float> rates_;  // [client, step], if the learning rate falls within a round
   DeviceArray<uint64_t> augment_keys_;
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;

@@ -38,6 +38,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   std::vector<ClientSettings> settings(shape_.clients);
   std::vector<ScoreWeights<float>> weights(shape_.clients);
   std::vector<MixSettings> mixing(shape_.clients);
+  std::vector<float> rates(rates_.size(), 0.0f);
   std::vector<uint64_t> keys(shape_.clients, 0);
   std::vector<float> offsets(offsets_.size(), 0.0f);
   std::vector<int> chosen(chosen_.size(), 0);
@@ -56,6 +57,9 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
       weights[slot] = {static_cast<float>(lambda), static_cast<float>(eta),
                        static_cast<float>(sigma)};
       mixing[slot] = {mix.value, static_cast<float>(mix_first_step(task))};
+      for (int64_t j = 0; !rates.empty() && j < task.local.steps; ++j) {
+        rates[slot * task.local.steps + j] = static_cast<float>(task.local.rate_of_step(j));
+      }
       keys[slot] = augment.value;
       if (task.local.calibrate) {
         const std::vector<float> shift = label_offsets(task, k, round.cohort.images[i]);
@@ -74,6 +78,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   settings_.upload(settings.data(), settings_.size(), launches_.stream());
   score_weights_.upload(weights.data(), score_weights_.size(), launches_.stream());
   mixing_.upload(mixing.data(), mixing_.size(), launches_.stream());
+  rates_.upload(rates.data(), rates_.size(), launches_.stream());
   offsets_.upload(offsets.data(), offsets_.size(), launches_.stream());
   augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
   chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());

@@ -7,6 +7,11 @@ namespace fedsmooth {
 
 // SmoothAdv(theta, b) and the SGD steps over its list, for all clients.
 void Wave::enqueue_step(bool first) {
+  if (rates_.data() != nullptr) {
+    launches_.add("rest",
+                  set_rates(shape_.clients, static_cast<int>(task_.local.steps), rates_.data(),
+                            step_.data(), settings_.data(), launches_.stream()));
+  }
   ImageLoad load;
   load.images = data_.images.data();
   load.labels = data_.labels.data();

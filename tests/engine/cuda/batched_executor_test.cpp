@@ -25,6 +25,7 @@ struct Case {
   int64_t passes = 1;
   double mu = 0;
   ExampleSource examples = ExampleSource::kNoise;
+  double decay = 1;
 };
 
 const std::vector<Case> kCases = {
@@ -40,6 +41,8 @@ const std::vector<Case> kCases = {
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
     {"FedProx", "odd", Method::kGaussian, Estimator::kStochastic, 2, 3.0},
     {"AlexnetFedProx", "alexnet", Method::kGaussian, Estimator::kStochastic, 1, 3.0},
+    {"FallingRate", "small", Method::kSmoothAdv, Estimator::kStochastic, 2, 0.0,
+     ExampleSource::kNoise, 0.1},
     {"Consistency", "small", Method::kConsistency},
     {"ConsistencyOfAttacked", "small", Method::kConsistency, Estimator::kStochastic, 1, 0.0,
      ExampleSource::kSmoothAdv},
@@ -59,6 +62,7 @@ LocalTask task_of(const Case& c) {
   LocalTask task = task_for(c.network, c.method, c.estimator);
   task.local.passes = c.passes;
   task.local.mu = c.mu;
+  task.local.decay = c.decay;
   task.objective.examples = c.examples;
   if (c.method == Method::kCatRs || c.method == Method::kSun) add_tables(task);
   return task;
@@ -138,6 +142,7 @@ std::vector<OwnRound> mixed_rounds(LocalTask task) {
     task.local.momentum = i == 1 ? 0.5 : 0.9;
     task.local.weight_decay = i == 2 ? 1e-2 : 1e-4;
     task.local.mu *= i == 3 ? 0.5 : 1;
+    task.local.decay *= i == 0 && task.local.decay < 1 ? 0.5 : 1;
     rounds.push_back({task, initial_weights(task.network, Key{5 + static_cast<uint64_t>(i)}),
                       std::vector<int64_t>{1, 9, 1, 4}[i], 3 * i});
   }

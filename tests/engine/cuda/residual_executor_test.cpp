@@ -82,7 +82,8 @@ struct Case {
   Method method;
   Estimator estimator = Estimator::kStochastic;
   int64_t passes = 1;
-  double mu = 0;  // of FedProx
+  double mu = 0;     // of FedProx
+  double decay = 1;  // of the rate within a round
 };
 
 const std::vector<Case> kBatchNormCases = {
@@ -103,6 +104,7 @@ const std::vector<Case> kBatchNormCases = {
     {"CatRs", "resnet8", Method::kCatRs},
     {"Sun", "resnet8", Method::kSun},
     {"Prox", "resnet8", Method::kGaussian, Estimator::kStochastic, 1, 0.1},
+    {"FallingRate", "resnet8", Method::kConsistency, Estimator::kStochastic, 1, 0.0, 0.1},
 };
 
 // And everything with group norms.
@@ -121,6 +123,7 @@ LocalTask task_for(const Case& c) {
   LocalTask task{network_called(c.network), shapes(), /*augment=*/true, c.method};
   task.local = {.steps = 2, .batch = 5, .passes = c.passes, .learning_rate = 0.05};
   task.local.mu = c.mu;
+  task.local.decay = c.decay;
   task.smoothing.m = 2;
   task.attack.estimator = c.estimator;
   if (c.method == Method::kCatRs || c.method == Method::kSun) add_tables(task);

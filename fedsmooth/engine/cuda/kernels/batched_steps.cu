@@ -240,6 +240,12 @@ __global__ void __launch_bounds__(kThreads) mix_images_kernel(WaveShape s, MixSt
   }
 }
 
+__global__ void set_rates_kernel(int clients, int steps, const float* rates, const int* step,
+                                 ClientSettings* settings) {
+  const int client = blockIdx.x * kThreads + threadIdx.x;
+  if (client < clients) settings[client].learning_rate = rates[client * steps + *step];
+}
+
 __global__ void next_step_kernel(int* step) { ++*step; }
 
 }  // namespace
@@ -305,6 +311,13 @@ cudaError_t mix_images(const WaveShape& shape, const MixStep& step, cudaStream_t
 cudaError_t find_kernels() {
   cudaFuncAttributes attributes;
   return cudaFuncGetAttributes(&attributes, next_step_kernel);
+}
+
+cudaError_t set_rates(int clients, int steps, const float* rates, const int* step,
+                      ClientSettings* settings, cudaStream_t stream) {
+  set_rates_kernel<<<(clients + kThreads - 1) / kThreads, kThreads, 0, stream>>>(
+      clients, steps, rates, step, settings);
+  return cudaGetLastError();
 }
 
 cudaError_t next_step(int* step, cudaStream_t stream) {

@@ -120,4 +120,8 @@ cudaError_t find_kernels();
 /// The number behind `step` plus one.
 cudaError_t next_step(int* step, cudaStream_t stream);
 
+/// Gives every client the learning rate of step *step out of rates [client, steps].
+cudaError_t set_rates(int clients, int steps, const float* rates, const int* step,
+                      ClientSettings* settings, cudaStream_t stream);
+
 }  // namespace fedsmooth
