@@ -3,7 +3,7 @@
 
 #include "cli/dry_run.h"
 #include "cli/summary.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 
 namespace fedsmooth::cli {
 

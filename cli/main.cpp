@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 
 namespace fedsmooth::cli {
 namespace {

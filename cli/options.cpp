@@ -16,7 +16,7 @@
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/jobs/load_run.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 
 namespace fedsmooth::cli {
 namespace {

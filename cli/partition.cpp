@@ -8,7 +8,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/text.h"
-#include "fedsmooth/jobs/clients.h"
+#include "fedsmooth/jobs/training/clients.h"
 #include "fedsmooth/report/figures/client_figure.h"
 
 namespace fedsmooth::cli {

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 #include "fedsmooth/report/comparison.h"
 
 namespace fedsmooth::cli {

@@ -3,7 +3,7 @@
 cmake_policy(VERSION 3.22)
 set(headers fedsmooth/fedsmooth.h
     # For objectives that list examples of their own.
-    fedsmooth/federated/example_rows.h fedsmooth/federated/local_step.h)
+    fedsmooth/federated/objectives/example_rows.h fedsmooth/federated/local_step.h)
 set(installed)
 while(headers)
   list(POP_FRONT headers header)

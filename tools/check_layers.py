@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fail if a room includes one it may not see, or if docs/rooms.svg is not the picture of this table.
-The table is the architecture: rooms are folders of fedsmooth/, and cli; a room may see itself and
-those named here, not what they see in turn. `check_layers.py --draw` draws the picture anew."""
+The table is the architecture: rooms are folders of fedsmooth/, and cli; a folder that is not in it belongs
+to the room that it is in. A room may see itself and those named here, not what they see in turn. `check_layers.py --draw` draws the picture anew."""
 import pathlib
 import re
 import sys
@@ -12,11 +12,11 @@ MAY_SEE = {
     "model": "base",
     "smoothing": "base",
     "attack": "base",
-    "federated/objectives": "base",
-    "federated": "base data model attack federated/objectives",
+    "federated/objectives/scores": "base",
+    "federated": "base data model attack federated/objectives/scores",
     "engine/reference": "base model federated",
     "engine/cpu": "base model smoothing federated engine/reference",
-    "engine/cuda/kernels": "base federated/objectives",
+    "engine/cuda/kernels": "base federated/objectives/scores",
     "engine/cuda": "base model smoothing federated engine/reference engine/cuda/kernels",
     "engine/torch": "base model smoothing engine/cuda engine/cuda/kernels",
     "engine": "base model smoothing federated engine/reference engine/cpu engine/cuda engine/cuda/kernels engine/torch",
@@ -32,7 +32,7 @@ MAY_SEE = {
 }
 PICTURE = pathlib.Path("docs/rooms.svg")
 COLUMN = {  # in the picture, in percent of its width
-    "base": 50, "federated/objectives": 62, "attack": 10, "data": 26, "model": 42, "engine/cuda/kernels": 62, "smoothing": 84, "federated": 24,
+    "base": 50, "federated/objectives/scores": 62, "attack": 10, "data": 26, "model": 42, "engine/cuda/kernels": 62, "smoothing": 84, "federated": 24,
     "distributed": 7, "engine/reference": 24, "config": 84, "engine/cpu": 36, "engine/cuda": 58, "records": 84,
     "engine/torch": 58, "report": 84, "engine": 46, "report/figures": 84, "report/page": 84, "jobs": 50,
     "fedsmooth.h": 40, "cli": 60,
@@ -42,8 +42,10 @@ COLUMN = {  # in the picture, in percent of its width
 def room_of(path):
     if path.parts[0] == "cli":
         return "cli"
-    folder = path.parent.relative_to("fedsmooth").as_posix()
-    return path.name if folder == "." else folder
+    folder = path.parent.relative_to("fedsmooth")
+    if folder.as_posix() == ".":
+        return path.name
+    return next((room.as_posix() for room in (folder, *folder.parents) if room.as_posix() in MAY_SEE), folder.as_posix())
 
 
 def forbidden_includes():

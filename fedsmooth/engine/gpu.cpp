@@ -4,7 +4,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/device_network.h"
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
 #endif
 
 namespace fedsmooth {

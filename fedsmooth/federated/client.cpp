@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fedsmooth/base/draws.h"
-#include "fedsmooth/federated/calibrate.h"
+#include "fedsmooth/federated/clients/calibrate.h"
 #include "fedsmooth/federated/local_step.h"
 
 namespace fedsmooth {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fedsmooth/data/dataset.h"
-#include "fedsmooth/federated/objective.h"
-#include "fedsmooth/federated/partition.h"
+#include "fedsmooth/federated/clients/partition.h"
+#include "fedsmooth/federated/objectives/objective.h"
 #include "fedsmooth/federated/passes.h"
 #include "fedsmooth/federated/telemetry.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fedsmooth/data/augment.h"
-#include "fedsmooth/federated/calibrate.h"
+#include "fedsmooth/federated/clients/calibrate.h"
 
 namespace fedsmooth {
 

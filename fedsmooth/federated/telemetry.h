@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "fedsmooth/federated/objective.h"
+#include "fedsmooth/federated/objectives/objective.h"
 #include "fedsmooth/federated/order_free_sum.h"
 #include "fedsmooth/federated/passes.h"
 

@@ -4,10 +4,10 @@
 
 #include <functional>
 
-#include "fedsmooth/federated/byzantine.h"
+#include "fedsmooth/federated/clients/byzantine.h"
 #include "fedsmooth/federated/executor.h"
-#include "fedsmooth/federated/reductions.h"
-#include "fedsmooth/federated/server_optimizers.h"
+#include "fedsmooth/federated/reductions/reductions.h"
+#include "fedsmooth/federated/server/server_optimizers.h"
 
 namespace fedsmooth {
 

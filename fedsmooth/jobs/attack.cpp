@@ -10,7 +10,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
-#include "fedsmooth/jobs/attacker.h"
+#include "fedsmooth/jobs/certification/attacker.h"
 #include "fedsmooth/records/table_file.h"
 
 namespace fedsmooth::jobs {

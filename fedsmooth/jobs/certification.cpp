@@ -7,11 +7,11 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/distributed/hand_out.h"
-#include "fedsmooth/jobs/certification_plan.h"
-#include "fedsmooth/jobs/certification_rows.h"
-#include "fedsmooth/jobs/model_under_test.h"
-#include "fedsmooth/jobs/rank_jobs.h"
-#include "fedsmooth/jobs/tensorboard.h"
+#include "fedsmooth/jobs/certification/certification_job.h"
+#include "fedsmooth/jobs/certification/certification_rows.h"
+#include "fedsmooth/jobs/certification/model_under_test.h"
+#include "fedsmooth/jobs/pages/tensorboard.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {

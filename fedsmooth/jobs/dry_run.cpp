@@ -9,8 +9,8 @@
 #include "fedsmooth/base/memory.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/jobs/bench.h"
-#include "fedsmooth/jobs/certification_plan.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/certification/certification_job.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 
 namespace fedsmooth::jobs {
 namespace {

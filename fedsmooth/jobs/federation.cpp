@@ -7,8 +7,8 @@
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/distributed/round_words.h"
-#include "fedsmooth/jobs/clients.h"
-#include "fedsmooth/jobs/run_training.h"
+#include "fedsmooth/jobs/training/clients.h"
+#include "fedsmooth/jobs/training/open_run.h"
 
 namespace fedsmooth::jobs {
 namespace {

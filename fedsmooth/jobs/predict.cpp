@@ -11,7 +11,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/jobs/model_under_test.h"
+#include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {

@@ -3,7 +3,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
-#include "fedsmooth/jobs/gallery_images.h"
+#include "fedsmooth/jobs/pages/gallery_images.h"
 #include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/figures/panels.h"
 #include "fedsmooth/report/page/html.h"

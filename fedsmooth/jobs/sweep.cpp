@@ -13,10 +13,10 @@
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/distributed/deal.h"
-#include "fedsmooth/jobs/model_under_test.h"
-#include "fedsmooth/jobs/rank_jobs.h"
+#include "fedsmooth/jobs/certification/model_under_test.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
 #include "fedsmooth/jobs/report.h"
-#include "fedsmooth/jobs/sweep_runs.h"
+#include "fedsmooth/jobs/training/sweep_runs.h"
 #include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {

@@ -11,9 +11,9 @@
 #include "fedsmooth/distributed/distributed_executor.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/federated/side_by_side.h"
-#include "fedsmooth/jobs/clients.h"
-#include "fedsmooth/jobs/rank_jobs.h"
-#include "fedsmooth/jobs/run_training.h"
+#include "fedsmooth/jobs/ranks/rank_jobs.h"
+#include "fedsmooth/jobs/training/clients.h"
+#include "fedsmooth/jobs/training/open_run.h"
 
 namespace fedsmooth::jobs {
 namespace {

@@ -6,9 +6,9 @@
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/certification/model_under_test.h"
+#include "fedsmooth/jobs/certification/plausibility.h"
 #include "fedsmooth/jobs/load_run.h"
-#include "fedsmooth/jobs/model_under_test.h"
-#include "fedsmooth/jobs/plausibility.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {

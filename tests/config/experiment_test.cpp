@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "fedsmooth/federated/reductions.h"
-#include "fedsmooth/federated/server_optimizers.h"
+#include "fedsmooth/federated/reductions/reductions.h"
+#include "fedsmooth/federated/server/server_optimizers.h"
 #include "fedsmooth/model/network_json.h"
 #include "tests/refusal.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fedsmooth/federated/reductions.h"
+#include "fedsmooth/federated/reductions/reductions.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/engine/threaded_executor.h"
-#include "fedsmooth/federated/server_optimizers.h"
+#include "fedsmooth/federated/server/server_optimizers.h"
 #include "tests/arrays.h"
 #include "tests/federated/small_training.h"
 

@@ -7,7 +7,7 @@
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/config/sweep.h"
-#include "fedsmooth/federated/partition.h"
+#include "fedsmooth/federated/clients/partition.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"

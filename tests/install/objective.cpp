@@ -1,7 +1,7 @@
 // An objective outside the tree, with a score and a list of examples of its own: cross entropy on
 // the image itself and on copies with fresh noise. Trains one round with it.
-#include <fedsmooth/federated/example_rows.h>
 #include <fedsmooth/federated/local_step.h>
+#include <fedsmooth/federated/objectives/example_rows.h>
 #include <fedsmooth/fedsmooth.h>
 
 namespace fedsmooth {

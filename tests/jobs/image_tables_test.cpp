@@ -1,4 +1,4 @@
-#include "fedsmooth/jobs/image_tables.h"
+#include "fedsmooth/jobs/training/image_tables.h"
 
 #include <gtest/gtest.h>
 

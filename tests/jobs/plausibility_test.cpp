@@ -1,5 +1,5 @@
 // The level and the power of verify's test, on tables whose law is known.
-#include "fedsmooth/jobs/plausibility.h"
+#include "fedsmooth/jobs/certification/plausibility.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/jobs/teacher.h"
+#include "fedsmooth/jobs/training/teacher.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What TensorBoard sees of a run: every round once, whatever was killed.
-#include "fedsmooth/jobs/tensorboard.h"
+#include "fedsmooth/jobs/pages/tensorboard.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {

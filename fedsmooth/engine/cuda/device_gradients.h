@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "fedsmooth/base/classifier.h"
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "fedsmooth/model/model.h"
 
 namespace fedsmooth {

@@ -1,7 +1,7 @@
 // A model on the GPU, to be asked for logits and gradients.
 #pragma once
 
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
 #include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/model/model.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "fedsmooth/engine/cuda/device_plan.h"
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
 #include "fedsmooth/engine/cuda/residual_device.h"
 
 namespace fedsmooth {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
 #include "fedsmooth/engine/cuda/launches.h"
 #include "fedsmooth/model/network.h"
 

@@ -1,7 +1,7 @@
 // A network on the GPU as a base classifier, and its votes counted there.
 #pragma once
 
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/smoothing/sampler.h"
 

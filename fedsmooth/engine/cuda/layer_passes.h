@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/device_plan.h"
-#include "fedsmooth/engine/cuda/kernels/batched_pooling.h"
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
-#include "fedsmooth/engine/cuda/kernels/first_layer.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_pooling.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/first_layer.h"
 #include "fedsmooth/engine/cuda/launches.h"
 
 namespace fedsmooth {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fedsmooth/engine/cuda/device_model.h"
-#include "fedsmooth/engine/cuda/kernels/first_layer.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/first_layer.h"
 
 namespace fedsmooth {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 
 namespace fedsmooth {
 namespace {

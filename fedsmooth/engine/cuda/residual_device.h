@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fedsmooth/engine/cuda/device_network.h"
-#include "fedsmooth/engine/cuda/kernels/row_weights.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_weights.h"
 #include "fedsmooth/engine/cuda/residual_graph.h"
 
 namespace fedsmooth {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "fedsmooth/engine/cuda/kernels/row_weights.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_weights.h"
 #include "fedsmooth/engine/cuda/residual_passes.h"
 
 namespace fedsmooth {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/engine/cuda/kernels/row_maps.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 #include "fedsmooth/model/parts.h"
 
 namespace fedsmooth {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "fedsmooth/engine/cuda/kernels/row_convolution.h"
-#include "fedsmooth/engine/cuda/kernels/row_group_norm.h"
-#include "fedsmooth/engine/cuda/kernels/row_head.h"
-#include "fedsmooth/engine/cuda/kernels/row_pair.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_group_norm.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_head.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_pair.h"
 #include "fedsmooth/engine/cuda/residual_device.h"
 
 namespace fedsmooth {

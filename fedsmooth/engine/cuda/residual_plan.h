@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/engine/cuda/kernels/residual_votes.h"
+#include "fedsmooth/engine/cuda/kernels/stages/residual_votes.h"
 #include "fedsmooth/model/model.h"
 
 namespace fedsmooth {

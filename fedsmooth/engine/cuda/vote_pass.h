@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
 #include "fedsmooth/engine/cuda/launches.h"
 #include "fedsmooth/model/network.h"
 #include "fedsmooth/smoothing/sampler.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/device_plan.h"
-#include "fedsmooth/engine/cuda/kernels/batched_noises.h"
-#include "fedsmooth/engine/cuda/kernels/batched_scores.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_noises.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_scores.h"
 #include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {

@@ -1,10 +1,10 @@
 // What a wave's clients start from.
 #include <algorithm>
 
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
 #include "fedsmooth/engine/cuda/wave.h"
 #include "fedsmooth/federated/local_step.h"
-#include "fedsmooth/federated/smoothmix.h"
+#include "fedsmooth/federated/objectives/smooth_mix.h"
 
 namespace fedsmooth {
 namespace {

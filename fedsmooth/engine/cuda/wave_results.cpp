@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
 #include "fedsmooth/engine/cuda/wave.h"
 
 namespace fedsmooth {

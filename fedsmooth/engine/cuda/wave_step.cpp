@@ -1,7 +1,7 @@
 // A local step of all clients, as launches on the wave's stream.
 #include "fedsmooth/engine/cuda/wave.h"
 
-#include "fedsmooth/federated/smoothmix.h"
+#include "fedsmooth/federated/objectives/smooth_mix.h"
 
 namespace fedsmooth {
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_values.cuh"
 #include "fedsmooth/engine/torch/finish_map.h"
 
 namespace fedsmooth {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "fedsmooth/data/sources.h"
-#include "fedsmooth/engine/cuda/kernels/batched_steps.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "tests/engine/cuda/batched_tasks.h"
 #include "tests/engine/cuda/gpu.h"

@@ -1,7 +1,7 @@
 // Each layer's product and its two gradients on the GPU against sums in double on the CPU.
 #ifdef FEDSMOOTH_CUDA
 
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "fedsmooth/engine/cuda/kernels/batched_weights.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
 #include "tests/engine/cuda/products.h"
 
 namespace fedsmooth {

@@ -6,7 +6,7 @@
 
 #include "fedsmooth/engine/cuda/batched_executor.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
-#include "fedsmooth/federated/reductions.h"
+#include "fedsmooth/federated/reductions/reductions.h"
 #include "tests/engine/cuda/batched_tasks.h"
 #include "tests/engine/cuda/gpu.h"
 

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/gpu.h"
 

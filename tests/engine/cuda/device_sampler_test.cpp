@@ -12,7 +12,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
-#include "fedsmooth/engine/cuda/kernels/batched_votes.h"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/samplers.h"

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {

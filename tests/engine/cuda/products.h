@@ -3,7 +3,7 @@
 
 #include "fedsmooth/base/random.h"
 #include "fedsmooth/engine/cuda/device_plan.h"
-#include "fedsmooth/engine/cuda/kernels/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "fedsmooth/engine/cuda/pair_groups.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"

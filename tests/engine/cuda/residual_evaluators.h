@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fedsmooth/engine/cuda/device_sampler.h"
-#include "fedsmooth/engine/cuda/kernels/residual_votes.h"
+#include "fedsmooth/engine/cuda/kernels/stages/residual_votes.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/model/fold.h"

@@ -1,12 +1,12 @@
 #ifdef FEDSMOOTH_CUDA
 
-#include "fedsmooth/engine/cuda/kernels/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "fedsmooth/engine/cuda/kernels/row_norm.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_norm.h"
 #include "tests/arrays.h"
 #include "tests/engine/cuda/gpu.h"
 

@@ -1,7 +1,7 @@
 // Group norm of row maps against the reference in double.
 #ifdef FEDSMOOTH_CUDA
 
-#include "fedsmooth/engine/cuda/kernels/row_group_norm.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_group_norm.h"
 
 #include <gtest/gtest.h>
 

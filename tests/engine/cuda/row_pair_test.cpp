@@ -1,6 +1,6 @@
 #ifdef FEDSMOOTH_CUDA
 
-#include "fedsmooth/engine/cuda/kernels/row_pair.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_pair.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/federated/objectives/cat_rs.h"
+#include "fedsmooth/federated/objectives/scores/cat_rs.h"
 
 #include "tests/federated/objectives/scores.h"
 

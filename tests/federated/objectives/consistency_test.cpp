@@ -1,6 +1,6 @@
-#include "fedsmooth/federated/objectives/consistency.h"
+#include "fedsmooth/federated/objectives/scores/consistency.h"
 
-#include "fedsmooth/federated/objectives/cross_entropy.h"
+#include "fedsmooth/federated/objectives/scores/cross_entropy.h"
 #include "tests/federated/objectives/scores.h"
 
 namespace fedsmooth {

@@ -1,4 +1,4 @@
-#include "fedsmooth/federated/objectives/cross_entropy.h"
+#include "fedsmooth/federated/objectives/scores/cross_entropy.h"
 
 #include "tests/federated/objectives/scores.h"
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/federated/objectives/macer.h"
+#include "fedsmooth/federated/objectives/scores/macer.h"
 
 #include <boost/math/distributions/normal.hpp>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fedsmooth/base/draws.h"
-#include "fedsmooth/federated/objectives/score.h"
+#include "fedsmooth/federated/objectives/scores/score.h"
 
 namespace fedsmooth {
 

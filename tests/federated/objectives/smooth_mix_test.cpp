@@ -1,4 +1,4 @@
-#include "fedsmooth/federated/objectives/smooth_mix.h"
+#include "fedsmooth/federated/objectives/scores/smooth_mix.h"
 
 #include "tests/federated/objectives/scores.h"
 

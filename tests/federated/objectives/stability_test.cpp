@@ -1,4 +1,4 @@
-#include "fedsmooth/federated/objectives/stability.h"
+#include "fedsmooth/federated/objectives/scores/stability.h"
 
 #include "tests/federated/objectives/scores.h"
 

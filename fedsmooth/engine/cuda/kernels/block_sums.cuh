@@ -1,7 +1,7 @@
 // Sums over the threads of a block.
 #pragma once
 
-#include "fedsmooth/engine/cuda/kernels/batched_values.cuh"
+#include "fedsmooth/engine/cuda/kernels/wave/batched_values.cuh"
 
 namespace fedsmooth {
 

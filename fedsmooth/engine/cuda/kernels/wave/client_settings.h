@@ -1,0 +1,23 @@
+// What every kernel family takes from a wave: the precision of its maps and each client's settings.
+#pragma once
+
+#include <cstdint>
+
+namespace fedsmooth {
+
+enum class Precision {
+  kBfloat16,  // products of bfloat16, sums and weights in float32
+  kFloat32,
+};
+
+/// What may differ between the clients of a wave.
+struct ClientSettings {
+  uint64_t key = 0;  // of the noise
+  uint32_t client = 0;
+  float sigma = 0, epsilon = 0, step_size = 0;
+  float learning_rate = 0, momentum = 0, weight_decay = 0;
+  float mu = 0;             // of FedProx
+  uint32_t first_step = 0;  // number of the wave's first step in the client's streams
+};
+
+}  // namespace fedsmooth

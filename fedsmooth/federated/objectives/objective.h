@@ -1,0 +1,147 @@
+// What a client minimises: how the examples of a minibatch are made, and how the logits of an
+// image's noisy copies are scored. Objectives are rows of a table (objective.cpp); a score is a
+// file of objectives/. docs/method.md has the formulas and where they are from.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fedsmooth/attack/attack_smoothed.h"
+#include "fedsmooth/federated/objectives/scores/noise_ascent.h"
+#include "fedsmooth/federated/objectives/scores/score.h"
+
+namespace fedsmooth {
+
+struct LocalStep;
+struct LocalTask;
+
+/// train.method: an index into the table of objectives.
+enum class Method : int {
+  kStandard,     // neither noise nor attack
+  kAdversarial,  // attack on the unsmoothed classifier
+  kGaussian,     // noise only
+  kSmoothAdv,    // attack on the smoothed classifier
+  kConsistency,  // noise, and answers that agree
+  kStability,    // noisy copies answered as the image itself
+  kMacer,        // noise, and a large certified radius
+  kSmoothMix,    // answers that lose certainty on the way to an adversarial example
+  kCatRs,        // confidence decides how many copies count
+  kSun,          // hard noises, on images that are worth it
+};
+
+enum class ExampleSource { kNoise, kSmoothAdv };
+
+/// None ("auto"): the published value for this sigma.
+struct ObjectiveOptions {
+  std::optional<double> lambda, eta;               // weights of the loss's terms
+  ExampleSource examples = ExampleSource::kNoise;  // noisy images, or SmoothAdv's
+  std::optional<int64_t> steps;                    // of the objective's own ascent
+  std::optional<double> step_size;
+  std::string teacher = "auto";  // of cat-rs: a model or a run; auto: one is trained first
+  int64_t teacher_votes = 10'000;
+
+  bool operator==(const ObjectiveOptions&) const = default;
+};
+
+/// A minibatch b: images x [B, C, H, W] in [0, 1], their labels y, and their indices in the data.
+struct Batch {
+  Array x;
+  Labels y;
+  std::vector<int64_t> indices;
+};
+
+/// The list L: rows [B copies, C, H, W], the copies of an image one after another.
+struct Examples {
+  Array rows;
+  Labels y;  // [B]
+  int64_t copies = 1;
+  // [B] and [B, K], for scores that read them; see ScoredImage.
+  std::vector<double> mix = {}, draws = {};
+  Array targets = {};
+};
+
+/// The examples that the GPU makes of an image.
+enum class GpuExamples {
+  kNoisy,     // m copies, with noise if the objective adds it
+  kAndClean,  // the image itself, then m noisy copies
+  kMixed,     // m noisy copies, then m of a point on the way to an adversarial example
+  kMoved,     // m noisy copies, then m with the noises that NoiseAscent moved
+};
+
+struct GpuForm {
+  ScoreKind score = ScoreKind::kCrossEntropy;
+  GpuExamples examples = GpuExamples::kNoisy;
+};
+
+/// How many of votes [first, first + count) for each of these images are right.
+using RightVotes = std::function<std::vector<int64_t>(const std::vector<int64_t>& images,
+                                                      int64_t first, int64_t count)>;
+
+/// One row of the table.
+struct Objective {
+  std::string name;
+  bool adds_noise = true;  // m copies of an image; without noise one
+  bool attacks = false;    // images are moved by attack_smoothed() first
+  void (*score)(ScoredImage<double>&) = nullptr;
+  std::optional<GpuForm> on_gpu = {};  // none: the GPU does not know it and refuses it
+  std::vector<std::string> keys = {};  // of [objective], that it reads
+  /// The weights that the score reads, the published ones where the task has none; null: none.
+  ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
+  /// The list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() has it.
+  Examples (*list)(LocalStep& step, const Batch& b, const Array& delta) = nullptr;
+  NoiseAscent (*ascent)(const LocalTask& task) = nullptr;  // null: noises are not moved
+  /// The images of all minibatches of client k in round t, one after another; null:
+  /// shuffle_images().
+  std::vector<int64_t> (*choose)(const LocalTask& task, const std::vector<int64_t>& images,
+                                 int64_t k, int64_t t) = nullptr;
+  /// The number of the table LocalTask::image_weights that the task's round draws by, none: it
+  /// reads none; and the table, from votes of the round's global weights and the table before it,
+  /// if there is one. Null: it has no such tables.
+  std::optional<int64_t> (*table)(const LocalTask& task) = nullptr;
+  Array (*weigh)(const LocalTask& task, const RightVotes& votes, const Array& before) = nullptr;
+};
+
+const Objective& objective_of(Method method);
+bool reads(const Objective& objective, const std::string& key);
+
+/// Adds a row to the table, for as long as the program runs; from then on train.method may name it.
+/// Before any training begins, and from one thread.
+Method add_objective(const Objective& objective);
+
+/// The rows' names, in order.
+std::vector<std::pair<std::string, Method>> method_names();
+
+/// Whether images are attacked before they get noise.
+bool uses_attack(Method method, const ObjectiveOptions& options);
+bool uses_attack(const LocalTask& task);
+
+/// Noises of an image: m, or 1 (a zero) without noise.
+int64_t noises_of(const LocalTask& task);
+/// Examples of an image: the noises, and what the GPU's examples have beside them.
+int64_t gpu_copies_of(const LocalTask& task);
+
+/// How the task's noises are moved; by no steps if they are not.
+NoiseAscent noise_ascent(const LocalTask& task);
+
+/// What a local step costs an image, in passes forwards; one backwards to the image counts as one,
+/// one to the weights as two.
+double passes_of(const LocalTask& task);
+
+/// The weights that the task's score reads.
+ScoreWeights<double> score_weights(const LocalTask& task);
+
+/// Refuses options that the method would ignore.
+void check_objective(Method method, const ObjectiveOptions& options);
+
+/// A loss, the mean over a minibatch, and its gradient with respect to the logits.
+struct Loss {
+  Terms terms;
+  Array gradient;  // [rows, K]
+};
+
+/// Scores logits [B copies, K] of a list.
+Loss score_examples(const LocalTask& task, const Examples& list, const Array& logits);
+
+}  // namespace fedsmooth

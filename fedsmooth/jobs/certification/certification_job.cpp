@@ -1,0 +1,153 @@
+#include "fedsmooth/jobs/certification/certification_job.h"
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/distributed/ranks.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/records/certificates.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+Shard asked_shard(const std::string& text) {
+  if (text.empty()) return {};
+  const std::optional<Shard> shard = parse_shard(text);
+  if (!shard) throw Error("--shard={}: must be I/K with 1 <= I <= K", text);
+  return *shard;
+}
+
+// A shard takes every Kth of the chosen images.
+std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard) {
+  std::vector<int64_t> taken;
+  for (size_t i = shard.number - 1; i < images.size(); i += shard.count) taken.push_back(images[i]);
+  return taken;
+}
+
+void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
+  if (a.images.size() == 0) throw Error("data: no images");
+  if (std::ssize(a.indices) != a.images.size()) {
+    throw Error("data: {} images with {} indices", a.images.size(), a.indices.size());
+  }
+  for (size_t i = 0; i < a.indices.size(); ++i) {
+    if (a.indices[i] < 0 || a.indices[i] > UINT32_MAX) {
+      throw Error("data: index {} must be from 0 to 2^32 - 1", a.indices[i]);
+    }
+    if (i > 0 && a.indices[i] <= a.indices[i - 1]) throw Error("data: indices must rise");
+    const int64_t label = a.images.labels[i];
+    if (label < 0 || label >= classes) {
+      throw Error("data: label {} of image {}; there are {} classes", label, a.indices[i], classes);
+    }
+  }
+  const Array& images = a.images.images;
+  if (images.type() == Array::Type::kByte) return;
+  // CERTIFY refuses them too, but after the table was begun.
+  const auto inside = [](float value) { return value >= 0 && value <= 1; };
+  if (!std::all_of(images.floats(), images.floats() + images.count(), inside)) {
+    throw Error("data: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
+  }
+}
+
+// What the certificates of an experiment depend on beside model and data.
+void identify_options(const CertificationOptions& o, CertificateIdentity& identity) {
+  identity.n0 = o.selection_votes();
+  identity.n = o.n;
+  identity.alpha = o.alpha;
+  identity.radius = o.radius;
+  identity.only_correct = o.only_correct;
+  identity.noise = o.noise->name;
+  if (o.rule() == VoteRule::kRadii) {
+    identity.radii = ladder_of(o.radii);
+    identity.beta = o.beta;
+  }
+  if (o.rule() == VoteRule::kPlan) identity.plan = o.plan;
+}
+
+// Once model and data are known: the seed that `auto` stands for, and what binds the rows.
+void settle_identity(const Experiment& e, CertificateIdentity& identity) {
+  identity.seed = certified_seed(e);
+  if (!e.certify.seed) {
+    identity.run_seed = e.seed;
+    identity.seed = derive_seed(e.seed, *identity.model_sha256, *identity.data_sha256);
+  }
+  identity.subject = digest_subject(identity);
+}
+
+}  // namespace
+
+std::optional<Shard> parse_shard(const std::string& text) {
+  Shard shard;
+  char end = 0;
+  const int read = std::sscanf(text.c_str(), "%ld/%ld%c", &shard.number, &shard.count, &end);
+  if (read != 2 || shard.number < 1 || shard.number > shard.count) return std::nullopt;
+  return shard;
+}
+
+std::shared_ptr<const TestSets::Set> TestSets::load(const DataOptions& o) {
+  const std::lock_guard lock(mutex_);
+  auto& set = sets_[fmt::format("{}\n{}\n{}", o.name, o.root, o.held_out)];
+  if (!set) {
+    Dataset data = load_dataset(o, Split::kTest);
+    const std::string sha256 = digest(data);
+    set = std::make_shared<const Set>(Set{std::move(data), sha256});
+  }
+  return set;
+}
+
+CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides,
+                           const Context& context, TestSets& test_sets) {
+  const Shard shard = asked_shard(a.shard);
+  CertificationJob plan;
+  const auto test = test_sets.load(experiment_of_model(a.path, overrides).data);
+  plan.data = test->data;
+  const Shape shape = image_shape(plan.data);
+  plan.subject = load_model_under_test(a.path, overrides, &plan.data, shape, context.device);
+  const CertificationOptions& options = plan.subject.experiment.certify;
+  const NoiseLaw& law = *options.noise;
+  check_certify_options(options, plan.subject.sigma, law);
+  plan.images = take_shard(choose_images(plan.data.size(), options), shard);
+  if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
+  plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma, law);
+  plan.sampler = make_sampler(plan.subject.f, law, thread_count(context), context.stopped);
+  plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
+  plan.ranks = ranks_of(context).size();
+  static_cast<SubjectIdentity&>(plan.identity) = identify(plan.subject, plan.data, test->sha256);
+  identify_options(options, plan.identity);
+  plan.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
+  settle_identity(plan.subject.experiment, plan.identity);
+  return plan;
+}
+
+CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
+                              const CertificationOptions& options) {
+  CertificationJob plan;
+  check_images_in_hand(a, a.images.classes());
+  check_certify_options(options, options.sigma, c.sampler->law());
+  plan.data = a.images;
+  plan.sampler = c.sampler;
+  plan.budget = std::make_shared<VoteBudget>(options, options.sigma, c.sampler->law());
+  plan.subject.model_path = c.name;
+  plan.subject.sigma = options.sigma;
+  plan.subject.class_names = a.images.class_names;
+  plan.subject.experiment.certify = options;
+  plan.subject.experiment.certify.noise = &c.sampler->law();
+  plan.images = a.indices;
+  plan.picked = true;
+  const std::string& fingerprint = c.sampler->check(a.images.shape());
+  CertificateIdentity& identity = plan.identity;
+  identity.model_sha256 = c.sha256.empty() ? fingerprint : c.sha256;
+  identity.data = a.name;
+  identity.data_sha256 = a.sha256.empty() ? digest(a.images) : a.sha256;
+  identity.sigma = options.sigma;
+  identity.every = options.every;
+  identity.limit = options.limit;
+  identity.images = std::ssize(plan.images);
+  identity.fingerprint = fingerprint;
+  identity.base = c.sampler->description();
+  identify_options(options, identity);
+  identity.shard = "1/1";
+  settle_identity(plan.subject.experiment, identity);
+  return plan;
+}
+
+}  // namespace fedsmooth::jobs

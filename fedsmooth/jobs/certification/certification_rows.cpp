@@ -1,0 +1,106 @@
+#include "fedsmooth/jobs/certification/certification_rows.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "fedsmooth/base/error.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+LabelledImage planned_image(const CertificationJob& plan, size_t i) {
+  const int64_t row = plan.row(i);
+  return {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)};
+}
+
+// What is the same in every row.
+CertificateRow common_row(const CertificationJob& plan) {
+  const Experiment& e = plan.subject.experiment;
+  const Sampler& sampler = *plan.sampler;
+  CertificateRow row;
+  row.n0 = e.certify.selection_votes();
+  row.alpha = e.certify.alpha;
+  row.sigma = plan.subject.sigma;
+  row.seed = *plan.identity.seed;
+  row.subject = *plan.identity.subject;
+  row.base = sampler.description();
+  row.noise = &sampler.law();
+  row.rule = e.certify.rule();
+  row.cap = e.certify.n;
+  if (row.rule == VoteRule::kRadii) {
+    row.beta = e.certify.beta;
+    row.radii = ladder_of(e.certify.radii);
+  }
+  return row;
+}
+
+std::vector<CertificateRow> rows_of(const CertificationJob& plan,
+                                    const std::vector<LabelledImage>& images,
+                                    const std::vector<Certificate>& found,
+                                    Clock::time_point start) {
+  const std::chrono::duration<double> spent = Clock::now() - start;
+  CertificateRow row = common_row(plan);
+  row.seconds = spent.count() / static_cast<double>(images.size());
+  std::vector<CertificateRow> rows;
+  for (size_t i = 0; i < images.size(); ++i) {
+    row.index = images[i].index;
+    row.label = images[i].label;
+    row.certificate = found[i];
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin, int64_t end) {
+  const auto start = Clock::now();
+  const Experiment& e = plan.subject.experiment;
+  std::vector<LabelledImage> images;
+  for (int64_t i = begin; i < end; ++i) images.push_back(planned_image(plan, i));
+  return rows_of(plan, images,
+                 certify_all(*plan.sampler, images, plan.subject.sigma, e.certify,
+                             *plan.identity.seed, plan.budget.get()),
+                 start);
+}
+
+std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& rows, int64_t n) {
+  std::vector<CertificateRow> undecided;
+  std::optional<RadiiTest> test;  // rows of a table have the same radii and levels
+  for (const CertificateRow& row : rows) {
+    if (row.rule != VoteRule::kRadii || !row.estimated() || row.cap >= n) continue;
+    if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta, row.law());
+    const Certificate& c = row.certificate;
+    std::vector<Latch> latches = c.latches;
+    if (!test->look(c.counts.top, c.counts.n, latches)) undecided.push_back(row);
+  }
+  std::stable_sort(undecided.begin(), undecided.end(), [](const auto& a, const auto& b) {
+    return a.certificate.counts.n < b.certificate.counts.n;
+  });
+  return undecided;
+}
+
+std::vector<CertificateRow> continue_wave(const CertificationJob& plan,
+                                          const std::vector<CertificateRow>& rows) {
+  const auto start = Clock::now();
+  const Experiment& e = plan.subject.experiment;
+  std::vector<LabelledImage> images;
+  std::vector<Certificate> earlier;
+  for (const CertificateRow& row : rows) {
+    const auto at = std::lower_bound(plan.images.begin(), plan.images.end(), row.index);
+    images.push_back(planned_image(plan, at - plan.images.begin()));
+    earlier.push_back(row.certificate);
+  }
+  std::vector<CertificateRow> continued =
+      rows_of(plan, images,
+              continue_all(*plan.sampler, images, earlier, plan.subject.sigma, e.certify,
+                           *plan.identity.seed, *plan.budget),
+              start);
+  for (size_t i = 0; i < rows.size(); ++i) continued[i].seconds += rows[i].seconds;
+  return continued;
+}
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,142 @@
+#include "fedsmooth/jobs/certification/model_under_test.h"
+
+#include <algorithm>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/base/sha256.h"
+#include "fedsmooth/config/fields.h"
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/records/run.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool given(const Overrides& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(),
+                     [&](const auto& pair) { return pair.first == key; });
+}
+
+double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothing_given,
+                    bool is_run) {
+  const Experiment& e = subject.experiment;
+  if (e.certify.sigma > 0) return e.certify.sigma;
+  if (is_run || smoothing_given) return e.smoothing.sigma;
+  if (trained > 0) return trained;
+  throw Error("{}: does not say for which noise it was trained; give --sigma",
+              subject.model_path.string());
+}
+
+void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
+  if (trained_sha256(run).value_or(model_sha256) != model_sha256) {
+    throw Error("{}: is not the model that this run trained; provenance.json has another SHA-256",
+                (run / "model.safetensors").string());
+  }
+}
+
+}  // namespace
+
+Experiment experiment_of_model(const fs::path& path, const Overrides& overrides) {
+  if (!fs::exists(path)) throw Error("{}: no such run or model", path.string());
+  Experiment experiment;
+  if (fs::is_directory(path)) {
+    experiment = open_run(path).experiment;
+  } else {
+    experiment.model.name.clear();  // a model file names its own network
+  }
+  apply_overrides(experiment, overrides);
+  return experiment;
+}
+
+std::optional<uint64_t> given_seed(const Overrides& overrides) {
+  Experiment any;
+  std::optional<uint64_t> seed;
+  for (const auto& [key, value] : overrides) {
+    if (key != "seed" && key != "certify.seed") continue;
+    set_key(any, key, value);
+    seed = key == "seed" ? any.seed : any.certify.seed;
+  }
+  return seed;
+}
+
+ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& overrides,
+                                     const Dataset* data, const Shape& input,
+                                     const std::string& device) {
+  ModelUnderTest subject;
+  subject.experiment = experiment_of_model(path, overrides);
+  subject.model_path = fs::is_directory(path) ? path / "model.safetensors" : path;
+  Experiment& e = subject.experiment;
+  set_default_normalization(e.model, e.data.name, input[0]);
+  const std::string bytes = read_file(subject.model_path);
+  subject.sha256 = sha256(bytes);
+  if (fs::is_directory(path)) check_is_of_run(path, subject.sha256);
+  if (data != nullptr) subject.class_names = data->class_names;
+
+  double trained = 0.0;
+  if (subject.model_path.extension() == ".pt") {
+    subject.f = choose_classifier(device, subject.model_path, input, *e.certify.noise);
+    subject.load_gradients = [path = subject.model_path] {
+      return [path] { return script_gradients(path); };
+    };
+    if (data != nullptr && subject.f.classes != data->classes()) {
+      throw Error("{}: gives {} outputs, the data has {} classes", subject.model_path.string(),
+                  subject.f.classes, data->classes());
+    }
+  } else {
+    const ImageKind kind = {input, data == nullptr ? 0 : data->classes()};
+    const Model model =
+        parse_model(bytes, subject.model_path.string(), e.model, data == nullptr ? nullptr : &kind);
+    if (model.network.input != input) {
+      throw Error("{}: made for images [{}], this one has [{}]", subject.model_path.string(),
+                  fmt::join(model.network.input, ", "), fmt::join(input, ", "));
+    }
+    subject.f = choose_classifier(device, model, *e.certify.noise);
+    subject.load_gradients = [device, model] { return choose_gradients(device, model); };
+    trained = model.sigma;
+    if (data == nullptr) subject.class_names = model.class_names;
+  }
+  const bool smoothing_given = given(overrides, "smoothing.sigma");
+  subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
+  return subject;
+}
+
+Shape image_shape(const Dataset& data) {
+  const Sizes sizes = data.shape();
+  return {sizes[0], sizes[1], sizes[2]};
+}
+
+std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) {
+  std::vector<int64_t> images;
+  for (int64_t i = 0; i < size; i += o.every) {
+    if (o.limit > 0 && static_cast<int64_t>(images.size()) == o.limit) break;
+    images.push_back(i);
+  }
+  return images;
+}
+
+SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
+                         const std::string& data_sha256) {
+  const Experiment& e = subject.experiment;
+  SubjectIdentity identity;
+  identity.model_sha256 = subject.sha256;
+  identity.data = e.data.name;
+  identity.data_sha256 = data_sha256;
+  if (e.data.held_out > 0) identity.held_out = e.data.held_out;
+  identity.sigma = subject.sigma;
+  identity.seed = certified_seed(e);
+  identity.every = e.certify.every;
+  identity.limit = e.certify.limit;
+  identity.images = std::ssize(choose_images(data.size(), e.certify));
+  identity.fingerprint = subject.fingerprint;
+  identity.base = subject.f.description;
+  return identity;
+}
+
+fs::path table_path(const fs::path& path, const std::string& table) {
+  if (fs::is_directory(path)) return path / (table + ".tsv");
+  return fs::path(path).replace_extension("." + table + ".tsv");
+}
+
+}  // namespace fedsmooth::jobs

@@ -1,0 +1,100 @@
+#include "fedsmooth/jobs/pages/gallery_images.h"
+
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/data/dataset.h"
+#include "fedsmooth/report/gallery.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+constexpr size_t kMostGalleries = 6;  // the page about more runs would be heavy, and folds them
+
+std::string stated(const RunRecord& run, const std::string& name) {
+  for (const auto& [key, value] : run.provenance) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+/// Where a run's data are: as its experiment says, else as its table does.
+DataOptions data_of(const RunRecord& run, const std::string& root) {
+  DataOptions options;
+  if (run.experiment.empty()) {
+    const std::string held_out = stated(run, "held_out");
+    std::from_chars(held_out.data(), held_out.data() + held_out.size(), options.held_out);
+  } else {
+    options = parse_experiment(run.experiment, run.name).data;
+  }
+  // `certify` may have been given other data than the run was trained on.
+  if (const std::string name = stated(run, "data"); !name.empty()) options.name = name;
+  if (!root.empty()) options.root = root;
+  return options;
+}
+
+struct TestSet {
+  Dataset data;
+  std::string sha256, trouble;
+};
+
+TestSet load_test_set(const DataOptions& options) {
+  TestSet set;
+  try {
+    set.data = load_dataset(options, Split::kTest);
+    set.sha256 = digest(set.data);
+  } catch (const Error& error) {
+    set.trouble = error.what();
+  }
+  return set;
+}
+
+std::map<int64_t, Array> pick_images(const RunRecord& run, const Dataset& data) {
+  std::map<int64_t, Array> images;
+  for (const GalleryGroup& group : choose_gallery(run.rows)) {
+    for (const size_t i : group.rows) {
+      const int64_t index = run.rows[i].index;
+      if (index < data.size()) images[index] = data.images[index].clone();
+    }
+  }
+  return images;
+}
+
+bool can_be_shown(const Dataset& data) {
+  const int64_t channels = data.images.size(1);
+  return channels == 1 || channels == 3;
+}
+
+}  // namespace
+
+void load_gallery_images(std::vector<RunRecord>& runs, const std::string& root) {
+  if (runs.size() > kMostGalleries) return;
+  std::map<std::tuple<std::string, std::string, int64_t>, TestSet> sets;
+  for (RunRecord& run : runs) {
+    if (!run.certified()) continue;
+    const std::string sha256 = stated(run, "data_sha256");
+    if (sha256.empty() || (run.experiment.empty() && stated(run, "data").empty())) {
+      run.no_images = "the table does not say which data set it is about";
+      continue;
+    }
+    const DataOptions options = data_of(run, root);
+    auto& set = sets[{options.name, options.root, options.held_out}];
+    if (set.sha256.empty() && set.trouble.empty()) set = load_test_set(options);
+    if (!set.trouble.empty()) {
+      run.no_images = set.trouble;
+    } else if (set.sha256 != sha256) {
+      run.no_images = fmt::format("the data set {} in {} is not the one that was certified",
+                                  options.name, options.root);
+    } else if (!can_be_shown(set.data)) {
+      run.no_images = fmt::format("they have {} channels", set.data.images.size(1));
+    } else {
+      run.images = pick_images(run, set.data);
+    }
+  }
+}
+
+}  // namespace fedsmooth::jobs
