@@ -9,9 +9,9 @@
 #include "fedsmooth/model/fold.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/device_gradients.h"
 #include "fedsmooth/engine/cuda/device_sampler.h"
+#include "fedsmooth/engine/cuda/pair_lists.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"
@@ -32,7 +32,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();
-    if (BatchedPlan::supports(folded.network)) return gpu_classifier(folded);
+    if (graph_refusal(folded.network, Family::kPairs).empty()) return gpu_classifier(folded);
     const bool fast = has_residual_votes() && residual_refusal(folded.network).empty();
     return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
   }

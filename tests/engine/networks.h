@@ -20,6 +20,17 @@ inline Layer layer(Layer::Kind kind, const std::string& name, int64_t outputs = 
 
 inline Layer two_channel_normalization() { return normalize({0.5, 0.1}, {0.5, 0.3}); }
 
+/// A chain in which maxima are taken of maxima.
+inline Network twice_pooled_network() {
+  using Kind = Layer::Kind;
+  const Layer pool = layer(Kind::kMaxPool, "", 0, 2, 2);
+  return {"pools",
+          {3, 32, 32},
+          {normalize({0.5, 0.4, 0.3}, {0.5, 0.3, 0.4}), layer(Kind::kConv, "a", 16, 3, 1, 1),
+           layer(Kind::kRelu, ""), pool, pool, layer(Kind::kConv, "b", 20, 3, 1, 1),
+           layer(Kind::kRelu, ""), pool, layer(Kind::kLinear, "c", 10)}};
+}
+
 /// An architecture for 32x32 images, with a normalisation that differs between channels.
 inline Network named_network(const std::string& name) {
   ModelOptions options;

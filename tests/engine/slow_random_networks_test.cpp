@@ -12,9 +12,9 @@
 #include "tests/engine/random_networks.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/device_gradients.h"
 #include "fedsmooth/engine/cuda/device_network.h"
+#include "fedsmooth/engine/cuda/pair_lists.h"
 #include "fedsmooth/engine/gpu.h"
 #endif
 
@@ -171,7 +171,7 @@ TEST(SlowRandomNetworksTest, TheGpuGivesTheReferencesLogits) {
     const Case of(i);
     const Model folded = fold_batch_norm(of.model);
     if (of.poisoned || !network_refusal(folded.network).empty()) continue;
-    ++(BatchedPlan::supports(folded.network) ? chains : graphs);
+    ++(graph_refusal(folded.network, Family::kPairs).empty() ? chains : graphs);
     const DifferentiableClassifier f = device_gradients(folded, Precision::kFloat32)();
     EXPECT_LE(error_of(f.logits(of.images), exact_logits(of, std::nullopt)), kTolerance)
         << "network " << i;

@@ -14,8 +14,8 @@
 #include "tests/engine/unknown_parts.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/batched_plan.h"
-#include "fedsmooth/engine/cuda/residual_graph.h"
+#include "fedsmooth/engine/cuda/graph.h"
+#include "fedsmooth/engine/cuda/pair_lists.h"
 #endif
 
 namespace fedsmooth {
@@ -81,9 +81,12 @@ TEST(UnknownPartsTest, NoWayToRunANetworkTakesThem) {
 
 #ifdef FEDSMOOTH_CUDA
 TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) {
-  expect_refusals(BatchedPlan::refusal, named_network("small"));
+  const auto refusal_of = [](Family family) {
+    return [family](const Network& n) { return graph_refusal(n, family); };
+  };
+  expect_refusals(refusal_of(Family::kPairs), named_network("small"));
   for (const char* name : {"resnet8", "resnet8-a", "resnet8-gn"}) {
-    expect_refusals(graph_refusal, named_network(name));
+    expect_refusals(refusal_of(Family::kRows), named_network(name));
   }
 }
 #else

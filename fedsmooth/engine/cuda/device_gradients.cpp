@@ -39,17 +39,16 @@ class DeviceGradients {
     images_ = static_cast<int>(x.size(0));
     make_room();
     x_.upload(x.floats(), x.count(), launches_.stream());
-    InputMap input = model_->input_map(passes_->input());
-    input.first = {x_.data(), nullptr, 1};
+    const InputMap input{{x_.data(), nullptr, 1}, {}, network.first_map(rows_), passes_->input()};
     launches_.add("images", make_input(model_->precision(), model_->shape(images_, rows_), input,
                                        launches_.stream()));
     passes_->run(model_->weights(), PassMode::kAnswers, launches_);
-    std::vector<float> found(int64_t{rows_} * network.padded_classes);
+    std::vector<float> found(int64_t{rows_} * network.padded_classes());
     copy(found.data(), passes_->logits(), found.size() * sizeof(float));
-    Array logits({images_, network.classes});
+    Array logits({images_, network.graph.classes});
     for (int64_t i = 0; i < logits.count(); ++i) {
-      const int64_t row = i / network.classes, k = i % network.classes;
-      logits.floats()[i] = found[row * network.padded_classes + k];
+      const int64_t row = i / network.graph.classes, k = i % network.graph.classes;
+      logits.floats()[i] = found[row * network.padded_classes() + k];
     }
     return logits;
   }
@@ -57,31 +56,30 @@ class DeviceGradients {
   Array backward(const Array& gradient) {
     const DeviceNetwork& network = model_->network();
     check(passes_ != nullptr && gradient.size(0) == images_, "device gradients: of another pass");
-    std::vector<float> padded(int64_t{rows_} * network.padded_classes);
+    std::vector<float> padded(int64_t{rows_} * network.padded_classes());
     for (int64_t i = 0; i < gradient.count(); ++i) {
-      const int64_t row = i / network.classes, k = i % network.classes;
-      padded[row * network.padded_classes + k] = gradient.floats()[i];
+      const int64_t row = i / network.graph.classes, k = i % network.graph.classes;
+      padded[row * network.padded_classes() + k] = gradient.floats()[i];
     }
     const std::vector<uint8_t> bytes = pack(padded, passes_->output_precision());
     check_cuda(cudaMemcpyAsync(passes_->output_gradient(), bytes.data(), bytes.size(),
                                cudaMemcpyHostToDevice, launches_.stream()),
                "gradient");
     passes_->differentiate_images(model_->weights(), launches_);
-    const int64_t cells = int64_t{network.pixels} * network.map_channels;
+    const FirstMap first = network.first_map(rows_);
+    const int64_t cells = int64_t{first.pixels} * first.channels;
     std::vector<uint8_t> map(rows_ * cells * (model_->precision() == Precision::kBfloat16 ? 2 : 4));
     copy(map.data(), passes_->input_gradient(), map.size());
-    const auto [channels, height, width] = network.input;
+    const auto [channels, height, width] = network.graph.input;
     Array found({images_, channels, height, width});
     for (int64_t row = 0; row < images_; ++row) {
       for (int64_t cell = 0; cell < cells; ++cell) {
         const int value = source_[cell];
         if (value < 0) continue;
-        const int64_t pixel = cell / network.map_channels, c = cell % network.map_channels;
-        const int64_t place =
-            network.rows_first ? row * network.pixels + pixel : pixel * rows_ + row;
+        const int64_t pixel = cell / first.channels, c = cell % first.channels;
+        const int64_t at = first.layout.offset(0, row, pixel) * first.channels + c;
         found.floats()[row * channels * height * width + value] =
-            unpack(map, place * network.map_channels + c, model_->precision()) *
-            scale_[value / (height * width)];
+            unpack(map, at, model_->precision()) * scale_[value / (height * width)];
       }
     }
     return found;
@@ -95,7 +93,7 @@ class DeviceGradients {
     passes_.reset();
     rows_ = network.rows_for(images_);
     passes_ = network.make_passes(model_->precision(), 1, rows_, /*gradients=*/true);
-    const auto [channels, height, width] = network.input;
+    const auto [channels, height, width] = network.graph.input;
     x_ = DeviceArray<float>(rows_ * channels * height * width);
   }
 

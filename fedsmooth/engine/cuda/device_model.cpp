@@ -8,7 +8,7 @@ DeviceModel::DeviceModel(const Model& model, Precision precision)
   for (const Array& w : model.weights) {
     values.insert(values.end(), w.floats(), w.floats() + w.count());
   }
-  const int64_t size = network_->size;
+  const int64_t size = network_->graph.size;
   const DeviceArray<float> uploaded(values), vector(size), velocity(size);
   weights_ = DeviceArray<float>(size);
   if (network_->working_weights && precision == Precision::kBfloat16) {
@@ -20,30 +20,18 @@ DeviceModel::DeviceModel(const Model& model, Precision precision)
 }
 
 int DeviceModel::image_size() const {
-  const auto [channels, height, width] = network_->input;
+  const auto [channels, height, width] = network_->graph.input;
   return static_cast<int>(channels * height * width);
 }
 
 WaveShape DeviceModel::shape(int images, int rows) const {
-  const auto [channels, height, width] = network_->input;
+  const auto [channels, height, width] = network_->graph.input;
   WaveShape shape{1, images, 1, rows};
   shape.channels = static_cast<int>(channels);
   shape.height = static_cast<int>(height);
   shape.width = static_cast<int>(width);
   shape.image_size = image_size();
   return shape;
-}
-
-InputMap DeviceModel::input_map(void* out) const {
-  InputMap input;
-  input.rows_first = network_->rows_first;
-  input.source = network_->source.data();
-  input.mean = network_->mean.data();
-  input.scale = network_->scale.data();
-  input.pixels = network_->pixels;
-  input.map_channels = network_->map_channels;
-  input.out = out;
-  return input;
 }
 
 }  // namespace fedsmooth

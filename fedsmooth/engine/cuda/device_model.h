@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
-#include "fedsmooth/engine/cuda/layer_passes.h"
+#include "fedsmooth/engine/cuda/pair_passes.h"
 #include "fedsmooth/model/model.h"
 
 namespace fedsmooth {
@@ -13,9 +13,8 @@ class DeviceModel {
   DeviceModel(const Model& model, Precision precision);
 
   const DeviceNetwork& network() const { return *network_; }
-  /// Of a network that BatchedPlan supports.
-  const DevicePlan& device() const { return static_cast<const DevicePlan&>(*network_); }
-  const BatchedPlan& plan() const { return device().plan; }
+  /// For a network of family kPairs.
+  const PairNetwork& pairs() const { return static_cast<const PairNetwork&>(*network_); }
   Precision precision() const { return precision_; }
   int image_size() const;
 
@@ -23,8 +22,6 @@ class DeviceModel {
 
   /// The logits of `images`, in maps of `rows` rows.
   WaveShape shape(int images, int rows) const;
-  /// How an image's values go into the first map, at `out`.
-  InputMap input_map(void* out) const;
 
  private:
   Precision precision_;

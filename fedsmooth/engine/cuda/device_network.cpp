@@ -2,11 +2,35 @@
 
 #include <fmt/format.h>
 
-#include "fedsmooth/engine/cuda/device_plan.h"
+#include <algorithm>
+
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
-#include "fedsmooth/engine/cuda/residual_device.h"
+#include "fedsmooth/engine/cuda/pair_network.h"
+#include "fedsmooth/engine/cuda/row_network.h"
 
 namespace fedsmooth {
+
+DeviceNetwork::DeviceNetwork(GpuGraph lowered, MapLayout (*layout_of)(int64_t, int64_t))
+    : graph(std::move(lowered)),
+      layout(layout_of),
+      source(graph.source),
+      mean(graph.mean),
+      scale(graph.scale),
+      positions(graph.positions) {}
+
+bool DeviceNetwork::trains_otherwise() const {
+  return std::ranges::any_of(graph.nodes, &GraphNode::has_batch_norm);
+}
+
+FirstMap DeviceNetwork::first_map(int rows) const {
+  const MapShape& map = graph.maps[0];
+  return {layout(rows, map.pixels()),
+          map.pixels(),
+          map.channels,
+          source.data(),
+          mean.data(),
+          scale.data()};
+}
 
 void WavePasses::run_images(Precision precision, const WaveShape& shape, const InputMap& images,
                             const StackedWeights& weights, PassMode mode, Launches& launches) {
@@ -19,7 +43,7 @@ void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& valu
                     cudaStream_t stream) {
   WeightSpread spread;
   spread.clients = to.clients;
-  spread.size = network.size;
+  spread.size = network.graph.size;
   spread.count = values.size();
   spread.values = values.data();
   spread.positions = network.positions.data();
@@ -32,15 +56,15 @@ void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& valu
 }
 
 std::string network_refusal(const Network& network) {
-  if (BatchedPlan::supports(network)) return {};
-  const std::string reason = graph_refusal(network);
+  if (graph_refusal(network, Family::kPairs).empty()) return {};
+  const std::string reason = graph_refusal(network, Family::kRows);
   if (reason.empty()) return {};
   return fmt::format("the GPU engine cannot run network {}: {}", network.name, reason);
 }
 
 std::unique_ptr<DeviceNetwork> device_network(const Network& network) {
-  if (BatchedPlan::supports(network)) return std::make_unique<DevicePlan>(network);
-  return std::make_unique<ResidualDevice>(network);
+  if (graph_refusal(network, Family::kPairs).empty()) return std::make_unique<PairNetwork>(network);
+  return std::make_unique<RowNetwork>(network);
 }
 
 }  // namespace fedsmooth

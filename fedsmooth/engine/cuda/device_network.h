@@ -5,13 +5,14 @@
 #include <memory>
 
 #include "fedsmooth/engine/cuda/device_memory.h"
+#include "fedsmooth/engine/cuda/graph.h"
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
 #include "fedsmooth/engine/cuda/launches.h"
 #include "fedsmooth/model/network.h"
 
 namespace fedsmooth {
 
-/// Vectors of DeviceNetwork::size, one for each client.
+/// Vectors of GpuGraph::size, one for each client.
 struct StackedWeights {
   float* weights = nullptr;
   void* working = nullptr;  // in bfloat16, where passes multiply these; null: not wanted
@@ -45,23 +46,24 @@ class WavePasses {
                     Launches& launches) = 0;
 };
 
+/// A network's graph and the tables of it that kernels of every family read.
 struct DeviceNetwork {
+  DeviceNetwork(GpuGraph lowered, MapLayout (*layout_of)(int64_t rows, int64_t pixels));
   virtual ~DeviceNetwork() = default;
 
-  Shape input = {};
-  int classes = 0, padded_classes = 0;  // as logits are stored
-  int row_multiple = 1;                 // rows of a client's maps are filled up to
-  // The first map: [client, row, pixel, channel] or, if not, [client, pixel, row, channel].
-  bool rows_first = false;
-  int pixels = 0, map_channels = 0;
-  DeviceArray<int16_t> source;     // of each pixel and channel: a value of the image, -1: none
-  DeviceArray<float> mean, scale;  // per channel of an image: (x - mean) scale
-  int64_t size = 0;                // of a client's vector
-  int64_t trained = 0;             // where its running statistics begin
-  DeviceArray<int> positions;      // of each weight in it
-  bool working_weights = false;    // whether passes want StackedWeights::working
-  bool trains_otherwise = false;   // whether it answers otherwise than it trains
+  GpuGraph graph;
+  MapLayout (*layout)(int64_t rows, int64_t pixels);  // of the family's maps
+  int row_multiple = 1;                               // rows of a client's maps are filled up to
+  DeviceArray<int16_t> source;                        // as in FirstMap
+  DeviceArray<float> mean, scale;
+  DeviceArray<int> positions;    // of each weight in a client's vector
+  bool working_weights = false;  // whether passes want StackedWeights::working
 
+  int padded_classes() const { return graph.head().out.channels; }  // as logits are stored
+  /// Whether it answers otherwise than it trains.
+  bool trains_otherwise() const;
+  /// The first map of clients with `rows` rows each.
+  FirstMap first_map(int rows) const;
   int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
   /// Without `gradients` they only run as the network answers.
   virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,

@@ -16,14 +16,14 @@ using SharedModel = std::shared_ptr<const DeviceModel>;
 class DevicePass : public VotePass {
  public:
   DevicePass(SharedModel model, int batch)
-      : VotePass(batch, model->network().input, model->network().classes),
+      : VotePass(batch, model->network().graph.input, model->network().graph.classes),
         model_(std::move(model)),
         passes_(model_->network().make_passes(model_->precision(), 1, batch,
                                               /*gradients=*/false)) {}
 
   Array classify(const DeviceArray<float>& x) override {
     enqueue_images(x.data());
-    const int64_t width = model().network().padded_classes;
+    const int64_t width = model().network().padded_classes();
     std::vector<float> rows(batch() * width);
     check_cuda(cudaMemcpyAsync(rows.data(), passes_->logits(), rows.size() * sizeof(float),
                                cudaMemcpyDeviceToHost, launches_.stream()),
@@ -38,7 +38,7 @@ class DevicePass : public VotePass {
 
   void vote(const NoisyRows& rows, VoteCounter* counts) override {
     enqueue_copies(rows);
-    const VoteCount count{rows, passes_->logits(), classes(), model().network().padded_classes,
+    const VoteCount count{rows, passes_->logits(), classes(), model().network().padded_classes(),
                           counts};
     launches_.add("votes", count_votes(count, launches_.stream()));
   }
@@ -49,15 +49,15 @@ class DevicePass : public VotePass {
   // Logits of a batch of images on the device.
   virtual void enqueue_images(const float* x) {
     const WaveShape shape = model().shape(batch(), batch());
-    InputMap map = model().input_map(passes_->input());
-    map.first = {x, nullptr, 1};
+    const InputMap map{{x, nullptr, 1}, {}, first_map(), passes_->input()};
     launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
     run();
   }
 
   // Logits of noisy copies.
   virtual void enqueue_copies(NoisyRows rows) {
-    rows.map = model().input_map(passes_->input());
+    rows.map = first_map();
+    rows.out = passes_->input();
     launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
     run();
   }
@@ -66,6 +66,7 @@ class DevicePass : public VotePass {
   std::unique_ptr<WavePasses> passes_;
 
  private:
+  FirstMap first_map() const { return model().network().first_map(batch()); }
   void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
 };
 
@@ -74,7 +75,7 @@ class NoisyLayerPass : public DevicePass {
  public:
   NoisyLayerPass(SharedModel model, int batch)
       : DevicePass(std::move(model), batch), first_(noisy_layer(*model_)) {
-    first_.out = passes().stage_output(kNoisyStages - 1);
+    first_.out = passes().node_output(0);
     std::vector<NoisyCopies> clean(batch);
     for (int i = 0; i < batch; ++i) clean[i].image = static_cast<int32_t>(clean[i].first = i);
     clean_ = DeviceArray<NoisyCopies>(clean);
@@ -82,7 +83,7 @@ class NoisyLayerPass : public DevicePass {
   }
 
  private:
-  LayerPasses& passes() { return static_cast<LayerPasses&>(*passes_); }
+  PairPasses& passes() { return static_cast<PairPasses&>(*passes_); }
 
   // As copies with a sigma of zero: what counts votes is what is checked and probed.
   void enqueue_images(const float* x) override {
@@ -97,24 +98,24 @@ class NoisyLayerPass : public DevicePass {
   void enqueue_copies(NoisyRows rows) override {
     first_.rows = rows;
     launches_.add("noise", make_first_layer(first_, launches_.stream()));
-    passes().forward_from(kNoisyStages, model().weights(), launches_);
+    passes().forward_from(1, model().weights(), launches_);
   }
 
   FirstLayerRows first_;
   DeviceArray<NoisyCopies> clean_;  // one of each image
 };
 
-// The name of what evaluates a network that BatchedPlan supports.
+// The name of what evaluates a network of family kPairs.
 std::string evaluator_of(const DeviceModel& model) {
   const bool hopper = model.precision() == Precision::kBfloat16 &&
-                      model.device().by_output.front().view().tiling.hopper;
+                      model.pairs().tables.front().by_output->view().tiling.hopper;
   return hopper ? "hopper" : "portable";
 }
 
 BaseClassifier classifier_of(const SharedModel& model, const MakePass& make, int batch,
                              const std::string& evaluator) {
   const char* const precision = model->precision() == Precision::kBfloat16 ? "bf16" : "fp32";
-  return classifier_by(make, model->network().classes, batch,
+  return classifier_by(make, model->network().graph.classes, batch,
                        fmt::format("cuda/{}/{}x{}/{}", precision, evaluator, batch, gpu_name()));
 }
 
@@ -122,7 +123,7 @@ BaseClassifier classifier_of(const SharedModel& model, const MakePass& make, int
 
 BaseClassifier gpu_classifier(const Model& model, Precision precision) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
-  const bool draws_in_layer = has_noisy_layer(loaded->device(), precision);
+  const bool draws_in_layer = has_noisy_layer(loaded->pairs(), precision);
   const auto make = [loaded, draws_in_layer](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
     if (draws_in_layer && &law == &kFloatNoise) {
       return std::make_unique<NoisyLayerPass>(loaded, kGpuBatch);

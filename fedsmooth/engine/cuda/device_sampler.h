@@ -11,14 +11,14 @@ namespace fedsmooth {
 /// 132 multiprocessors equally busy.
 inline constexpr int kGpuBatch = 64 * 132;
 
-/// For networks that BatchedPlan supports. It brings a sampler of its own.
+/// For networks of family kPairs. It brings a sampler of its own.
 BaseClassifier gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16);
 
 /// Copies evaluated at a time by the kernels that train residual networks: of a ResNet-110 their
 /// maps take 4.5 GB.
 inline constexpr int kRowBatch = 16 * 132;
 
-/// For networks that graph_refusal() does not refuse, on GPUs from compute capability 8.0 on.
+/// For networks of family kRows, on GPUs from compute capability 8.0 on.
 BaseClassifier row_gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16,
                                   int batch = kRowBatch);
 

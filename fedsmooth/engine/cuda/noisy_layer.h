@@ -6,11 +6,9 @@
 
 namespace fedsmooth {
 
-/// The stages that make_first_layer() takes the place of: a convolution and its maxima.
-inline constexpr size_t kNoisyStages = 2;
-
-/// Whether make_first_layer() can do so: AlexNet's on images [3, 32, 32], in bfloat16, on Hopper.
-bool has_noisy_layer(const DevicePlan& device, Precision precision);
+/// Whether make_first_layer() computes the first node of a network: AlexNet's on images [3, 32,
+/// 32], in bfloat16, on Hopper.
+bool has_noisy_layer(const PairNetwork& device, Precision precision);
 
 /// What make_first_layer() needs of a model with one. Rows and `out` are left to the caller.
 FirstLayerRows noisy_layer(const DeviceModel& model);

@@ -1,10 +1,10 @@
-// How blocks of threads take the pairs of batched_plan.h: a block computes a group of results, in
+// How blocks of threads take the pairs of pair_lists.h: a block computes a group of results, in
 // chunks whose items, the tiles that it reads, fit into its shared memory together.
 #pragma once
 
 #include <vector>
 
-#include "fedsmooth/engine/cuda/batched_plan.h"
+#include "fedsmooth/engine/cuda/pair_lists.h"
 
 namespace fedsmooth {
 

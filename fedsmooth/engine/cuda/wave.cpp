@@ -13,7 +13,7 @@ WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clien
                    int64_t copies) {
   const auto batch = static_cast<int>(task.local.batch);
   const auto noises = static_cast<int>(copies);
-  const auto [channels, height, width] = device.input;
+  const auto [channels, height, width] = device.graph.input;
   return {clients,
           batch,
           noises,
@@ -22,8 +22,8 @@ WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clien
           static_cast<int>(height),
           static_cast<int>(width),
           static_cast<int>(channels * height * width),
-          device.classes,
-          device.padded_classes};
+          device.graph.classes,
+          device.padded_classes()};
 }
 
 }  // namespace
@@ -76,19 +76,19 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
   if (task.local.calibrate) offsets_ = DeviceArray<float>(n * shape_.padded_classes);
   shares_ = DeviceArray<double>(n);
   global_ = DeviceArray<float>(device.positions.size());
-  vector_ = DeviceArray<float>(device.size);
-  weights_ = DeviceArray<float>(n * device.size);
-  velocity_ = DeviceArray<float>(n * device.size);
+  vector_ = DeviceArray<float>(device.graph.size);
+  weights_ = DeviceArray<float>(n * device.graph.size);
+  velocity_ = DeviceArray<float>(n * device.graph.size);
   if (device.working_weights && precision == Precision::kBfloat16) {
-    working_ = DeviceArray<uint8_t>(n * device.size * 2);
+    working_ = DeviceArray<uint8_t>(n * device.graph.size * 2);
   }
   if (task.local.decay < 1) rates_ = DeviceArray<float>(n * task.local.steps);
-  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * device.size);
+  if (task.local.mu > 0) global_of_each_ = DeviceArray<float>(n * device.graph.size);
   std::vector<int> positions = device.positions.download(launches_.stream());
-  const auto is_trained = [&](int position) { return position < device.trained; };
+  const auto is_trained = [&](int position) { return position < device.graph.trained; };
   statistics_ = positions.end() - std::ranges::stable_partition(positions, is_trained).begin();
   sum_positions_ = DeviceArray<int>(positions);
-  sums_ = DeviceArray<long long>(device.trained);
+  sums_ = DeviceArray<long long>(device.graph.trained);
   sum_ = DeviceArray<long long>(global_.size() + (kWideWords - 1) * statistics_);
   values_ = HostArray<float>(global_.size());
   host_sum_ = HostArray<long long>(sum_.size());

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "fedsmooth/engine/cuda/device_plan.h"
 #include "fedsmooth/engine/cuda/kernels/wave/batched_noises.h"
 #include "fedsmooth/engine/cuda/kernels/wave/batched_scores.h"
+#include "fedsmooth/engine/cuda/pair_network.h"
 #include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
@@ -53,14 +53,14 @@ class Wave {
   /// The passes of an ascent: fewer rows than a step's examples may have.
   WavePasses& ascent() const { return ascent_ ? *ascent_ : *passes_; }
   /// Whether the network as it answers has to be asked once more for what the attack achieved.
-  bool records_apart() const { return attacked() && device_.trains_otherwise; }
+  bool records_apart() const { return attacked() && device_.trains_otherwise(); }
 
   cudaGraphExec_t capture(bool first);
   void enqueue_step(bool first);
   void enqueue_attack(int64_t steps);
   void enqueue_mixing();
   void enqueue_noise_ascent();
-  InputMap input_of(const WavePasses& passes) const;
+  InputMap input_of(const WavePasses& passes, const WaveShape& shape) const;
   void enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
                     const InputMap& input);
   void enqueue_ascent_forward(const float* noise);

@@ -109,7 +109,7 @@ void Wave::upload(const Weights& weights) {
 
 // The same weights for clients [slot, slot + clients).
 void Wave::load_weights(const Weights& global, int64_t slot, int64_t clients) {
-  const int64_t begin = slot * device_.size;
+  const int64_t begin = slot * device_.graph.size;
   upload(global);
   const ClientVectors to = {
       static_cast<int>(clients), weights_.data() + begin, velocity_.data() + begin,
@@ -123,7 +123,7 @@ void Wave::load_weights(const Weights& global, int64_t slot, int64_t clients) {
 void Wave::load_velocity(const Weights& velocity, int64_t slot) {
   upload(velocity);
   check_cuda(place_values(global_.data(), device_.positions.data(), global_.size(),
-                          velocity_.data() + slot * device_.size, launches_.stream()),
+                          velocity_.data() + slot * device_.graph.size, launches_.stream()),
              "place_values");
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_velocity");
 }

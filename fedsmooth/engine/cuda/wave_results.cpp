@@ -41,8 +41,8 @@ std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) {
   const ValueBounds bounds = part.round.bounds();
   WeightCheck check;
   check.clients = static_cast<int>(part.count);
-  check.size = device_.size;
-  check.trained = device_.trained;
+  check.size = device_.graph.size;
+  check.trained = device_.graph.trained;
   check.weights = weights_.data() + slot * check.size;
   check.largest = bounds.trained;
   check.largest_statistic = bounds.statistic;
@@ -61,8 +61,8 @@ std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) {
 void Wave::add_sum(const WavePart& part, int64_t slot, const std::vector<int>& usable) {
   WeightSum sum;
   sum.clients = static_cast<int>(part.count);
-  sum.size = device_.size;
-  sum.trained = device_.trained;
+  sum.size = device_.graph.size;
+  sum.trained = device_.graph.trained;
   sum.count = sum_positions_.size() - statistics_;
   sum.statistics = statistics_;
   sum.weights = weights_.data() + slot * sum.size;
@@ -97,7 +97,7 @@ void Wave::add_each(const WavePart& part, int64_t slot, const std::vector<int>& 
 
 // The vector of the client at `slot`, in the shapes of `like`.
 Weights Wave::take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like) {
-  check_cuda(take_values(vectors.data() + slot * device_.size, device_.positions.data(),
+  check_cuda(take_values(vectors.data() + slot * device_.graph.size, device_.positions.data(),
                          global_.size(), global_.data(), launches_.stream()),
              "take_values");
   global_.download(values_.data(), launches_.stream());

@@ -80,11 +80,7 @@ void Wave::enqueue_noise_ascent() {
   step.delta = noise_.data();
   step.moved = moved_.data();
   step.map_gradient = ascent().input_gradient();
-  step.rows_first = device_.rows_first;
-  step.source = device_.source.data();
-  step.pixels = device_.pixels;
-  step.map_channels = device_.map_channels;
-  step.scale = device_.scale.data();
+  step.map = device_.first_map(shape_.rows);
   step.wrong = wrong_.data();
   step.settings = settings_.data();
   for (int64_t i = 0; i < noise_ascent(task_).steps; ++i) {
@@ -107,11 +103,7 @@ void Wave::enqueue_attack(int64_t steps) {
   attack.x = x_.data();
   attack.x_adv = x_adv_.data();
   attack.map_gradient = stochastic ? ascent().input_gradient() : nullptr;
-  attack.source = device_.source.data();
-  attack.rows_first = device_.rows_first;
-  attack.pixels = device_.pixels;
-  attack.map_channels = device_.map_channels;
-  attack.scale = device_.scale.data();
+  attack.map = device_.first_map(shape_.rows);
   attack.noise = noise_.data();
   attack.probability = probability_.data();
   attack.baseline = two_point ? baseline_.data() : nullptr;
@@ -132,14 +124,9 @@ void Wave::enqueue_attack(int64_t steps) {
   }
 }
 
-InputMap Wave::input_of(const WavePasses& passes) const {
+InputMap Wave::input_of(const WavePasses& passes, const WaveShape& shape) const {
   InputMap input;
-  input.source = device_.source.data();
-  input.mean = device_.mean.data();
-  input.scale = device_.scale.data();
-  input.rows_first = device_.rows_first;
-  input.pixels = device_.pixels;
-  input.map_channels = device_.map_channels;
+  input.map = device_.first_map(shape.rows);
   input.out = passes.input();
   return input;
 }
@@ -153,13 +140,13 @@ void Wave::enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shap
 }
 
 void Wave::enqueue_ascent_forward(const float* noise) {
-  InputMap input = input_of(ascent());
+  InputMap input = input_of(ascent(), shape_);
   input.first = {x_adv_.data(), noise, noise == nullptr ? 1 : shape_.noises};
   enqueue_pass(ascent(), PassMode::kAnswers, shape_, input);
 }
 
 void Wave::enqueue_examples_forward() {
-  InputMap input = input_of(*passes_);
+  InputMap input = input_of(*passes_, scored_);
   const ExampleCopies noisy = {x_adv_.data(), hard_noise(), shape_.noises};
   switch (examples()) {
     case GpuExamples::kNoisy:

@@ -41,6 +41,7 @@ const std::vector<Case> kCases = {
     {"ThreePasses", "small", Method::kSmoothAdv, Estimator::kStochastic, 3},
     {"FedProx", "odd", Method::kGaussian, Estimator::kStochastic, 2, 3.0},
     {"AlexnetFedProx", "alexnet", Method::kGaussian, Estimator::kStochastic, 1, 3.0},
+    {"MaximaOfMaxima", "pools", Method::kSmoothAdv},
     {"FallingRate", "small", Method::kSmoothAdv, Estimator::kStochastic, 2, 0.0,
      ExampleSource::kNoise, 0.1},
     {"Consistency", "small", Method::kConsistency},

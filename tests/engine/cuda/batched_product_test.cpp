@@ -76,9 +76,8 @@ class BatchedProductTest : public GpuTest, public testing::WithParamInterface<Ca
 
 TEST_P(BatchedProductTest, Forward) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
-  for (const BatchedStage& stage : plan.stages) {
-    if (stage.is_pool) continue;
+  const std::vector<Product> products = products_of(name);
+  for (const Product& stage : products) {
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const Matrices x = draw(stage.in.pixels(), rows, c, 1), w = draw(stage.taps, c, k, 2);
     const Matrices bias = draw(1, 1, k, 3);
@@ -108,9 +107,8 @@ TEST_P(BatchedProductTest, Forward) {
 
 TEST_P(BatchedProductTest, MapGradient) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
-  for (const BatchedStage& stage : plan.stages) {
-    if (stage.is_pool) continue;
+  const std::vector<Product> products = products_of(name);
+  for (const Product& stage : products) {
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const Matrices dy = draw(stage.out.pixels(), rows, k, 1), w = draw(stage.taps, c, k, 2);
     const Matrices mask = draw(stage.in.pixels(), rows, c, 3);
@@ -131,9 +129,8 @@ TEST_P(BatchedProductTest, MapGradient) {
 
 TEST_P(BatchedProductTest, WeightGradientAndStep) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
-  for (const BatchedStage& stage : plan.stages) {
-    if (stage.is_pool) continue;
+  const std::vector<Product> products = products_of(name);
+  for (const Product& stage : products) {
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const Matrices x = draw(stage.in.pixels(), rows, c, 1);
     const Matrices dy = draw(stage.out.pixels(), rows, k, 2);
@@ -210,11 +207,10 @@ float sum_of_channel(const Matrices& dy, int client, int64_t channel) {
 // More layers than a launch takes. Without momentum and decay the velocity is the gradient.
 TEST_P(BatchedProductTest, BiasesHaveTheBitsOfTheirOrder) {
   const auto& [name, rows, path] = GetParam();
-  const BatchedPlan plan = plan_of(name);
+  const std::vector<Product> products = products_of(name);
   std::vector<Matrices> gradients;
   for (int i = 0; i < 3; ++i) {
-    for (const BatchedStage& stage : plan.stages) {
-      if (stage.is_pool) continue;
+    for (const Product& stage : products) {
       gradients.push_back(draw(stage.out.pixels(), rows, stage.out.channels, gradients.size()));
     }
   }

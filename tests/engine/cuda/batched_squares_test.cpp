@@ -29,11 +29,11 @@ class BatchedSquaresTest : public GpuTest, public testing::WithParamInterface<in
 TEST_P(BatchedSquaresTest, MaximaOverSquares) {
   const int rows = GetParam();
   const Path& path = kBest;
-  const BatchedPlan plan = plan_of("alexnet");
-  for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
-    const BatchedStage& stage = plan.stages[i];
+  const std::vector<Product> products = products_of("alexnet");
+  for (size_t i = 0; i + 1 < products.size(); ++i) {
+    const Product& stage = products[i];
     const Tiling tiling = path.tiling(Side::kForward, stage.by_output);
-    if (!plan.stages[i + 1].pool2x2 || !tiling.hopper) continue;
+    if (!stage.pools_squares || !tiling.hopper) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.out.height, width = stage.out.width;
     const PairTable pairs(stage.by_output, squares(stage.out), tiling);
@@ -79,11 +79,11 @@ TEST_P(BatchedSquaresTest, MaximaOverSquares) {
 TEST_P(BatchedSquaresTest, GradientOverSquares) {
   const int rows = GetParam();
   const Path& path = kBest;
-  const BatchedPlan plan = plan_of("alexnet");
-  for (size_t i = 1; i < plan.stages.size(); ++i) {
-    const BatchedStage& stage = plan.stages[i];
+  const std::vector<Product> products = products_of("alexnet");
+  for (size_t i = 1; i < products.size(); ++i) {
+    const Product& stage = products[i];
     const Tiling tiling = path.tiling(Side::kMapGradient, stage.by_input);
-    if (stage.is_pool || !plan.stages[i - 1].pool2x2 || !tiling.hopper) continue;
+    if (!products[i - 1].pools_squares || !tiling.hopper) continue;
     const int64_t c = stage.in.channels, k = stage.out.channels;
     const int64_t height = stage.in.height, width = stage.in.width;
     const PairTable pairs(stage.by_input, squares(stage.in), tiling);

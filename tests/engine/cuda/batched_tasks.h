@@ -9,6 +9,7 @@
 
 #include "fedsmooth/model/architectures.h"
 #include "tests/engine/cuda/rounds.h"
+#include "tests/engine/networks.h"
 
 namespace fedsmooth {
 
@@ -25,7 +26,8 @@ inline Network odd_network() {
 }
 
 inline const Network& network_called(const std::string& name) {
-  static std::map<std::string, Network> networks{{"odd", odd_network()}};
+  static std::map<std::string, Network> networks{{"odd", odd_network()},
+                                                 {"pools", twice_pooled_network()}};
   if (networks.count(name) == 0) {
     ModelOptions options;
     options.name = name;

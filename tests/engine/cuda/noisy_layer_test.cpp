@@ -70,12 +70,14 @@ class NoisyLayerTest : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     model_.emplace(model_called("alexnet"), Precision::kBfloat16);
-    if (!model_->device().by_output.front().view().tiling.hopper) GTEST_SKIP() << "not on Hopper";
+    if (!model_->pairs().tables.front().by_output->view().tiling.hopper)
+      GTEST_SKIP() << "not on Hopper";
   }
 
-  // From the map of the second stage on both go the same way.
-  void enqueue_apart(NoisyRows rows, LayerPasses& passes, Launches& launches) const {
-    rows.map = model_->input_map(passes.input());
+  // From the map of the second node on both go the same way.
+  void enqueue_apart(NoisyRows rows, PairPasses& passes, Launches& launches) const {
+    rows.map = model_->network().first_map(rows.rows);
+    rows.out = passes.input();
     launches.add("noise", make_noisy_input(Precision::kBfloat16, rows, launches.stream()));
     passes.forward(model_->weights(), launches);
   }
@@ -88,11 +90,11 @@ class NoisyLayerTest : public GpuTest {
 
   // Bits [square, row, channel].
   std::vector<uint16_t> apart(const NoisyRows& rows) const {
-    LayerPasses passes(model_->device(), Precision::kBfloat16, 1, rows.rows, /*gradients=*/false);
+    PairPasses passes(model_->pairs(), Precision::kBfloat16, 1, rows.rows, /*gradients=*/false);
     Launches launches;
     enqueue_apart(rows, passes, launches);
     std::vector<uint16_t> bits(int64_t{kSquares} * rows.rows * kChannels);
-    check_cuda(cudaMemcpyAsync(bits.data(), passes.stage_output(kNoisyStages - 1), bits.size() * 2,
+    check_cuda(cudaMemcpyAsync(bits.data(), passes.node_output(0), bits.size() * 2,
                                cudaMemcpyDeviceToHost, launches.stream()),
                "a map");
     check_cuda(cudaStreamSynchronize(launches.stream()), "a map");
@@ -125,9 +127,9 @@ class NoisyLayerTest : public GpuTest {
 };
 
 TEST_F(NoisyLayerTest, IsAlexNetsInBfloat16Alone) {
-  const DevicePlan small(named_network("small"));
-  EXPECT_TRUE(has_noisy_layer(model_->device(), Precision::kBfloat16));
-  EXPECT_FALSE(has_noisy_layer(model_->device(), Precision::kFloat32));
+  const PairNetwork small(named_network("small"));
+  EXPECT_TRUE(has_noisy_layer(model_->pairs(), Precision::kBfloat16));
+  EXPECT_FALSE(has_noisy_layer(model_->pairs(), Precision::kFloat32));
   EXPECT_FALSE(has_noisy_layer(small, Precision::kBfloat16));
 }
 
@@ -183,7 +185,7 @@ using SlowNoisyLayerTest = NoisyLayerTest;
 TEST_F(SlowNoisyLayerTest, TakesLessTimeThanTheKernelsApart) {
   const NoisyCopyList list(0.5f);
   const NoisyRows rows = list.rows(kGpuBatch, 0, kGpuBatch);
-  LayerPasses passes(model_->device(), Precision::kBfloat16, 1, kGpuBatch, /*gradients=*/false);
+  PairPasses passes(model_->pairs(), Precision::kBfloat16, 1, kGpuBatch, /*gradients=*/false);
   Launches launches;
   constexpr int kBatches = 20;
   // Microseconds of the noise's phase and of all, a batch.
@@ -203,8 +205,8 @@ TEST_F(SlowNoisyLayerTest, TakesLessTimeThanTheKernelsApart) {
   };
   const auto apart = time([&] { enqueue_apart(rows, passes, launches); });
   const auto in_one = time([&] {
-    enqueue_in_one(rows, passes.stage_output(kNoisyStages - 1), launches);
-    passes.forward_from(kNoisyStages, model_->weights(), launches);
+    enqueue_in_one(rows, passes.node_output(0), launches);
+    passes.forward_from(1, model_->weights(), launches);
   });
   std::cout << fmt::format(
       "us a batch: apart {:.1f} (noise {:.1f}), in one {:.1f} (first layer {:.1f})\n", apart.second,

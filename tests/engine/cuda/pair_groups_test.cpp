@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
-#include "tests/engine/networks.h"
+#include "tests/engine/cuda/all_pairs.h"
 
 namespace fedsmooth {
 namespace {
@@ -61,9 +61,8 @@ TEST(PairGroupsTest, ShareWhatTheyRead) {
 
 TEST(PairGroupsTest, ChunksHoldEveryPairOnce) {
   for (const char* name : {"alexnet", "small"}) {
-    const BatchedPlan plan(named_network(name));
-    for (const BatchedStage& stage : plan.stages) {
-      for (const PairLists* lists : {&stage.by_output, &stage.by_input, &stage.by_tap}) {
+    for (const NodePairs& pairs : all_pairs(make_graph(named_network(name), Family::kPairs))) {
+      for (const PairLists* lists : {&pairs.by_output, &pairs.by_input, &pairs.by_tap}) {
         std::vector<int> order(lists->size());
         std::iota(order.rbegin(), order.rend(), 0);
         for (const int per_group : {1, 4, 9}) {
@@ -80,12 +79,11 @@ TEST(PairGroupsTest, ChunksHoldEveryPairOnce) {
 
 // What a result of a square takes in its steps are its places in the chunk, in their order.
 TEST(PairGroupsTest, StepsTakeEveryPairInOrder) {
-  const BatchedPlan plan(named_network("alexnet"));
   int tables = 0;
-  for (const BatchedStage& stage : plan.stages) {
-    const std::vector<int> order = order_by_squares(stage.out.height, stage.out.width);
+  for (const GraphNode& node : make_graph(named_network("alexnet"), Family::kPairs).nodes) {
+    const std::vector<int> order = order_by_squares(node.map.height, node.map.width);
     for (const auto& [per_group, items] : {std::pair(4, 13), std::pair(8, 26)}) {
-      const PairGroups g = group_pairs(stage.by_output, order, per_group, items);
+      const PairGroups g = group_pairs(product_pairs(node).by_output, order, per_group, items);
       const PairSteps steps = steps_of(g, per_group);
       if (steps.steps.empty()) continue;
       ++tables;

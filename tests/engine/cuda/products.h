@@ -2,9 +2,9 @@
 #pragma once
 
 #include "fedsmooth/base/random.h"
-#include "fedsmooth/engine/cuda/device_plan.h"
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 #include "fedsmooth/engine/cuda/pair_groups.h"
+#include "fedsmooth/engine/cuda/pair_network.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"
 
@@ -39,8 +39,32 @@ inline Network odd_network() {
            layer(Kind::kLinear, "d", 6)}};
 }
 
-// A stage's product of maps.
-inline MapProduct product_of(const BatchedStage& stage, bool gradient, int rows,
+// An operation of a network of family kPairs.
+struct Product : NodePairs {
+  explicit Product(const GraphNode& node)
+      : NodePairs(product_pairs(node)),
+        in(node.in),
+        out(node.map),
+        taps(node.taps()),
+        relu(node.relu),
+        pools_squares(node.pools_squares()) {}
+
+  MapShape in, out;  // what it reads and what it gives, before maxima
+  int taps;
+  bool relu, pools_squares;
+};
+
+inline std::vector<Product> products_of(const std::string& network) {
+  const GpuGraph graph =
+      make_graph(network == "odd" ? odd_network() : named_network(network), Family::kPairs);
+  std::vector<Product> products;
+  for (const GraphNode& node : graph.nodes) {
+    if (node.op != GraphNode::Op::kNone) products.emplace_back(node);
+  }
+  return products;
+}
+
+inline MapProduct product_of(const Product& stage, bool gradient, int rows,
                              const DeviceValues& left, const DeviceValues& kernel,
                              const PairTable& pairs, const DeviceValues& out) {
   MapProduct p;
@@ -60,11 +84,7 @@ inline MapProduct product_of(const BatchedStage& stage, bool gradient, int rows,
   return p;
 }
 
-inline BatchedPlan plan_of(const std::string& network) {
-  return BatchedPlan(network == "odd" ? odd_network() : named_network(network));
-}
-
-inline std::vector<int> squares(const BatchedMap& map) {
+inline std::vector<int> squares(const MapShape& map) {
   return order_by_squares(map.height, map.width);
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/engine/cuda/device_model.h"
-#include "fedsmooth/engine/cuda/residual_device.h"
+#include "fedsmooth/engine/cuda/row_network.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/cuda/residual_networks.h"
 
@@ -35,20 +35,21 @@ struct Passed {
 };
 
 // Of the same input map and gradient of the logits.
-Passed pass(const ResidualDevice& device, const StackedWeights& weights, bool gradients) {
-  const RowMap& image = device.graph.maps[0];
+Passed pass(const RowNetwork& device, const StackedWeights& weights, bool gradients) {
+  const MapShape& image = device.graph.maps[0];
   const int64_t values = kRows * image.row_size();
   std::vector<uint16_t> input;
   for (const float v : values_of(uniform({values}, 1))) input.push_back(to_bfloat16(v - 0.5f));
   std::vector<float> output;
-  for (const float v : values_of(uniform({kRows * device.classes}, 2))) output.push_back(v - 0.5f);
+  for (const float v : values_of(uniform({kRows * device.graph.classes}, 2)))
+    output.push_back(v - 0.5f);
   const auto passes = device.make_passes(Precision::kBfloat16, 1, kRows, gradients);
   Launches launches;
   write(input, passes->input());
   passes->run(weights, PassMode::kAnswers, launches);
   check_cuda(cudaStreamSynchronize(launches.stream()), "run");
   Passed found;
-  found.logits = read<float>(passes->logits(), kRows * device.classes);
+  found.logits = read<float>(passes->logits(), kRows * device.graph.classes);
   if (!gradients) return found;
   write(output, passes->output_gradient());
   passes->differentiate_images(weights, launches);
@@ -61,8 +62,8 @@ TEST_F(ResidualPairsTest, PairsChangeNoBit) {
   for (const char* name : {"resnet8", "resnet14", "resnet14-a"}) {
     const Model model = residual_model(name, /*statistics=*/true);
     const DeviceModel loaded(model, Precision::kBfloat16);
-    const ResidualDevice paired(model.network);
-    ResidualDevice apart(model.network);
+    const RowNetwork paired(model.network);
+    RowNetwork apart(model.network);
     for (GraphNode& node : apart.graph.nodes) node.paired = false;
     const Passed expected = pass(apart, loaded.weights(), /*gradients=*/true);
     const Passed found = pass(paired, loaded.weights(), /*gradients=*/true);

@@ -105,7 +105,7 @@ class RowConvolutionTest : public GpuTest,
 
   Shape2 shape_;
   Precision precision_;
-  RowMap in_, out_;
+  MapShape in_, out_;
   std::vector<double> x_, weights_, dy_;
 };
 

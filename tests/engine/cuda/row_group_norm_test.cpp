@@ -140,7 +140,7 @@ class RowGroupNormTest : public GpuTest,
 
   NormCase shape_;
   Precision precision_;
-  RowMap map_;
+  MapShape map_;
   ChannelGroups groups_;
   Doubles x_, add_, dy_, vectors_;
 };

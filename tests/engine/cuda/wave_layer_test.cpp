@@ -11,8 +11,8 @@
 #include <limits>
 #include <optional>
 
-#include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/engine/cuda/noisy_layer.h"
+#include "fedsmooth/engine/cuda/pair_passes.h"
 #include "fedsmooth/engine/cuda/wave.h"
 #include "tests/arrays.h"
 #include "tests/engine/cuda/batched_tasks.h"
@@ -68,7 +68,7 @@ struct FoundBits {
 // A wave's images, noises and weights of the layer, and both ways through it.
 class WaveLayer {
  public:
-  WaveLayer(const DevicePlan& device, const Case& c) : device_(device), case_(c) {
+  WaveLayer(const PairNetwork& device, const Case& c) : device_(device), case_(c) {
     const int64_t images = int64_t{c.clients} * c.batch;
     std::vector<float> x = draw(images * kImage, 1, 1);
     std::vector<float> noise = draw(images * c.copies.noisy * kImage, 2, 0.5f);
@@ -112,7 +112,7 @@ class WaveLayer {
     return fedsmooth::make_input(Precision::kBfloat16, shape(), images(), nullptr);
   }
   cudaError_t multiply() const {
-    const BatchedStage& stage = device_.plan.stages.front();
+    const GraphNode& first = device_.graph.nodes.front();
     MapProduct p;
     p.clients = case_.clients;
     p.rows = case_.rows();
@@ -121,13 +121,13 @@ class WaveLayer {
     p.left = input_.data();
     p.kernel = working_.data();
     p.kernel_client = p.bias_client = kClientSize;
-    p.pairs = device_.by_output.front().view();
+    p.pairs = device_.tables.front().by_output->view();
     p.left_pixels = kPixels;
     p.taps = kTaps;
     p.out = out_.data();
     p.bias = weights_.data() + kKernel;
-    p.relu = stage.relu;
-    p.pool_columns = stage.out.width / 2;
+    p.relu = first.relu;
+    p.pool_columns = first.out.width;
     p.choice = choice_.data();
     return multiply_maps(Precision::kBfloat16, p, nullptr);
   }
@@ -163,16 +163,17 @@ class WaveLayer {
     m.first = n.clean > 0 ? ExampleCopies{x_.data(), nullptr, n.clean} : noisy;
     if (n.clean > 0 && n.noisy > 0) m.second = noisy;
     if (n.more_noisy > 0) m.second = {x_.data(), more_.data(), n.more_noisy};
-    m.source = device_.source.data();
-    m.mean = mean_.data();
-    m.scale = scale_.data();
-    m.pixels = kPixels;
-    m.map_channels = kInputs;
+    m.map = {MapLayout::pixels_first(shape().rows, kPixels),
+             kPixels,
+             kInputs,
+             device_.source.data(),
+             mean_.data(),
+             scale_.data()};
     m.out = input_.data();
     return m;
   }
 
-  const DevicePlan& device_;
+  const PairNetwork& device_;
   Case case_;
   DeviceArray<float> x_, noise_, more_, weights_, mean_, scale_;
   DeviceArray<uint16_t> working_, out_, input_;
@@ -195,7 +196,7 @@ class WaveLayerTest : public GpuTest {
     if (!has_noisy_layer(*device_, Precision::kBfloat16)) GTEST_SKIP() << "not on Hopper";
   }
 
-  std::optional<DevicePlan> device_;
+  std::optional<PairNetwork> device_;
 };
 class SlowWaveLayerTest : public WaveLayerTest {};
 
@@ -241,16 +242,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{133, 5, {0, 1, 0}}, Case{300, 1, {0, 3, 0}}, Case{700, 4, {1, 0, 0}}));
 
 // A wave that makes its input and multiplies it one after the other.
-struct PassesApart : LayerPasses {
-  using LayerPasses::LayerPasses;
+struct PassesApart : PairPasses {
+  using PairPasses::PairPasses;
 
   void run_images(Precision precision, const WaveShape& shape, const InputMap& images,
                   const StackedWeights& weights, PassMode mode, Launches& launches) override {
     WavePasses::run_images(precision, shape, images, weights, mode, launches);
   }
 };
-struct PlanApart : DevicePlan {
-  using DevicePlan::DevicePlan;
+struct PlanApart : PairNetwork {
+  using PairNetwork::PairNetwork;
 
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                           bool gradients) const override {

@@ -23,7 +23,7 @@ std::vector<float> draw_floats(int64_t count, uint64_t key) {
 // A layer with inputs and weights of its own.
 class WideLayer {
  public:
-  WideLayer(const BatchedStage& stage, int clients, int rows, bool pooled)
+  WideLayer(const Product& stage, int clients, int rows, bool pooled)
       : stage_(stage),
         pairs_(stage.by_output, squares(stage.out), kBest.tiling(Side::kForward, stage.by_output)),
         x_(inputs(clients, rows)),
@@ -99,7 +99,7 @@ class WideLayer {
     return values;
   }
 
-  const BatchedStage& stage_;
+  const Product& stage_;
   PairTable pairs_;
   DeviceArray<uint16_t> x_, w_, out_;
   DeviceArray<float> bias_;
@@ -109,13 +109,12 @@ class WideLayer {
 // Calls each(layer, name) for those of AlexNet's layers that have a kernel for many rows.
 template <class Each>
 int each_wide_layer(int clients, int rows, const Each& each) {
-  const BatchedPlan plan = plan_of("alexnet");
+  const std::vector<Product> products = products_of("alexnet");
   int layers = 0;
-  for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
-    const BatchedStage& stage = plan.stages[i];
-    if (stage.is_pool) continue;
+  for (size_t i = 0; i + 1 < products.size(); ++i) {
+    const Product& stage = products[i];
     for (const bool pooled : {false, true}) {
-      if (pooled && !plan.stages[i + 1].pool2x2) continue;
+      if (pooled && !stage.pools_squares) continue;
       WideLayer layer(stage, clients, rows, pooled);
       const cudaError_t status = layer.wide();
       if (status == cudaErrorNotSupported) continue;

@@ -1,4 +1,4 @@
-// The matrix products of batched_plan.h on the GPU, for many clients at once: each client has maps
+// The matrix products of pair_lists.h on the GPU, for many clients at once: each client has maps
 // and weights of its own. Launchers take device pointers and a stream; nothing here allocates.
 //
 // A result's bits depend on its own client alone: tiles are cut by the shape of the layer, sums run

@@ -24,7 +24,7 @@ struct FirstLayerRows {
 /// that is not finite does not show.
 struct FirstLayerWave {
   WaveShape shape;
-  InputMap images;               // `source` is not used; `out` null: the input map is not wanted
+  InputMap images;  // its sources are not used; `out` null: the input map is not wanted
   const void* kernel = nullptr;  // bfloat16 [client, 9 taps, 48 channels, 64]
   const float* bias = nullptr;   // [client, 64]
   int64_t weights_client = 0;    // from one client's kernel or bias to the next

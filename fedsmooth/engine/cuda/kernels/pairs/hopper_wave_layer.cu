@@ -53,7 +53,8 @@ struct CopyQuads {
   __device__ void store(const FirstLayerWave& w, uint8_t* map) const {
 #pragma unroll
     for (int color = 0; color < 3; ++color) {
-      const float mean = __ldg(w.images.mean + color), scale = __ldg(w.images.scale + color);
+      const float mean = __ldg(w.images.map.mean + color),
+                  scale = __ldg(w.images.map.scale + color);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const float4 a = x[color * 2 + half], b = noise[color * 2 + half];

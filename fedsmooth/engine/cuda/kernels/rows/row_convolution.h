@@ -14,7 +14,7 @@ namespace fedsmooth {
 /// plus `add`, ReLU, nothing where `mask` is not positive.
 struct RowConvolution {
   int clients = 0, rows = 0;
-  RowMap in, out;
+  MapShape in, out;
   int kernel = 3, stride = 1, padding = 1, spread = 1;  // one of stride and spread is 1
   const void* x = nullptr;
   const void* weights = nullptr;  // [tap, K, C]

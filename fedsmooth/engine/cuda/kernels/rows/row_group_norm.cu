@@ -16,7 +16,7 @@ struct BlockRow {
   int64_t row, first;  // its number among all clients', and its first cell's
   int cells, channel;  // of the row; the first of the thread's eight
 
-  __device__ BlockRow(int rows, const RowMap& map) {
+  __device__ BlockRow(int rows, const MapShape& map) {
     const int eights = map.channels / 8;
     row = static_cast<int64_t>(blockIdx.y) * rows + blockIdx.x;
     cells = map.pixels() * eights;

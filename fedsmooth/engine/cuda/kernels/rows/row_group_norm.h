@@ -14,7 +14,7 @@ struct GroupValues {
 /// y = relu(norm(x) + add), `add` and the ReLU where wanted. y may be x.
 struct GroupNorm {
   int clients = 0, rows = 0;
-  RowMap map;
+  MapShape map;
   ChannelGroups groups;
   const void *x = nullptr, *add = nullptr;
   bool relu = false;
@@ -28,7 +28,7 @@ cudaError_t apply_group_norm(Precision precision, const GroupNorm& n, cudaStream
 /// of scale and bias by add_norm_gradients(), a part a row.
 struct GroupNormGradient {
   int clients = 0, rows = 0;
-  RowMap map;
+  MapShape map;
   ChannelGroups groups;
   const void *x = nullptr, *dy = nullptr;
   NormWeights weights;

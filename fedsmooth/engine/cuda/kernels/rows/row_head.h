@@ -7,7 +7,7 @@ namespace fedsmooth {
 
 struct RowHead {
   int clients = 0, rows = 0, classes = 0;
-  RowMap map;
+  MapShape map;
   const void* x = nullptr;
   const float* vectors = nullptr;  // [client, size]
   int64_t size = 0;

@@ -11,27 +11,15 @@
 #include <cstdint>
 
 #include "fedsmooth/engine/cuda/kernels/wave/client_settings.h"
-
-#ifdef __CUDACC__
-#define FEDSMOOTH_EVERYWHERE __host__ __device__
-#else
-#define FEDSMOOTH_EVERYWHERE
-#endif
+#include "fedsmooth/engine/cuda/kernels/wave/map_shape.h"
 
 namespace fedsmooth {
-
-struct RowMap {
-  int height = 0, width = 0, channels = 0;  // channels filled up
-
-  FEDSMOOTH_EVERYWHERE int pixels() const { return height * width; }
-  FEDSMOOTH_EVERYWHERE int64_t row_size() const { return int64_t{pixels()} * channels; }
-};
 
 /// Equal groups of a map's channels; channels after them fill up.
 struct ChannelGroups {
   int count = 0, channels = 0;  // channels of each
 
-  FEDSMOOTH_EVERYWHERE int real_channels() const { return count * channels; }
+  FEDSMOOTH_HOST_DEVICE int real_channels() const { return count * channels; }
 };
 
 /// What a batch norm multiplies and adds in a pass, per client and channel.

@@ -14,7 +14,7 @@ constexpr double kEpsilon = 1e-5, kMomentum = 0.1;  // as in model/network.h and
 // Two sums for each channel, of what add(cell, sums) adds for a cell of eight channels. A thread's
 // cells are all of the same channels.
 template <class Add>
-__device__ void sum_part(int rows, const RowMap& map, float* out, const Add& add) {
+__device__ void sum_part(int rows, const MapShape& map, float* out, const Add& add) {
   __shared__ float sums[kThreads][17];  // no bank conflicts down a column
   const int client = blockIdx.y, eights = map.channels / 8;
   const int64_t cells = static_cast<int64_t>(rows) * map.pixels() * eights;
@@ -104,7 +104,7 @@ struct ThreadCells {
   int client, channel;  // the first of eight
   int64_t first, end;
 
-  __device__ ThreadCells(int rows, const RowMap& map) {
+  __device__ ThreadCells(int rows, const MapShape& map) {
     const int eights = map.channels / 8;
     const int64_t cells = static_cast<int64_t>(rows) * map.pixels() * eights;
     const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads * kCells + threadIdx.x;
@@ -226,13 +226,13 @@ cudaError_t in_precision(Precision precision, const Call& call) {
   return precision == Precision::kBfloat16 ? call(bf16()) : call(0.0f);
 }
 
-dim3 cells_of(int rows, const RowMap& map, int clients) {
+dim3 cells_of(int rows, const MapShape& map, int clients) {
   return blocks_for((rows * map.row_size() / 8 + kCells - 1) / kCells, clients);
 }
 
 }  // namespace
 
-int map_parts(int rows, const RowMap& map) {
+int map_parts(int rows, const MapShape& map) {
   return static_cast<int>((rows * map.row_size() / 8 + kPartCells - 1) / kPartCells);
 }
 

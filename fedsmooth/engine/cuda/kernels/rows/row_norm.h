@@ -7,12 +7,12 @@
 namespace fedsmooth {
 
 /// Into how many parts a map's sums are cut.
-int map_parts(int rows, const RowMap& map);
+int map_parts(int rows, const MapShape& map);
 
 /// sums [client, part, 2, channel] of x and of its squares.
 struct MapSums {
   int clients = 0, rows = 0;
-  RowMap map;
+  MapShape map;
   const void* x = nullptr;
   float* sums = nullptr;
 };
@@ -28,7 +28,7 @@ struct NormWeights {
 /// From sums to this pass's values; running statistics move.
 struct NormStatistics {
   int clients = 0, rows = 0, parts = 0;
-  RowMap map;
+  MapShape map;
   const float* sums = nullptr;
   NormWeights weights;
   NormValues* values = nullptr;  // [client, channels of all norms]: this one's first
@@ -39,7 +39,7 @@ cudaError_t take_statistics(const NormStatistics& s, cudaStream_t stream);
 /// y = relu(scale x + shift + add), `add` and the ReLU where wanted.
 struct NormApply {
   int clients = 0, rows = 0;
-  RowMap map;
+  MapShape map;
   const void *x = nullptr, *add = nullptr;
   bool relu = false;
   const NormValues* values = nullptr;
@@ -53,7 +53,7 @@ cudaError_t apply_norm(Precision precision, const NormApply& apply, cudaStream_t
 /// sums are taken here, or (with `parts`) were by the convolution that made dy.
 struct NormGradient {
   int clients = 0, rows = 0;
-  RowMap map;
+  MapShape map;
   const void *x = nullptr, *dy = nullptr;
   float* sums = nullptr;  // [client, part, 2, channel]: of dy and of dy (x - mean) inverse
   int parts = 0;          // 0: not yet taken

@@ -160,7 +160,7 @@ cudaError_t launch(const RowPair& pair, cudaStream_t stream) {
 
 template <class S>
 bool fits(const RowPair& pair) {
-  const auto is = [](const RowMap& map) {
+  const auto is = [](const MapShape& map) {
     return map.channels == S::kChannels && map.height == S::kSide && map.width == S::kSide;
   };
   for (const RowConvolution& c : {pair.first, pair.second}) {

@@ -88,7 +88,7 @@ inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, in
 }
 
 /// Values of the rows that an item has of a map; it may be the last and not full.
-inline __device__ int values_of_item(const RowCut& cut, int rows, int row, const RowMap& map) {
+inline __device__ int values_of_item(const RowCut& cut, int rows, int row, const MapShape& map) {
   return min(cut.images, rows - row) * static_cast<int>(map.row_size());
 }
 

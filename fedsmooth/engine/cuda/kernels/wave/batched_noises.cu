@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads) step_noises_kernel(WaveShape s, Nois
   float* moved = n.moved + offset;
   for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // some pixels meet no kernel
   __syncthreads();
-  sum_map_gradients<T>(s, n, client, row, 1, g);
+  sum_map_gradients<T>(s, n.map, n.map_gradient, client, row, 1, g);
   __syncthreads();
   float squares = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) squares += g[v] * g[v];

@@ -1,5 +1,5 @@
 // Noises of all clients that are moved one by one (NoiseAscent), on the GPU. Arithmetic follows
-// federated/cat_rs.cpp and federated/sun.cpp.
+// federated/objectives/cat_rs.cpp and federated/objectives/sun.cpp.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
@@ -26,10 +26,7 @@ struct NoiseStep {
   const float* delta = nullptr;  // [client, batch * noises, image]: as drawn
   float* moved = nullptr;        // so far
   const void* map_gradient = nullptr;
-  bool rows_first = false;  // and these, as in AttackStep
-  const int16_t* source = nullptr;
-  int pixels = 0, map_channels = 0;
-  const float* scale = nullptr;
+  FirstMap map;
   const uint8_t* wrong = nullptr;  // of TargetLoss; such rows stay, if of kind kUntilWrong
   const ClientSettings* settings = nullptr;
 };

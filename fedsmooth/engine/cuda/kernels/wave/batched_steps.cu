@@ -65,7 +65,7 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
 template <typename T>
 __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
   extern __shared__ float image[];
-  const int row = blockIdx.x, client = blockIdx.y, eights = m.map_channels / 8;
+  const int row = blockIdx.x, client = blockIdx.y, eights = m.map.channels / 8;
   const int copies = m.first.copies + m.second.copies, copy = row % copies;
   const bool used = row < s.batch * copies, second = copy >= m.first.copies;
   if (used) {
@@ -78,20 +78,19 @@ __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, Input
       float value = x[from * s.image_size + i];
       if (noise != nullptr) value = value + noise[sample * s.image_size + i];
       const int c = i / (s.height * s.width);
-      image[i] = (value - m.mean[c]) * m.scale[c];
+      image[i] = (value - m.map.mean[c]) * m.map.scale[c];
     }
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < m.pixels * eights; i += kThreads) {
+  for (int i = threadIdx.x; i < m.map.pixels * eights; i += kThreads) {
     const int pixel = i / eights, eight = i % eights;
-    const Eight<int16_t> source = load_eight<int16_t>(m.source, i);
+    const Eight<int16_t> source = load_eight<int16_t>(m.map.source, i);
     Eight<T> out;
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
     }
-    const int64_t place = place_in_map(s, m.pixels, m.rows_first, client, row, pixel);
-    store_eight(m.out, place * eights + eight, out);
+    store_eight(m.out, m.map.layout.offset(client, row, pixel) * eights + eight, out);
   }
 }
 
@@ -147,7 +146,7 @@ template <typename T>
 __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
   const int image = blockIdx.x, client = blockIdx.y;
   if (a.map_gradient != nullptr) {
-    sum_map_gradients<T>(s, a, client, image * s.noises, s.noises, g);
+    sum_map_gradients<T>(s, a.map, a.map_gradient, client, image * s.noises, s.noises, g);
     return;
   }
   const int64_t first = (static_cast<int64_t>(client) * s.batch + image) * s.noises;

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "fedsmooth/engine/cuda/kernels/wave/client_settings.h"
+#include "fedsmooth/engine/cuda/kernels/wave/first_map.h"
 
 namespace fedsmooth {
 
@@ -46,15 +47,11 @@ struct ExampleCopies {
   int copies = 0;
 };
 
-/// The network's input map [client, pixel, row, channel] or, if `rows_first`, [client, row, pixel,
-/// channel], normalised. An image's rows are its copies of the first kind, then those of the
-/// second.
+/// The network's first map, filled with normalised images. An image's rows are its copies of the
+/// first kind, then those of the second.
 struct InputMap {
   ExampleCopies first, second;
-  bool rows_first = false;
-  const int16_t* source = nullptr;  // of each pixel and channel: a value of the image, -1: none
-  const float *mean = nullptr, *scale = nullptr;
-  int pixels = 0, map_channels = 0;
+  FirstMap map;
   void* out = nullptr;
 };
 cudaError_t make_input(Precision precision, const WaveShape& shape, const InputMap& map,
@@ -84,10 +81,7 @@ struct AttackStep {
   const float* x = nullptr;
   float* x_adv = nullptr;
   const void* map_gradient = nullptr;  // null: by one point
-  bool rows_first = false;             // and this, as in InputMap
-  const int16_t* source = nullptr;
-  int pixels = 0, map_channels = 0;
-  const float* scale = nullptr;
+  FirstMap map;
   const float *noise = nullptr, *probability = nullptr;
   const float* baseline = nullptr;  // [client, row]: probability at x itself, for two points
   bool normalize = true;

@@ -31,7 +31,7 @@ __device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& 
 template <typename T, bool kExact>
 __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
   extern __shared__ float image[];
-  const int row = blockIdx.x, eights = r.map.map_channels / 8;
+  const int row = blockIdx.x, eights = r.map.channels / 8;
   const int64_t place = r.begin + row;
   const bool used = place < r.total;
   if (used) {
@@ -47,10 +47,7 @@ __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
     for (int j = 0; j < 8; ++j) {
       store(out.value + j, used && source.value[j] >= 0 ? image[source.value[j]] : 0.0f);
     }
-    const int64_t pixel = i / eights;
-    const int64_t at =
-        r.map.rows_first ? row * int64_t{r.map.pixels} + pixel : pixel * r.rows + row;
-    store_eight(r.map.out, at * eights + i % eights, out);
+    store_eight(r.out, r.map.layout.offset(0, row, i / eights) * eights + i % eights, out);
   }
 }
 

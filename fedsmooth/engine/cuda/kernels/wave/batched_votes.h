@@ -39,8 +39,9 @@ struct NoisyRows {
   int64_t begin = 0, total = 0;
   int rows = 0;
   int image_size = 0, area = 0;  // values of an image and of one channel
-  InputMap map;                  // without x and noise
-  ExactCells exact;              // x then consists of bytes over 255
+  FirstMap map;                  // and where make_noisy_input() writes it
+  void* out = nullptr;
+  ExactCells exact;  // x then consists of bytes over 255
 };
 /// Forms x + noise in float32, or clip(x + k / 255) with exact noise k, and writes the network's
 /// input map.

@@ -1,4 +1,4 @@
-// Where images lie in a network's first map, and gradients with respect to them from that map's.
+// Gradients with respect to images from those of a network's first map.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
@@ -6,24 +6,16 @@
 
 namespace fedsmooth {
 
-// Where a row's pixel lies in the first map.
-inline __device__ int64_t place_in_map(const WaveShape& s, int pixels, bool rows_first, int client,
-                                       int row, int pixel) {
-  if (rows_first) return (static_cast<int64_t>(client) * s.rows + row) * pixels + pixel;
-  return (static_cast<int64_t>(client) * pixels + pixel) * s.rows + row;
-}
-
-// Of a client's rows [first, first + count), the sum of the gradients with respect to the image,
-// written to g. Pixels that meet no kernel are left alone.
-template <typename T, class Map>
-__device__ void sum_map_gradients(const WaveShape& s, const Map& map, int client, int first,
-                                  int count, float* g) {
-  const int eights = map.map_channels / 8;
+// Writes to g the sum of the gradients with respect to the image over a client's rows
+// [first, first + count). Values that no cell of the map takes are left alone.
+template <typename T>
+__device__ void sum_map_gradients(const WaveShape& s, const FirstMap& map, const void* map_gradient,
+                                  int client, int first, int count, float* g) {
+  const int eights = map.channels / 8;
   for (int i = threadIdx.x; i < map.pixels * eights; i += kThreads) {
     const int pixel = i / eights, eight = i % eights;
     const auto load = [&](int row) {
-      const int64_t place = place_in_map(s, map.pixels, map.rows_first, client, row, pixel);
-      return load_eight<T>(map.map_gradient, place * eights + eight);
+      return load_eight<T>(map_gradient, map.layout.offset(client, row, pixel) * eights + eight);
     };
     float sums[8] = {};
     int row = first;

@@ -1,15 +1,15 @@
-// Gradients of a residual network: of its images, and of its weights with their step.
+// Gradients of a network of family kRows: of its images, and of its weights with their step.
 #include <algorithm>
 #include <utility>
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_weights.h"
-#include "fedsmooth/engine/cuda/residual_passes.h"
+#include "fedsmooth/engine/cuda/row_passes.h"
 
 namespace fedsmooth {
 namespace {
 
 // The map whose gradient is that of `map` too: what is only added has the gradient of the sum.
-int gradient_map(const ResidualGraph& graph, int map) {
+int gradient_map(const GpuGraph& graph, int map) {
   int sum = -1;
   for (const GraphNode& node : graph.nodes) {
     if (node.input == map) return map;
@@ -20,17 +20,17 @@ int gradient_map(const ResidualGraph& graph, int map) {
 
 }  // namespace
 
-void ResidualPasses::add_gradients() {
+void RowPasses::add_gradients() {
   const int64_t all_rows = int64_t{clients_} * rows_, bytes = value_bytes();
   int64_t largest = 0;
-  for (size_t i = 0; i < graph_.maps.size(); ++i) {
+  for (size_t i = 0; i < maps_.size(); ++i) {
     largest = std::max(largest, maps_[i].size());
     gradient_at_.push_back(gradient_map(graph_, static_cast<int>(i)));
     gradients_.emplace_back(gradient_at_[i] == static_cast<int>(i) ? maps_[i].size() : 0);
   }
-  made_by_.assign(graph_.maps.size(), -1);
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const GraphNode& node = graph_.nodes[i];
+  made_by_.assign(maps_.size(), -1);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const GraphNode& node = nodes_[i];
     made_by_[node.output] = static_cast<int>(i);
     raw_.emplace_back(node.has_norm ? all_rows * node.out.row_size() * bytes : 0);
     group_values_.emplace_back(node.has_group_norm() ? all_rows * node.out.channels : 0);
@@ -38,14 +38,14 @@ void ResidualPasses::add_gradients() {
     // of each row.
     int parts =
         std::max(convolution_parts(precision_, convolution_of(node)), map_parts(rows_, node.out));
-    for (const GraphNode& reader : graph_.nodes) {
+    for (const GraphNode& reader : nodes_) {
       if (reader.input != node.output) continue;
       parts = std::max(parts, convolution_parts(precision_, back_of(reader)));
     }
     if (node.has_group_norm()) parts = std::max(parts, rows_);
     sums_.emplace_back(int64_t{clients_} * parts * 2 * node.out.channels);
   }
-  parts_.assign(graph_.nodes.size(), 0);
+  parts_.assign(nodes_.size(), 0);
   dx_ = DeviceArray<uint8_t>(largest);
   dlogits_ = DeviceArray<float>(all_rows * graph_.classes);
   kernel_gradients_ = DeviceArray<float>(gradient_pieces(rows_) * clients_ * graph_.kernels);
@@ -58,16 +58,16 @@ void ResidualPasses::add_gradients() {
   check_cuda(cudaStreamSynchronize(nullptr), "maps");
 }
 
-void ResidualPasses::end_back(const StackedWeights& weights, Launches& launches) {
-  const GraphNode& last = graph_.nodes.back();
+void RowPasses::end_back(const StackedWeights& weights, Launches& launches) {
+  const GraphNode& last = nodes_.back();
   const RowHeadGradient g{head_of(weights), dlogits_.data(), last.relu, gradient_of(last.output)};
   launches.add("rest", differentiate_means(precision_, g, launches.stream()));
 }
 
-void ResidualPasses::differentiate_images(const StackedWeights& weights, Launches& launches) {
+void RowPasses::differentiate_images(const StackedWeights& weights, Launches& launches) {
   prepare(weights, PassMode::kAnswers, launches);
   end_back(weights, launches);
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+  for (size_t i = nodes_.size(); i-- > 0;) {
     if (i > 0 && pairs_[i - 1]) {
       pair_back(--i, launches);
       continue;
@@ -77,8 +77,8 @@ void ResidualPasses::differentiate_images(const StackedWeights& weights, Launche
   }
 }
 
-NormGradient ResidualPasses::norm_gradient(const StackedWeights& weights, size_t i) const {
-  const GraphNode& node = graph_.nodes[i];
+NormGradient RowPasses::norm_gradient(const StackedWeights& weights, size_t i) const {
+  const GraphNode& node = nodes_[i];
   NormGradient g;
   g.clients = clients_;
   g.rows = rows_;
@@ -95,9 +95,9 @@ NormGradient ResidualPasses::norm_gradient(const StackedWeights& weights, size_t
 }
 
 // The gradient before the norm. As the network answers, batch norms are in the kernels.
-const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i, PassMode mode,
-                                      Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+const void* RowPasses::norm_back(const StackedWeights& weights, size_t i, PassMode mode,
+                                 Launches& launches) {
+  const GraphNode& node = nodes_[i];
   if (node.has_group_norm()) return group_norm_back(weights, i, mode, launches);
   const void* dy = gradient_of(node.output);
   if (mode == PassMode::kAnswers || (!node.has_norm && !node.has_bias)) return dy;
@@ -108,9 +108,9 @@ const void* ResidualPasses::norm_back(const StackedWeights& weights, size_t i, P
   return node.has_norm ? dx_.data() : dy;
 }
 
-const void* ResidualPasses::group_norm_back(const StackedWeights& weights, size_t i, PassMode mode,
-                                            Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+const void* RowPasses::group_norm_back(const StackedWeights& weights, size_t i, PassMode mode,
+                                       Launches& launches) {
+  const GraphNode& node = nodes_[i];
   const bool trains = mode == PassMode::kTraining;
   GroupNormGradient g;
   g.clients = clients_;
@@ -134,8 +134,8 @@ const void* ResidualPasses::group_norm_back(const StackedWeights& weights, size_
   return dx_.data();
 }
 
-void ResidualPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
+  const GraphNode& node = nodes_[i];
   RowGradient g;
   g.forward = convolution_of(node);
   g.forward.x = maps_[node.input].data();
@@ -148,7 +148,7 @@ void ResidualPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
 }
 
 // The gradient of a convolution's input is one of its output's gradient.
-RowConvolution ResidualPasses::back_of(const GraphNode& node) const {
+RowConvolution RowPasses::back_of(const GraphNode& node) const {
   RowConvolution c = convolution_of(node);
   std::swap(c.in, c.out);
   c.stride = 1;
@@ -159,12 +159,12 @@ RowConvolution ResidualPasses::back_of(const GraphNode& node) const {
 
 // Convolutions that read a map add their gradients one after another, the last in the list first;
 // where it is added as a shortcut too, that gradient is the first. The last one applies its ReLU.
-RowConvolution ResidualPasses::input_gradient_of(size_t i, const void* dy) const {
-  const GraphNode& node = graph_.nodes[i];
+RowConvolution RowPasses::input_gradient_of(size_t i, const void* dy) const {
+  const GraphNode& node = nodes_[i];
   bool begins = true;
   const void* add = nullptr;
-  for (size_t j = 0; j < graph_.nodes.size(); ++j) {
-    const GraphNode& other = graph_.nodes[j];
+  for (size_t j = 0; j < nodes_.size(); ++j) {
+    const GraphNode& other = nodes_[j];
     if (j > i && other.input == node.input) begins = false;
     if (other.shortcut == node.input) add = gradient_of(other.output);
   }
@@ -174,29 +174,29 @@ RowConvolution ResidualPasses::input_gradient_of(size_t i, const void* dy) const
   c.y = gradient_of(node.input);
   c.add = begins ? add : c.y;
   const int made_by = made_by_[node.input];
-  if (ends_gradient(i) && made_by >= 0 && graph_.nodes[made_by].relu) {
+  if (ends_gradient(i) && made_by >= 0 && nodes_[made_by].relu) {
     c.mask = maps_[node.input].data();
   }
   return c;
 }
 
 // Whether a node is the last whose gradient is added to that of its input.
-bool ResidualPasses::ends_gradient(size_t i) const {
+bool RowPasses::ends_gradient(size_t i) const {
   for (size_t j = 0; j < i; ++j) {
-    if (graph_.nodes[j].input == graph_.nodes[i].input) return false;
+    if (nodes_[j].input == nodes_[i].input) return false;
   }
   return true;
 }
 
-void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
+  const GraphNode& node = nodes_[i];
   RowConvolution c = input_gradient_of(i, dy);
   const int made_by = made_by_[node.input];
   if (ends_gradient(i) && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
-      graph_.nodes[made_by].has_batch_norm()) {
+      nodes_[made_by].has_batch_norm()) {
     c.sums = sums_[made_by].data();
     c.normed = raw_[made_by].data();
-    c.values = values_.data() + graph_.nodes[made_by].channel;
+    c.values = values_.data() + nodes_[made_by].channel;
     c.values_client = graph_.channels;
     parts_[made_by] = convolution_parts(precision_, c);
   }
@@ -207,9 +207,9 @@ void ResidualPasses::input_back(size_t i, const void* dy, PassMode mode, Launche
 }
 
 // Of nodes i and i + 1. The gradient of what is between them is of no further use.
-void ResidualPasses::pair_back(size_t i, Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
-  RowPair pair{input_gradient_of(i + 1, gradient_of(graph_.nodes[i + 1].output)),
+void RowPasses::pair_back(size_t i, Launches& launches) {
+  const GraphNode& node = nodes_[i];
+  RowPair pair{input_gradient_of(i + 1, gradient_of(nodes_[i + 1].output)),
                input_gradient_of(i, nullptr)};
   pair.first.y = nullptr;
   const int masks = (pair.first.mask != nullptr) + (pair.second.mask != nullptr);
@@ -217,13 +217,13 @@ void ResidualPasses::pair_back(size_t i, Launches& launches) {
                (2 + masks) * bytes_of(node.out));
 }
 
-void ResidualPasses::step(const StackedWeights& weights, const ClientSettings* settings,
-                          Launches& launches) {
+void RowPasses::step(const StackedWeights& weights, const ClientSettings* settings,
+                     Launches& launches) {
   end_back(weights, launches);
   const RowHeadGradient head{head_of(weights), dlogits_.data()};
   launches.add("rest", differentiate_linear(head, weight_gradients_.data(), launches.stream()));
-  for (size_t i = graph_.nodes.size(); i-- > 0;) {
-    const GraphNode& node = graph_.nodes[i];
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const GraphNode& node = nodes_[i];
     const void* dy = norm_back(weights, i, PassMode::kTraining, launches);
     if (!node.fixed) kernel_back(i, dy, launches);
     if (node.input > 0) input_back(i, dy, PassMode::kTraining, launches);

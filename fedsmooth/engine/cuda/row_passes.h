@@ -1,24 +1,24 @@
-// The passes of a residual network on the GPU, for many clients at once: all maps, and the launches
+// The passes of a network of family kRows, for many clients at once: all maps, and the launches
 // that fill them. Batch norm takes the statistics of each client's own rows, group norm those of
 // each row.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_group_norm.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_head.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_pair.h"
-#include "fedsmooth/engine/cuda/residual_device.h"
+#include "fedsmooth/engine/cuda/row_network.h"
 
 namespace fedsmooth {
 
-class ResidualPasses : public WavePasses {
+class RowPasses : public WavePasses {
  public:
   /// Without `gradients` there is only run() as the network answers.
-  ResidualPasses(const ResidualDevice& device, Precision precision, int clients, int rows,
-                 bool gradients);
+  RowPasses(const RowNetwork& device, Precision precision, int clients, int rows, bool gradients);
 
   void* input() const override { return maps_[0].data(); }
   float* logits() const override { return logits_.data(); }
@@ -54,17 +54,18 @@ class ResidualPasses : public WavePasses {
   RowHead head_of(const StackedWeights& weights) const;
   NormWeights norm_of(const StackedWeights& weights, const GraphNode& node) const;
   int64_t value_bytes() const { return precision_ == Precision::kBfloat16 ? 2 : 4; }
-  double bytes_of(const RowMap& map) const;
+  double bytes_of(const MapShape& map) const;
   double operations_of(const GraphNode& node) const;
   /// What a node's convolution gives, if a norm follows: without gradients the norm overwrites it.
   void* before_norm(size_t i) const {
-    return gradients_.empty() ? maps_[graph_.nodes[i].output].data() : raw_[i].data();
+    return gradients_.empty() ? maps_[nodes_[i].output].data() : raw_[i].data();
   }
   /// Where the gradient of what a node gives lies.
   void* gradient_of(int map) const { return gradients_[gradient_at_[map]].data(); }
 
-  const ResidualDevice& device_;
-  const ResidualGraph& graph_;
+  const RowNetwork& device_;
+  const GpuGraph& graph_;
+  std::span<const GraphNode> nodes_;  // all but the head
   Precision precision_;
   int clients_, rows_;
   std::vector<bool> pairs_;       // of each node: whether it and the next are one kernel

@@ -1,28 +1,34 @@
-#include "fedsmooth/engine/cuda/residual_passes.h"
+#include "fedsmooth/engine/cuda/row_passes.h"
 
 #include "fedsmooth/base/check.h"
 
 namespace fedsmooth {
 
-ResidualPasses::ResidualPasses(const ResidualDevice& device, Precision precision, int clients,
-                               int rows, bool gradients)
-    : device_(device), graph_(device.graph), precision_(precision), clients_(clients), rows_(rows) {
+RowPasses::RowPasses(const RowNetwork& device, Precision precision, int clients, int rows,
+                     bool gradients)
+    : device_(device),
+      graph_(device.graph),
+      nodes_(std::span(graph_.nodes).first(graph_.nodes.size() - 1)),
+      precision_(precision),
+      clients_(clients),
+      rows_(rows) {
   const int64_t all_rows = int64_t{clients} * rows, bytes = value_bytes();
-  for (const RowMap& map : graph_.maps) maps_.emplace_back(all_rows * map.row_size() * bytes);
+  for (const MapShape& map : std::span(graph_.maps).first(graph_.maps.size() - 1)) {
+    maps_.emplace_back(all_rows * map.row_size() * bytes);
+  }
   kernels_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   turned_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   shift_ = DeviceArray<float>(int64_t{clients} * graph_.channels);
-  means_ = DeviceArray<float>(all_rows * graph_.last().channels);
+  means_ = DeviceArray<float>(all_rows * graph_.head().in.channels);
   logits_ = DeviceArray<float>(all_rows * graph_.classes);
   if (gradients) add_gradients();
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    pairs_.push_back(
-        precision == Precision::kBfloat16 && graph_.nodes[i].paired &&
-        can_pair({convolution_of(graph_.nodes[i]), convolution_of(graph_.nodes[i + 1])}));
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    pairs_.push_back(precision == Precision::kBfloat16 && nodes_[i].paired &&
+                     can_pair({convolution_of(nodes_[i]), convolution_of(nodes_[i + 1])}));
   }
 }
 
-RowConvolution ResidualPasses::convolution_of(const GraphNode& node) const {
+RowConvolution RowPasses::convolution_of(const GraphNode& node) const {
   RowConvolution c;
   c.clients = clients_;
   c.rows = rows_;
@@ -35,43 +41,43 @@ RowConvolution ResidualPasses::convolution_of(const GraphNode& node) const {
   return c;
 }
 
-NormWeights ResidualPasses::norm_of(const StackedWeights& weights, const GraphNode& node) const {
+NormWeights RowPasses::norm_of(const StackedWeights& weights, const GraphNode& node) const {
   return {weights.weights, graph_.size, node.scale, node.bias, node.mean, node.variance};
 }
 
-RowHead ResidualPasses::head_of(const StackedWeights& weights) const {
+RowHead RowPasses::head_of(const StackedWeights& weights) const {
   RowHead head;
   head.clients = clients_;
   head.rows = rows_;
   head.classes = graph_.classes;
-  head.map = graph_.last();
-  head.x = maps_[graph_.nodes.back().output].data();
+  head.map = graph_.head().in;
+  head.x = maps_[graph_.head().input].data();
   head.vectors = weights.weights;
   head.size = graph_.size;
-  head.weight = graph_.linear;
-  head.bias = graph_.linear_bias;
-  head.has_bias = graph_.linear_has_bias;
+  head.weight = graph_.head().weight;
+  head.bias = graph_.head().bias;
+  head.has_bias = graph_.head().has_bias;
   head.means = means_.data();
   head.logits = logits_.data();
   return head;
 }
 
-double ResidualPasses::bytes_of(const RowMap& map) const {
+double RowPasses::bytes_of(const MapShape& map) const {
   return static_cast<double>(clients_) * rows_ * static_cast<double>(map.row_size()) *
          static_cast<double>(value_bytes());
 }
 
 // Of a convolution or one of its gradients, padding included.
-double ResidualPasses::operations_of(const GraphNode& node) const {
+double RowPasses::operations_of(const GraphNode& node) const {
   return 2.0 * clients_ * rows_ * node.out.pixels() * static_cast<double>(node.kernel_size());
 }
 
-void ResidualPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& launches) {
+void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& launches) {
   if (prepared_ == mode) return;
   prepared_ = mode;
   WorkingWeights w;
   w.clients = clients_;
-  w.nodes = static_cast<int>(graph_.nodes.size());
+  w.nodes = static_cast<int>(nodes_.size());
   w.channels = graph_.channels;
   w.places = device_.places.data();
   w.vectors = weights.weights;
@@ -84,10 +90,10 @@ void ResidualPasses::prepare(const StackedWeights& weights, PassMode mode, Launc
   launches.add("weights", prepare_weights(precision_, w, launches.stream()));
 }
 
-void ResidualPasses::run(const StackedWeights& weights, PassMode mode, Launches& launches) {
-  check(mode == PassMode::kAnswers || !gradients_.empty(), "ResidualPasses: without gradients");
+void RowPasses::run(const StackedWeights& weights, PassMode mode, Launches& launches) {
+  check(mode == PassMode::kAnswers || !gradients_.empty(), "RowPasses: without gradients");
   prepare(weights, mode, launches);
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
     if (mode == PassMode::kAnswers && pairs_[i]) {
       run_pair(i++, launches);
     } else {
@@ -98,8 +104,8 @@ void ResidualPasses::run(const StackedWeights& weights, PassMode mode, Launches&
 }
 
 // The convolution of a node whose norm, if it has one, is in its kernel.
-RowConvolution ResidualPasses::answer_of(size_t i) const {
-  const GraphNode& node = graph_.nodes[i];
+RowConvolution RowPasses::answer_of(size_t i) const {
+  const GraphNode& node = nodes_[i];
   RowConvolution c = convolution_of(node);
   c.x = maps_[node.input].data();
   c.weights = kernels_.data() + node.weight * value_bytes();
@@ -111,8 +117,8 @@ RowConvolution ResidualPasses::answer_of(size_t i) const {
   return c;
 }
 
-void ResidualPasses::run_pair(size_t i, Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::run_pair(size_t i, Launches& launches) {
+  const GraphNode& node = nodes_[i];
   RowPair pair{answer_of(i), answer_of(i + 1)};
   const bool keeps = !gradients_.empty();  // for the masks of the way back
   if (!keeps) pair.first.y = nullptr;
@@ -120,9 +126,9 @@ void ResidualPasses::run_pair(size_t i, Launches& launches) {
                (keeps ? 3 : 2) * bytes_of(node.out));
 }
 
-void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
-                              Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
+                         Launches& launches) {
+  const GraphNode& node = nodes_[i];
   const bool batch_norm = mode == PassMode::kTraining && node.has_batch_norm();
   RowConvolution c = answer_of(i);
   if (batch_norm || node.has_group_norm()) {
@@ -138,9 +144,9 @@ void ResidualPasses::run_node(const StackedWeights& weights, size_t i, PassMode 
   if (node.has_group_norm()) take_group_norm(weights, i, launches);
 }
 
-void ResidualPasses::take_batch_norm(const StackedWeights& weights, size_t i, int parts,
-                                     Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::take_batch_norm(const StackedWeights& weights, size_t i, int parts,
+                                Launches& launches) {
+  const GraphNode& node = nodes_[i];
   const NormStatistics statistics{clients_,
                                   rows_,
                                   parts,
@@ -163,8 +169,8 @@ void ResidualPasses::take_batch_norm(const StackedWeights& weights, size_t i, in
                (node.shortcut < 0 ? 2 : 3) * bytes_of(node.out));
 }
 
-void ResidualPasses::take_group_norm(const StackedWeights& weights, size_t i, Launches& launches) {
-  const GraphNode& node = graph_.nodes[i];
+void RowPasses::take_group_norm(const StackedWeights& weights, size_t i, Launches& launches) {
+  const GraphNode& node = nodes_[i];
   GroupNorm n;
   n.clients = clients_;
   n.rows = rows_;

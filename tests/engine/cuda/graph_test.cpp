@@ -1,10 +1,11 @@
 #ifdef FEDSMOOTH_CUDA
 
-#include "fedsmooth/engine/cuda/residual_graph.h"
+#include "fedsmooth/engine/cuda/graph.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
+#include <span>
 
 #include "tests/engine/networks.h"
 
@@ -13,10 +14,14 @@ namespace {
 
 using Kind = Layer::Kind;
 
-TEST(ResidualGraphTest, EveryWeightHasAPlaceOfItsOwn) {
-  for (const char* name : {"resnet8", "resnet8-a", "resnet8-gn", "resnet20"}) {
+GpuGraph row_graph(const Network& network) { return make_graph(network, Family::kRows); }
+std::string row_refusal(const Network& network) { return graph_refusal(network, Family::kRows); }
+
+TEST(GraphTest, EveryWeightHasAPlaceOfItsOwn) {
+  for (const char* name : {"resnet8", "resnet8-a", "resnet8-gn", "resnet20", "alexnet", "small"}) {
     const Network network = named_network(name);
-    const ResidualGraph graph = plan_graph(network);
+    const Family family = row_refusal(network).empty() ? Family::kRows : Family::kPairs;
+    const GpuGraph graph = make_graph(network, family);
     int64_t values = 0;
     for (const Parameter& p : parameters(network)) {
       int64_t count = 1;
@@ -30,9 +35,9 @@ TEST(ResidualGraphTest, EveryWeightHasAPlaceOfItsOwn) {
   }
 }
 
-TEST(ResidualGraphTest, PutsAShortcutBeforeTheSumThatNeedsIt) {
-  const ResidualGraph graph = plan_graph(named_network("resnet8"));
-  ASSERT_EQ(graph.nodes.size(), 9u);  // the first, three blocks of two, two projections
+TEST(GraphTest, PutsAShortcutBeforeTheSumThatNeedsIt) {
+  const GpuGraph graph = row_graph(named_network("resnet8"));
+  ASSERT_EQ(graph.nodes.size(), 10u);  // the first, three blocks of two, two projections, linear
   const GraphNode &first = graph.nodes[3], &shortcut = graph.nodes[4], &second = graph.nodes[5];
   EXPECT_EQ(first.name, "layer2.0.conv1");
   EXPECT_EQ(shortcut.name, "layer2.0.downsample.0");
@@ -44,10 +49,10 @@ TEST(ResidualGraphTest, PutsAShortcutBeforeTheSumThatNeedsIt) {
   EXPECT_EQ(graph.nodes[2].shortcut, graph.nodes[0].output);  // the block's input itself
 }
 
-TEST(ResidualGraphTest, BlocksWithoutAProjectionArePairs) {
+TEST(GraphTest, BlocksWithoutAProjectionArePairs) {
   const auto paired = [](const char* name) {
     std::vector<std::string> names;
-    for (const GraphNode& node : plan_graph(named_network(name)).nodes) {
+    for (const GraphNode& node : row_graph(named_network(name)).nodes) {
       if (node.paired) names.push_back(node.name);
     }
     return names;
@@ -58,25 +63,26 @@ TEST(ResidualGraphTest, BlocksWithoutAProjectionArePairs) {
   EXPECT_TRUE(paired("resnet14-gn").empty());
 }
 
-TEST(ResidualGraphTest, AShortcutWithoutWeightsIsAFixedKernel) {
-  const ResidualGraph graph = plan_graph(named_network("resnet8-a"));
+TEST(GraphTest, AShortcutWithoutWeightsIsAFixedKernel) {
+  const GpuGraph graph = row_graph(named_network("resnet8-a"));
   const GraphNode& shortcut = graph.nodes[4];
   EXPECT_TRUE(shortcut.fixed);
   EXPECT_GE(shortcut.weight, graph.kernels);
   EXPECT_LE(shortcut.weight + shortcut.kernel_size(), graph.working);
 }
 
-TEST(ResidualGraphTest, AGroupNormHasNoStatistics) {
-  const ResidualGraph graph = plan_graph(named_network("resnet8-gn"));
+TEST(GraphTest, AGroupNormHasNoStatistics) {
+  const GpuGraph graph = row_graph(named_network("resnet8-gn"));
   EXPECT_EQ(graph.size, graph.trained);
-  for (const GraphNode& node : graph.nodes) {
+  EXPECT_FALSE(graph.head().has_norm);
+  for (const GraphNode& node : std::span(graph.nodes).first(graph.nodes.size() - 1)) {
     EXPECT_TRUE(node.has_group_norm()) << node.name;
     EXPECT_FALSE(node.has_batch_norm()) << node.name;
     EXPECT_EQ(node.groups.count, 8) << node.name;
     EXPECT_EQ(node.groups.real_channels(), node.out.channels) << node.name;
     EXPECT_NE(node.scale, node.bias) << node.name;
   }
-  EXPECT_TRUE(plan_graph(named_network("resnet8")).nodes[0].has_batch_norm());
+  EXPECT_TRUE(row_graph(named_network("resnet8")).nodes[0].has_batch_norm());
 }
 
 Network list_of(std::vector<Layer> middle) {
@@ -87,17 +93,17 @@ Network list_of(std::vector<Layer> middle) {
   return {"list", {3, 32, 32}, layers};
 }
 
-TEST(ResidualGraphTest, GroupsAreOfRealChannels) {
+TEST(GraphTest, GroupsAreOfRealChannels) {
   Layer conv{Kind::kConv, "a", 20, 3, 1, 1}, norm{Kind::kGroupNorm, "norm"};
   conv.bias = false;
   norm.groups = 5;
-  const GraphNode node = plan_graph(list_of({conv, norm})).nodes[0];
+  const GraphNode node = row_graph(list_of({conv, norm})).nodes[0];
   EXPECT_EQ(node.out.channels, 32);
   EXPECT_EQ(node.groups.count, 5);
   EXPECT_EQ(node.groups.channels, 4);
 }
 
-TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
+TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   const auto conv_called = [](const char* name) { return Layer{Kind::kConv, name, 16, 3, 1, 1}; };
   const Layer conv = conv_called("a"), relu{Kind::kRelu}, with_dropout{Kind::kDropout};
   const Layer pool{Kind::kMaxPool, "", 0, 2, 2};
@@ -105,35 +111,35 @@ TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
   const Layer norm{Kind::kBatchNorm, "norm"};
   Layer plain = conv;
   plain.bias = false;
-  EXPECT_EQ(graph_refusal(list_of({plain, norm, relu})), "");
-  EXPECT_EQ(graph_refusal(list_of({conv, with_dropout, conv_called("b")})),
+  EXPECT_EQ(row_refusal(list_of({plain, norm, relu})), "");
+  EXPECT_EQ(row_refusal(list_of({conv, with_dropout, conv_called("b")})),
             "stage a (conv, dropout) has dropout, which this engine does not compute");
-  EXPECT_EQ(graph_refusal(list_of({wide})),
+  EXPECT_EQ(row_refusal(list_of({wide})),
             "stage wide (conv, avg-pool) has 128 channels, more than 64");
-  EXPECT_EQ(graph_refusal(list_of({large})),
+  EXPECT_EQ(row_refusal(list_of({large})),
             "stage large (conv, avg-pool) has a kernel of 5x5, not 1x1 or 3x3");
-  EXPECT_EQ(graph_refusal(list_of({conv, norm})),
+  EXPECT_EQ(row_refusal(list_of({conv, norm})),
             "stage a (conv, batch-norm, avg-pool) has a norm of a convolution with a bias");
-  EXPECT_EQ(graph_refusal(list_of({plain, relu, norm})),
+  EXPECT_EQ(row_refusal(list_of({plain, relu, norm})),
             "stage norm (batch-norm, avg-pool) does not begin with a convolution");
-  EXPECT_EQ(graph_refusal(list_of({relu, conv})),
+  EXPECT_EQ(row_refusal(list_of({relu, conv})),
             "stage 0 (normalize, relu) is not a normalisation alone");
-  EXPECT_EQ(graph_refusal(list_of({conv, pool, conv_called("b")})),
+  EXPECT_EQ(row_refusal(list_of({conv, pool, conv_called("b")})),
             "stage a (conv, max-pool) has max-pool, which this engine does not compute");
-  EXPECT_EQ(graph_refusal(list_of({conv, Layer{Kind::kAvgPool}, conv_called("b")})),
+  EXPECT_EQ(row_refusal(list_of({conv, Layer{Kind::kAvgPool}, conv_called("b")})),
             "stage a (conv, avg-pool) takes the mean over all pixels before the end");
   // A block whose body reads the images themselves.
   Network beside = list_of({});
   beside.layers[0] = residual({conv_called("b")}, {beside.layers[0]});
   beside.layers[0].body[0].outputs = 3;
-  EXPECT_EQ(graph_refusal(beside),
+  EXPECT_EQ(row_refusal(beside),
             "stage b (conv, sum, avg-pool): the first stage, and no other, has to normalise the "
             "images");
   Layer block{Kind::kResidual};
   block.body = {plain, relu};
-  EXPECT_EQ(graph_refusal(list_of({conv_called("b"), block})),
+  EXPECT_EQ(row_refusal(list_of({conv_called("b"), block})),
             "stage 2 (sum, avg-pool) does not begin with a convolution");
-  EXPECT_NE(graph_refusal(named_network("alexnet")), "");
+  EXPECT_NE(row_refusal(named_network("alexnet")), "");
 }
 
 }  // namespace
@@ -142,5 +148,5 @@ TEST(ResidualGraphTest, NamesTheLayerThatItCannotTrain) {
 #else
 #include <gtest/gtest.h>
 
-TEST(ResidualGraphTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
+TEST(GraphTest, NeedsNvcc) { GTEST_SKIP() << "built without nvcc"; }
 #endif

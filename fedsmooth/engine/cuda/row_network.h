@@ -1,20 +1,19 @@
-// A residual network's tables on the GPU.
+// A network of family kRows on the GPU.
 #pragma once
 
 #include "fedsmooth/engine/cuda/device_network.h"
+#include "fedsmooth/engine/cuda/graph.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_weights.h"
-#include "fedsmooth/engine/cuda/residual_graph.h"
 
 namespace fedsmooth {
 
-struct ResidualDevice : DeviceNetwork {
-  explicit ResidualDevice(const Network& network);
+struct RowNetwork : DeviceNetwork {
+  explicit RowNetwork(const Network& network);
 
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                           bool gradients) const override;
 
-  ResidualGraph graph;
-  DeviceArray<KernelPlace> places;
+  DeviceArray<KernelPlace> places;  // of the kernels of all convolutions
 };
 
 }  // namespace fedsmooth

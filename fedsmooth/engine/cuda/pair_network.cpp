@@ -1,10 +1,10 @@
-#include "fedsmooth/engine/cuda/device_plan.h"
+#include "fedsmooth/engine/cuda/pair_network.h"
 
 #include <numeric>
 
 #include "fedsmooth/base/check.h"
-#include "fedsmooth/engine/cuda/layer_passes.h"
 #include "fedsmooth/engine/cuda/pair_groups.h"
+#include "fedsmooth/engine/cuda/pair_passes.h"
 
 namespace fedsmooth {
 namespace {
@@ -62,46 +62,46 @@ PairTable::PairTable(const PairLists& lists, const std::vector<int>& order, cons
   view_.step_first = step_first_.data();
 }
 
-DevicePlan::DevicePlan(const Network& network) : plan(network) {
-  input = plan.input;
-  classes = plan.classes;
-  padded_classes = plan.stages.back().out.channels;
+PairNetwork::PairNetwork(const Network& network)
+    : DeviceNetwork(make_graph(network, Family::kPairs), MapLayout::pixels_first) {
   row_multiple = kRowTile;
-  pixels = plan.stages.front().in.pixels();
-  map_channels = plan.stages.front().in.channels;
-  size = trained = plan.size;
   working_weights = true;
+  const auto squares = [](const MapShape& map) { return order_by_squares(map.height, map.width); };
   const auto table = [](Side side, const PairLists& lists, const std::vector<int>& order) {
     const auto results = static_cast<int>(lists.size());
     return PairTable(lists, order, choose_tiling(side, results, count_pairs(lists)));
   };
-  for (const BatchedStage& stage : plan.stages) {
-    const auto squares = [](const BatchedMap& map) {
-      return order_by_squares(map.height, map.width);
-    };
-    std::vector<int> taps(stage.by_tap.size());
-    std::iota(taps.begin(), taps.end(), 0);
-    by_output.push_back(table(Side::kForward, stage.by_output, squares(stage.out)));
-    by_input.push_back(table(Side::kMapGradient, stage.by_input, squares(stage.in)));
-    by_tap.push_back(table(Side::kWeightGradient, stage.by_tap, taps));
-  }
-  const BatchedMap& map = plan.stages.front().in;
-  std::vector<int16_t> from(map.row_size(), -1);
-  for (size_t i = 0; i < plan.pixel.size(); ++i) {
-    if (plan.pixel[i] >= 0) {
-      from[plan.pixel[i] * map.channels + plan.channel[i]] = static_cast<int16_t>(i);
+  for (const GraphNode& node : graph.nodes) {
+    NodeTables& made = tables.emplace_back();
+    if (node.op != GraphNode::Op::kNone) {
+      const NodePairs pairs = product_pairs(node);
+      std::vector<int> taps(pairs.by_tap.size());
+      std::iota(taps.begin(), taps.end(), 0);
+      made.pairs = count_pairs(pairs.by_output);
+      made.by_output = table(Side::kForward, pairs.by_output, squares(node.map));
+      made.by_input = table(Side::kMapGradient, pairs.by_input, squares(node.in));
+      made.by_tap = table(Side::kWeightGradient, pairs.by_tap, taps);
+    }
+    if (node.has_pool()) {
+      const NodePairs pairs = pool_pairs(node);
+      made.windows = table(Side::kForward, pairs.by_output, squares(node.out));
+      made.windows_of = table(Side::kMapGradient, pairs.by_input, squares(node.map));
     }
   }
-  source = DeviceArray<int16_t>(from);
-  positions = DeviceArray<int>(plan.positions);
-  mean = DeviceArray<float>(plan.mean);
-  scale = DeviceArray<float>(plan.scale);
-  real = DeviceArray<uint8_t>(plan.real);
+  std::vector<uint8_t> is_weight(graph.size);
+  for (const int position : graph.positions) is_weight[position] = 1;
+  real = DeviceArray<uint8_t>(is_weight);
 }
 
-std::unique_ptr<WavePasses> DevicePlan::make_passes(Precision precision, int clients, int rows,
-                                                    bool gradients) const {
-  return std::make_unique<LayerPasses>(*this, precision, clients, rows, gradients);
+bool PairNetwork::fuses_pool(size_t i, Precision precision) const {
+  const auto multiplies = [&](size_t node) { return graph.nodes[node].op != GraphNode::Op::kNone; };
+  return multiplies(i) && graph.nodes[i].pools_squares() && multiplies(i + 1) &&
+         precision == Precision::kBfloat16 && tables[i].by_output->view().tiling.hopper;
+}
+
+std::unique_ptr<WavePasses> PairNetwork::make_passes(Precision precision, int clients, int rows,
+                                                     bool gradients) const {
+  return std::make_unique<PairPasses>(*this, precision, clients, rows, gradients);
 }
 
 DeviceData::DeviceData(const Dataset& data)

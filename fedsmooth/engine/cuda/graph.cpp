@@ -1,0 +1,294 @@
+#include "fedsmooth/engine/cuda/graph.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "fedsmooth/base/check.h"
+#include "fedsmooth/engine/cuda/graph_rules.h"
+#include "fedsmooth/model/stages.h"
+
+namespace fedsmooth {
+namespace {
+
+using Kind = Layer::Kind;
+
+// The parts of a client's vector, in their order.
+enum class Region { kKernels, kFixed, kTrained, kStatistics };
+
+// Lays out one network that its family takes. Tensors lie in the order of parameters(), a body's
+// before its shortcut's; nodes run in that order too, except that a sum waits for its shortcut.
+class Lowering {
+ public:
+  Lowering(const Network& network, Family family)
+      : network_(network), stages_(stages_of(network)), family_(family) {}
+
+  GpuGraph run() {
+    check_stages(network_, stages_, family_);
+    add_images();
+    std::vector<int> laid;  // stages in the order of their tensors
+    for (int i = 1; i < std::ssize(stages_); ++i) laid.push_back(i);
+    // A chain is in that order; its maxima alone have no tensors to sort by.
+    if (family_ == Family::kRows) {
+      std::ranges::stable_sort(laid, {}, [this](int i) { return stages_[i].op_tensor; });
+    }
+    map_of_stage_.assign(stages_.size(), 0);
+    for (size_t i = 0; i < laid.size(); ++i) map_of_stage_[laid[i]] = static_cast<int>(i) + 1;
+    for (const int i : laid) add_node(stages_[i], map_of_stage_[i]);
+    graph_.classes = static_cast<int>(stages_.back().out[0]);
+    put_in_running_order();
+    check_gradients(graph_);
+    place_regions();
+    return std::move(graph_);
+  }
+
+ private:
+  MapShape map_of(const Shape& shape) const {
+    return {static_cast<int>(shape[1]), static_cast<int>(shape[2]), fill_up(family_, shape[0])};
+  }
+
+  void add_images() {
+    const Layer& normalize = *stages_[0].op;
+    graph_.input = network_.input;
+    graph_.mean.assign(normalize.mean.begin(), normalize.mean.end());
+    for (const double sd : normalize.sd) graph_.scale.push_back(static_cast<float>(1 / sd));
+    graph_.maps.push_back(map_of(network_.input));
+    place_images(/*block=*/1, /*padding=*/0);
+  }
+
+  // Lets map 0 hold blocks of `block` x `block` pixels as channels, the first of which begins in
+  // the padding.
+  void place_images(int64_t block, int64_t padding) {
+    const auto [channels, rows, columns] = network_.input;
+    const MapShape& map = graph_.maps[0];
+    graph_.source.assign(map.row_size(), -1);
+    int16_t value = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t y = padding; y < rows + padding; ++y) {
+        for (int64_t x = padding; x < columns + padding; ++x, ++value) {
+          if (y / block >= map.height || x / block >= map.width) continue;
+          const int64_t pixel = y / block * map.width + x / block;
+          const int64_t channel = (c * block + y % block) * block + x % block;
+          graph_.source[pixel * map.channels + channel] = value;
+        }
+      }
+    }
+  }
+
+  void add_node(const Stage& stage, int output) {
+    GraphNode node;
+    node.name = stage.name;
+    node.input = map_of_stage_[stage.input];
+    node.output = output;
+    if (stage.saved) node.shortcut = map_of_stage_[*stage.saved];
+    node.relu = stage.is_activation(Kind::kRelu);
+    node.in = graph_.maps[node.input];
+    node.map = map_of(stage.map);
+    node.out = node.map;
+    if (stage.is_pool(Kind::kMaxPool)) {
+      node.pool = static_cast<int>(stage.pool->kernel);
+      node.pool_stride = static_cast<int>(stage.pool->stride);
+      node.out = map_of(stage.out);
+      // Without an operation of its own it passes gradients on where what it reads was positive.
+      if (!stage.op) node.relu = graph_.nodes.back().relu;
+    }
+    if (stage.op) add_operation(stage, node);
+    if (stage.norm) add_norm(stage, node);
+    graph_.maps.push_back(node.out);
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void add_operation(const Stage& stage, GraphNode& node) {
+    const Layer& op = *stage.op;
+    const bool linear = op.kind == Kind::kLinear;
+    node.op = linear ? GraphNode::Op::kLinear : GraphNode::Op::kConvolution;
+    node.of_mean = linear && stages_[stage.input].is_pool(Kind::kAvgPool);
+    node.fixed = op.kind == Kind::kSubsample;
+    node.has_bias = !node.fixed && op.bias;
+    if (!linear) {
+      node.kernel = static_cast<int>(op.kernel);
+      node.stride = static_cast<int>(op.stride);
+      node.padding = static_cast<int>(op.padding);
+    }
+    const bool rows = family_ == Family::kRows;
+    if (!rows && !linear && node.input == 0) read_blocks(stage, node);
+    if (rows && linear) {
+      node.map.channels = node.out.channels = static_cast<int>(op.outputs);
+    } else {
+      node.channel = graph_.channels;
+      graph_.channels += node.map.channels;
+    }
+    const Region region = node.fixed       ? Region::kFixed
+                          : rows && linear ? Region::kTrained
+                                           : Region::kKernels;
+    node.weight = take(region, node.kernel_size());
+    if (!node.fixed) add_kernel(region, stage, node);
+    if (node.has_bias) node.bias = add_vector(Region::kTrained, op.outputs, node.map.channels);
+  }
+
+  // A strided convolution of the image is one of stride 1 on blocks of pixels.
+  void read_blocks(const Stage& stage, GraphNode& node) {
+    node.block = node.stride;
+    const int more = (node.kernel + node.block - 1) / node.block - 1;
+    const int64_t channels = stage.in[0] * node.block * node.block;
+    node.in = graph_.maps[0] = {node.map.height + more, node.map.width + more,
+                                fill_up(family_, channels)};
+    place_images(node.block, node.padding);
+  }
+
+  void add_norm(const Stage& stage, GraphNode& node) {
+    const auto add = [&](Region region) {
+      return add_vector(region, stage.op->outputs, node.map.channels);
+    };
+    node.has_norm = true;
+    node.scale = add(Region::kTrained);
+    node.bias = add(Region::kTrained);
+    if (stage.is_norm(Kind::kGroupNorm)) {
+      const int groups = static_cast<int>(stage.norm->groups);
+      node.groups = {groups, static_cast<int>(stage.op->outputs) / groups};
+    } else {
+      node.mean = add(Region::kStatistics);
+      node.variance = add(Region::kStatistics);
+    }
+  }
+
+  // The node of map m is number m - 1 until then.
+  void put_in_running_order() {
+    std::vector<GraphNode> made = std::exchange(graph_.nodes, {});
+    std::vector<bool> placed(made.size() + 1);
+    placed[0] = true;
+    const std::function<void(int)> put = [&](int map) {
+      if (placed[map]) return;
+      placed[map] = true;
+      GraphNode& node = made[map - 1];
+      put(node.input);
+      put(std::max(node.shortcut, 0));
+      graph_.nodes.push_back(std::move(node));
+    };
+    for (int map = 1; map <= std::ssize(made); ++map) put(map);
+  }
+
+  // Regions follow each other; until all are known, positions are within their own.
+  int64_t take(Region region, int64_t count) {
+    int64_t& end = ends_[static_cast<int>(region)];
+    return std::exchange(end, end + count);
+  }
+
+  void place(Region region, int64_t position) {
+    graph_.positions.push_back(static_cast<int>(position));
+    regions_.push_back(region);
+  }
+
+  int64_t add_vector(Region region, int64_t real, int all) {
+    const int64_t begin = take(region, all);
+    for (int64_t i = 0; i < real; ++i) place(region, begin + i);
+    return begin;
+  }
+
+  // Places a kernel [K, C, k, k], of a linear layer [K, C, H, W].
+  void add_kernel(Region region, const Stage& stage, const GraphNode& node) {
+    const bool whole = node.op == GraphNode::Op::kLinear && !node.of_mean;
+    const int64_t height = whole ? stage.in[1] : node.kernel;
+    const int64_t width = whole ? stage.in[2] : node.kernel;
+    const int64_t taps_in_line = (width + node.block - 1) / node.block;
+    for (int64_t k = 0; k < stage.op->outputs; ++k) {
+      for (int64_t c = 0; c < stage.in[0]; ++c) {
+        for (int64_t y = 0; y < height; ++y) {
+          for (int64_t x = 0; x < width; ++x) {
+            const int64_t tap = y / node.block * taps_in_line + x / node.block;
+            const int64_t channel = (c * node.block + y % node.block) * node.block + x % node.block;
+            place(region, node.weight + offset_in_kernel(node, tap, channel, k));
+          }
+        }
+      }
+    }
+  }
+
+  int64_t offset_in_kernel(const GraphNode& node, int64_t tap, int64_t c, int64_t k) const {
+    if (family_ == Family::kRows) return (tap * node.map.channels + k) * node.in.channels + c;
+    return (tap * node.in.channels + c) * node.map.channels + k;
+  }
+
+  // Every region, and so every client's vector, begins on a line of the cache: it made products a
+  // third faster.
+  void place_regions() {
+    std::array<int64_t, 4> begin = {};
+    for (size_t i = 1; i < 4; ++i) begin[i] = (begin[i - 1] + ends_[i - 1] + 63) / 64 * 64;
+    graph_.kernels = begin[1];
+    graph_.working = begin[2];
+    graph_.trained = begin[3];
+    graph_.size = (begin[3] + ends_[3] + 63) / 64 * 64;
+    for (size_t i = 0; i < graph_.positions.size(); ++i) {
+      graph_.positions[i] += static_cast<int>(begin[static_cast<int>(regions_[i])]);
+    }
+    for (GraphNode& node : graph_.nodes) {
+      const bool in_trained = family_ == Family::kRows && node.op == GraphNode::Op::kLinear;
+      if (node.fixed || in_trained) node.weight += begin[node.fixed ? 1 : 2];
+      node.bias += begin[2];
+      node.scale += begin[2];
+      node.mean += begin[3];
+      node.variance += begin[3];
+    }
+  }
+
+  const Network& network_;
+  std::vector<Stage> stages_;
+  Family family_;
+  GpuGraph graph_;
+  std::vector<int> map_of_stage_;
+  std::array<int64_t, 4> ends_ = {};
+  std::vector<Region> regions_;  // of each position
+};
+
+// Marks pairs of nodes where nothing else reads what is between them, or adds to the gradient of
+// what they begin with. A norm by groups does not fold into a kernel.
+void find_pairs(std::vector<GraphNode>& nodes) {
+  for (size_t i = 0; i + 2 < nodes.size(); ++i) {
+    GraphNode& first = nodes[i];
+    const GraphNode& second = nodes[i + 1];
+    const bool taken = i > 0 && nodes[i - 1].paired;
+    first.paired = !taken && !first.has_group_norm() && !second.has_group_norm() &&
+                   first.shortcut < 0 && second.input == first.output;
+    for (const GraphNode& other : nodes) {
+      const bool reads = &other != &first && &other != &second &&
+                         (other.input == first.output || other.input == first.input ||
+                          other.shortcut == first.input);
+      if (reads || other.shortcut == first.output) first.paired = false;
+    }
+  }
+}
+
+}  // namespace
+
+bool GraphNode::pools_squares() const {
+  return pool == 2 && pool_stride == 2 && map.height % 2 == 0 && map.width % 2 == 0;
+}
+
+int GraphNode::taps() const {
+  if (op == Op::kLinear) return of_mean ? 1 : in.pixels();
+  const int along = (kernel + block - 1) / block;
+  return along * along;
+}
+
+std::string graph_refusal(const Network& network, Family family) {
+  try {
+    Lowering(network, family).run();
+  } catch (const Refusal& refusal) {
+    return refusal.why;
+  }
+  return {};
+}
+
+GpuGraph make_graph(const Network& network, Family family) {
+  const std::string refusal = graph_refusal(network, family);
+  check(refusal.empty(), "make_graph: network {}: {}", network.name, refusal);
+  GpuGraph graph = Lowering(network, family).run();
+  if (family == Family::kRows) find_pairs(graph.nodes);
+  return graph;
+}
+
+}  // namespace fedsmooth
