@@ -11,7 +11,8 @@
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/device_gradients.h"
 #include "fedsmooth/engine/cuda/device_sampler.h"
-#include "fedsmooth/engine/cuda/pair_lists.h"
+#include "fedsmooth/engine/cuda/graph.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
 #include "fedsmooth/engine/cuda/vote_pass.h"
@@ -33,7 +34,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   if (missing.empty()) {
     select_gpu();
     if (graph_refusal(folded.network, Family::kPairs).empty()) return gpu_classifier(folded);
-    const bool fast = has_residual_votes() && residual_refusal(folded.network).empty();
+    const bool fast = has_hopper_kernels() && residual_refusal(folded.network).empty();
     return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
   }
   const bool torch_can = gpu_unavailable_reason().empty() && missing_for_torch_gpu().empty();

@@ -10,7 +10,7 @@ namespace fedsmooth {
 /// multiprocessors (396, 792 and 1056 copies).
 inline constexpr int kResidualBatch = 132 * 72;
 
-/// For models that plan_residual() takes, on GPUs for which has_residual_votes() is true.
+/// For models that plan_residual() takes, on GPUs for which has_hopper_kernels() is true.
 BaseClassifier residual_gpu_classifier(const Model& folded, int batch = kResidualBatch);
 
 }  // namespace fedsmooth

@@ -8,6 +8,7 @@
 
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/cuda/kernels/stages/residual_votes.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 #include "fedsmooth/engine/cuda/residual_sampler.h"
 #include "fedsmooth/engine/gpu.h"
 #include "fedsmooth/model/fold.h"
@@ -35,7 +36,7 @@ inline BaseClassifier classifier_of(Evaluator evaluator, const Model& model, int
 inline void skip_without(Evaluator evaluator) {
   const std::string missing = gpu_unavailable_reason();
   if (!missing.empty()) GTEST_SKIP() << missing;
-  if (evaluator == Evaluator::kHopper && !has_residual_votes()) GTEST_SKIP() << "no Hopper";
+  if (evaluator == Evaluator::kHopper && !has_hopper_kernels()) GTEST_SKIP() << "no Hopper";
 }
 
 inline Array logits_of(const BaseClassifier& f, const Array& images) { return f.make()(images); }

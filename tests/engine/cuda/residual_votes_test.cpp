@@ -167,7 +167,7 @@ TEST_F(ChosenVotesTest, AreTheFastestThatKnowTheNetwork) {
   const std::string rows = "/rowsx2112/";
   for (const NoiseLaw* law : {&kFloatNoise, &kExactNoise}) {
     const std::string resnet = description("resnet20", *law);
-    const std::string fast = has_residual_votes() ? "/hopper-residualx9504/" : rows;
+    const std::string fast = has_hopper_kernels() ? "/hopper-residualx9504/" : rows;
     EXPECT_NE(resnet.find(fast), std::string::npos) << resnet;
     const std::string group_norm = description("resnet20-gn", *law);
     EXPECT_NE(group_norm.find(rows), std::string::npos) << group_norm;

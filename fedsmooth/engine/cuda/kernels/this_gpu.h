@@ -19,8 +19,9 @@ inline int compute_capability() {
          gpu_attribute(cudaDevAttrComputeCapabilityMinor);
 }
 
-/// Whether kernels for Hopper run there: they are compiled for compute capability 9.0 alone.
-inline bool is_hopper() { return compute_capability() == 90; }
+/// Whether this build's kernels for Hopper run there: they are compiled for compute capability 9.0
+/// alone. A build without them has without_hopper.cu, whose launches fail.
+bool has_hopper_kernels();
 
 /// Returns the largest shared memory of a thread block, in bytes.
 inline int shared_memory_limit() {

@@ -259,18 +259,14 @@ Tiling portable_tiling(Side side, int results) {
           shared_memory_limit() / stages / item_bytes(gradient, group)};
 }
 
-Tiling choose_tiling(Side side, int results, [[maybe_unused]] int pairs) {
-#ifdef FEDSMOOTH_HOPPER
-  if (is_hopper()) return hopper_tiling(side, results, pairs);
-#endif
-  return portable_tiling(side, results);
+Tiling choose_tiling(Side side, int results, int pairs) {
+  return has_hopper_kernels() ? hopper_tiling(side, results, pairs)
+                              : portable_tiling(side, results);
 }
 
 cudaError_t multiply_maps(Precision precision, const MapProduct& p, cudaStream_t stream) {
   if (precision == Precision::kBfloat16) {
-#ifdef FEDSMOOTH_HOPPER
     if (p.pairs.tiling.hopper) return multiply_maps_hopper(p, stream);
-#endif
     return p.gradient ? launch_group<true>(p, stream) : launch_group<false>(p, stream);
   }
   const dim3 grid(p.rows / kRows * ((p.columns + kColumns - 1) / kColumns), p.pairs.results,
@@ -279,11 +275,8 @@ cudaError_t multiply_maps(Precision precision, const MapProduct& p, cudaStream_t
   return cudaGetLastError();
 }
 
-cudaError_t multiply_many_rows([[maybe_unused]] const MapProduct& p,
-                               [[maybe_unused]] cudaStream_t stream) {
-#ifdef FEDSMOOTH_HOPPER
+cudaError_t multiply_many_rows(const MapProduct& p, cudaStream_t stream) {
   if (p.pairs.tiling.hopper && is_wide(p)) return multiply_maps_wide(p, stream);
-#endif
   return cudaErrorNotSupported;
 }
 

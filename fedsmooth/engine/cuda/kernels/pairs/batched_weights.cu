@@ -227,11 +227,9 @@ __global__ void take_kernel(const float* vector, const int* positions, int64_t c
 }  // namespace
 
 cudaError_t update_weights(Precision precision, const WeightUpdate& u, cudaStream_t stream) {
-#ifdef FEDSMOOTH_HOPPER
   if (precision == Precision::kBfloat16 && u.pairs.tiling.hopper) {
     return update_kernel_hopper(u, stream);
   }
-#endif
   const dim3 grid(
       (u.in_channels + kRows - 1) / kRows * ((u.out_channels + kColumns - 1) / kColumns),
       u.pairs.results, u.clients);

@@ -32,7 +32,7 @@ struct FirstLayerWave {
   uint8_t* choice = nullptr;     // of the same shape, as in MapProduct; null: not wanted
 };
 
-/// Only where multiply_maps() has tilings for Hopper.
+/// Only where has_hopper_kernels().
 cudaError_t make_first_layer(const FirstLayerRows& layer, cudaStream_t stream);
 cudaError_t make_first_layer(const FirstLayerWave& layer, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-#include "fedsmooth/engine/cuda/kernels/pairs/hopper_first_layer.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/first_layer.h"
 
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_first_layer.cuh"
 #include "fedsmooth/engine/cuda/kernels/wave/noisy_rows.cuh"
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 1)
 
 }  // namespace
 
-cudaError_t make_first_layer_hopper(const FirstLayerRows& l, cudaStream_t stream) {
+cudaError_t make_first_layer(const FirstLayerRows& l, cudaStream_t stream) {
   const int64_t left = l.rows.total - l.rows.begin;
   const int used = static_cast<int>(left < l.rows.rows ? left : l.rows.rows);
   if (used <= 0) return cudaSuccess;

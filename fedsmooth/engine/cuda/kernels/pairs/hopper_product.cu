@@ -5,6 +5,7 @@
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_wide.h"
 #include "fedsmooth/engine/cuda/kernels/pairs/sgd_step.cuh"
 #include "fedsmooth/engine/cuda/kernels/tensor_cores/boxed_tensor.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
 
 namespace fedsmooth {
 namespace {
@@ -197,6 +198,8 @@ cudaError_t multiply_maps_on(const MapProduct& p, cudaStream_t stream) {
 }
 
 }  // namespace
+
+bool has_hopper_kernels() { return compute_capability() == 90; }
 
 Tiling hopper_tiling(Side side, int results, int pairs) {
   if (side == Side::kForward) return map_tiling<Side::kForward>(results);

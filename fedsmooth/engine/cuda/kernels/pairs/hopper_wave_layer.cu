@@ -1,6 +1,6 @@
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
+#include "fedsmooth/engine/cuda/kernels/pairs/first_layer.h"
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_first_layer.cuh"
-#include "fedsmooth/engine/cuda/kernels/pairs/hopper_first_layer.h"
 
 namespace fedsmooth {
 namespace {
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 1)
 
 }  // namespace
 
-cudaError_t make_first_layer_hopper(const FirstLayerWave& w, cudaStream_t stream) {
+cudaError_t make_first_layer(const FirstLayerWave& w, cudaStream_t stream) {
   const int copies =
       w.shape.clients * w.shape.batch * (w.images.first.copies + w.images.second.copies);
   return launch_first_layer(wave_layer_kernel, w, copies, kThreadsOfBlock, kMemory, stream);

@@ -1,4 +1,4 @@
-#include "fedsmooth/engine/cuda/kernels/stages/hopper_residual.h"
+#include "fedsmooth/engine/cuda/kernels/stages/residual_votes.h"
 
 #include "fedsmooth/engine/cuda/kernels/stages/residual_transition.cuh"
 #include "fedsmooth/engine/cuda/kernels/stages/residual_warpgroup.cuh"
@@ -208,7 +208,7 @@ cudaError_t allow_memory() {
 }  // namespace
 }  // namespace residual
 
-cudaError_t count_residual_votes_hopper(const ResidualVotes& v, cudaStream_t stream) {
+cudaError_t count_residual_votes(const ResidualVotes& v, cudaStream_t stream) {
   using namespace residual;
   const int64_t left = v.rows.total - v.rows.begin;
   const int used = static_cast<int>(left < v.rows.rows ? left : v.rows.rows);

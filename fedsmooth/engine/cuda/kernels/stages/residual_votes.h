@@ -61,9 +61,7 @@ struct ResidualVotes {
   float* logits = nullptr;        // [row, class], unless null
 };
 
-/// Whether this GPU, and this build, can do it.
-bool has_residual_votes();
-/// Rows that are not in the list are left out.
+/// Only where has_hopper_kernels(). Rows that are not in the list are left out.
 cudaError_t count_residual_votes(const ResidualVotes& votes, cudaStream_t stream);
 
 }  // namespace fedsmooth
