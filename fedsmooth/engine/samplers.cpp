@@ -9,12 +9,8 @@
 #include "fedsmooth/model/fold.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/batched_plan.h"
 #include "fedsmooth/engine/cuda/device_gradients.h"
-#include "fedsmooth/engine/cuda/device_sampler.h"
-#include "fedsmooth/engine/cuda/residual_plan.h"
-#include "fedsmooth/engine/cuda/residual_sampler.h"
-#include "fedsmooth/engine/cuda/vote_pass.h"
+#include "fedsmooth/engine/cuda/network_passes.h"
 #endif
 
 namespace fedsmooth {
@@ -32,9 +28,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();
-    if (BatchedPlan::supports(folded.network)) return gpu_classifier(folded);
-    const bool fast = has_residual_votes() && residual_refusal(folded.network).empty();
-    return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
+    return classifier_by(network_passes(folded, fastest_batch(folded)));
   }
   const bool torch_can = gpu_unavailable_reason().empty() && missing_for_torch_gpu().empty();
   if (use_gpu(device, [&] { return torch_can ? "" : missing; })) return torch_gpu_classifier(model);
