@@ -20,8 +20,11 @@ void add_certify(CLI::App& app, CommandContext& common) {
             "  fedsmooth certify model.safetensors --radii 0.25,0.5,0.75\n"
             "  fedsmooth certify model.safetensors --plan 0.02 --n 1000000\n"
             "  fedsmooth certify scripted.pt --sigma 0.5 --shard 1/4 --out part1.tsv\n"
+            "  fedsmooth certify a.safetensors --with b.safetensors c.safetensors --out abc.tsv\n"
             "  mpirun -n 4 fedsmooth certify runs/quickstart/smoothadv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
+  c.options("with", a->with,
+            "models that are certified with it as one, by the mean of their logits");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("n0", "certify.n0", "votes that choose the class");
   c.alias("n", "certify.n", "votes that bound its probability, or the most of them");
@@ -43,7 +46,8 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.on_run([a, flags, &common](Overrides overrides) {
     if (flags->only_correct) overrides.emplace_back("certify.only_correct", "true");
     const auto describe = [&] {
-      return nlohmann::json{{"path", a->path}, {"shard", a->shard}, {"options", overrides}};
+      return nlohmann::json{
+          {"path", a->path}, {"shard", a->shard}, {"with", a->with}, {"options", overrides}};
     };
     return jobs::run_on_ranks(common.context, describe, [&] {
       if (flags->dry_run) {

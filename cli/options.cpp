@@ -153,6 +153,16 @@ void Command::option(const std::string& name, double& value, const std::string& 
   app_->add_option("--" + name, value, what);
 }
 
+void Command::options(const std::string& name, std::vector<std::string>& values,
+                      const std::string& what) {
+  app_->add_option("--" + name, values, what)->take_all();
+}
+
+void Command::repeated_option(const std::string& name, std::vector<std::string>& values,
+                              const std::string& what) {
+  app_->add_option("--" + name, values, what)->take_all()->allow_extra_args(false);
+}
+
 void Command::flag(const std::string& name, bool& value, const std::string& what) {
   app_->add_flag("--" + name, value, what);
 }

@@ -45,6 +45,11 @@ class Command {
   void option(const std::string& name, std::string& value, const std::string& what);
   void option(const std::string& name, int64_t& value, const std::string& what);
   void option(const std::string& name, double& value, const std::string& what);
+  /// --`name` A B ..., which may be given several times.
+  void options(const std::string& name, std::vector<std::string>& values, const std::string& what);
+  /// --`name` A, which may be given several times: for commands that end in a list of arguments.
+  void repeated_option(const std::string& name, std::vector<std::string>& values,
+                       const std::string& what);
   void flag(const std::string& name, bool& value, const std::string& what);
   /// --`name` is no more, is not listed, and stands for --`key`=true, which is refused.
   void removed_flag(const std::string& name, const std::string& key);

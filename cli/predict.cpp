@@ -55,9 +55,11 @@ void add_predict(CLI::App& app, CommandContext& common) {
       app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
       "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
       "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000\n"
+      "  fedsmooth predict a.safetensors cat.png --with b.safetensors --with c.safetensors\n"
       "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes of seed 7");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
+  c.repeated_option("with", a->with, "a model that answers with it as one, by the mean of logits");
   c.option("n", a->n, "votes per image");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("alpha", "certify.alpha", "failure probability per image");

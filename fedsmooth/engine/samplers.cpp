@@ -10,12 +10,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/device_gradients.h"
-#include "fedsmooth/engine/cuda/device_sampler.h"
-#include "fedsmooth/engine/cuda/graph.h"
-#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
-#include "fedsmooth/engine/cuda/residual_plan.h"
-#include "fedsmooth/engine/cuda/residual_sampler.h"
-#include "fedsmooth/engine/cuda/vote_pass.h"
+#include "fedsmooth/engine/cuda/network_passes.h"
 #endif
 
 namespace fedsmooth {
@@ -33,9 +28,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();
-    if (graph_refusal(folded.network, Family::kPairs).empty()) return gpu_classifier(folded);
-    const bool fast = has_hopper_kernels() && residual_refusal(folded.network).empty();
-    return fast ? residual_gpu_classifier(folded) : row_gpu_classifier(folded);
+    return classifier_by(network_passes(folded, fastest_batch(folded)));
   }
   const bool torch_can = gpu_unavailable_reason().empty() && missing_for_torch_gpu().empty();
   if (use_gpu(device, [&] { return torch_can ? "" : missing; })) return torch_gpu_classifier(model);

@@ -9,6 +9,7 @@
 #include "fedsmooth/distributed/hand_out.h"
 #include "fedsmooth/jobs/certification/certification_job.h"
 #include "fedsmooth/jobs/certification/certification_rows.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/jobs/pages/tensorboard.h"
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
@@ -184,11 +185,12 @@ std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const 
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
   if (ranks_of(context).size() > 1) provenance["ranks"] = ranks_of(context).size();
-  const nlohmann::json sidecar = {{"classes", plan.subject.class_names},
-                                  {"model", plan.subject.model_path.string()},
-                                  {"data_root", plan.subject.experiment.data.root},
-                                  {"values", plan.data.image(0).count()},
-                                  {"provenance", provenance}};
+  nlohmann::json sidecar = {{"classes", plan.subject.class_names},
+                            {"model", plan.subject.model_path.string()},
+                            {"data_root", plan.subject.experiment.data.root},
+                            {"values", plan.data.image(0).count()},
+                            {"provenance", provenance}};
+  if (plan.identity.members) sidecar["members"] = describe_members(plan.subject);
   auto file = std::make_unique<CertificateFile>(table, plan.identity, sidecar, resume);
   check_is_beginning(file->rows(), plan, table);
   return file;
@@ -206,7 +208,11 @@ Overrides settle_seed(Overrides overrides) {
 }
 
 nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
-  return {{"kind", "certify"}, {"path", a.path}, {"shard", a.shard}, {"overrides", overrides}};
+  return {{"kind", "certify"},
+          {"path", a.path},
+          {"shard", a.shard},
+          {"with", a.with},
+          {"overrides", overrides}};
 }
 
 }  // namespace
@@ -214,6 +220,7 @@ nlohmann::json describe_job(const CertifyArguments& a, const Overrides& override
 fs::path certify(const CertifyArguments& a, const Overrides& given, const Context& context) {
   const Overrides overrides = settle_seed(given);
   check_context(context);
+  check_place_of_table(a);
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
   const CertificationJob plan = load_together(a, overrides, context);
@@ -242,8 +249,8 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
 
 void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const CertificationJob plan =
-      load_together({job["path"], "", job["shard"]}, job["overrides"].get<Overrides>(), context);
+  const CertifyArguments a{.path = job["path"], .shard = job["shard"], .with = job["with"]};
+  const CertificationJob plan = load_together(a, job["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 opens its table
   const Undecided undecided(plan, nullptr, ranks);
   do_together(ranks, [&] {

@@ -26,6 +26,7 @@ struct CertifyArguments {
   std::string out;    // empty: beside the model
   std::string shard;  // I/K, or empty
   bool resume = false;
+  std::vector<std::string> with;  // models that are one classifier with it; then `out` is required
 };
 
 /// Writes the table and returns where it is. Throws Interrupted when told to stop; what is done

@@ -11,6 +11,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 
@@ -107,14 +108,15 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
   const std::vector<Input> inputs = load_inputs(a.images, test);
   if (inputs.empty()) return {};
   const Sizes sizes = inputs[0].image.sizes();
-  const ModelUnderTest subject = load_model_under_test(
-      a.path, overrides, test, {sizes[0], sizes[1], sizes[2]}, context.device);
+  const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, test,
+                                                 {sizes[0], sizes[1], sizes[2]}, context.device);
   const Experiment& e = subject.experiment;
   const NoiseLaw& law = *e.certify.noise;
   check_predict_options(a.n, e.certify.alpha, subject.sigma, law);
 
   const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, law, thread_count(context));
-  warn_of_other_classifier(a.path, subject, sampler->check(sizes), context);
+  const std::string& fingerprint = sampler->check(sizes);
+  if (a.with.empty()) warn_of_other_classifier(a.path, subject, fingerprint, context);
   // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   const std::vector<std::string> names = name_classes(subject);

@@ -15,6 +15,7 @@ struct PredictArguments {
   std::string path;                 // run folder or model
   std::vector<std::string> images;  // PNG or JPEG files, or indices of the test set
   int64_t n = 1000;                 // votes per image
+  std::vector<std::string> with;    // models that are one classifier with `path`
 };
 
 struct Answer {
@@ -28,7 +29,7 @@ struct Answer {
 
 /// The smoothed classifier's answers, in the order of the images; `on_answer` hears of each as it
 /// comes. The seed is drawn unless the overrides give one. Warns if this is not the classifier that
-/// was certified.
+/// was certified, where that is one model.
 std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer = {});

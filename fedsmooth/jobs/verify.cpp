@@ -6,6 +6,7 @@
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/jobs/certification/plausibility.h"
 #include "fedsmooth/jobs/load_run.h"
@@ -27,13 +28,18 @@ uint64_t choose_seed(const Overrides& overrides, const Rows& rows) {
   return seed;
 }
 
-std::string find_subject(const std::string& given, const fs::path& table, const json& sidecar) {
-  if (!given.empty()) return given;
+Subject find_subject(const VerifyArguments& a, const fs::path& table, const json& sidecar,
+                     const CertificateIdentity& identity) {
+  if (!a.model.empty()) return {a.model, a.with};
+  if (!a.with.empty()) throw Error("--with: give --model too, one of the members");
+  if (identity.members) return stated_members(table, sidecar);
   const fs::path folder = fs::absolute(table).parent_path();
-  if (fs::exists(folder / "experiment.toml") && fs::exists(folder / "DONE")) return folder.string();
+  if (fs::exists(folder / "experiment.toml") && fs::exists(folder / "DONE")) {
+    return {folder.string(), {}};
+  }
   const std::string name = sidecar_path(table).string();
   const fs::path stated = find_string(sidecar, "model", name).value_or("");
-  if (!stated.empty() && fs::exists(stated)) return stated.string();
+  if (!stated.empty() && fs::exists(stated)) return {stated.string(), {}};
   throw Error("{}: its model {} is not here; give --model", table.string(), stated.string());
 }
 
@@ -107,14 +113,15 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
                    const Context& context) {
   const json sidecar = read_sidecar(table);
   const CertificateIdentity identity = read_identity(table);
-  const std::string path = find_subject(a.model, table, sidecar);
+  const Subject subject = find_subject(a, table, sidecar, identity);
   const auto data_root = find_string(sidecar, "data_root", sidecar_path(table).string());
   const Overrides options = options_of(identity, data_root, given);
   Redraw redraw;
-  redraw.data = load_dataset(experiment_of_model(path, options).data, Split::kTest);
+  redraw.data = load_dataset(experiment_of_model(subject.path, options).data, Split::kTest);
   check_hash(digest(redraw.data), identity.data_sha256, "data set", table);
   const Shape shape = image_shape(redraw.data);
-  redraw.subject = load_model_under_test(path, options, &redraw.data, shape, context.device);
+  redraw.subject = load_under_test(subject, options, &redraw.data, shape, context.device);
+  check_is_about(identity, redraw.subject, table);
   check_hash(redraw.subject.sha256, identity.model_sha256, "model", table);
   redraw.sampler = make_sampler(redraw.subject.f, *redraw.subject.experiment.certify.noise,
                                 thread_count(context), context.stopped);

@@ -17,10 +17,11 @@
 namespace fedsmooth::jobs {
 
 struct VerifyArguments {
-  std::string table;    // or its run folder
-  int64_t images = 10;  // to draw anew, at most
-  std::string model;    // run folder or model; empty: where the table's JSON says
-  int64_t n = 0;        // votes for each; 0: as many as the table has
+  std::string table;              // or its run folder
+  int64_t images = 10;            // to draw anew, at most
+  std::string model;              // run folder or model; empty: where the table's JSON says
+  int64_t n = 0;                  // votes for each; 0: as many as the table has
+  std::vector<std::string> with;  // the other members, if `model` is one of several
 };
 
 struct RedrawnImage {

@@ -1,6 +1,7 @@
 #include "fedsmooth/records/certificate_identity.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "fedsmooth/base/error.h"
@@ -18,6 +19,7 @@ using nlohmann::json;
 template <typename Identity, typename Visit>
 void visit_subject(Identity& i, const Visit& visit) {
   visit("model_sha256", i.model_sha256);
+  visit("members", i.members);
   visit("data", i.data);
   visit("data_sha256", i.data_sha256);
   visit("held_out", i.held_out);
@@ -87,6 +89,15 @@ struct Reader {
     }
     value = list.get<std::vector<double>>();
   }
+  void operator()(const char* key, std::optional<std::vector<std::string>>& value) const {
+    if (!object.contains(key)) return;
+    const json& list = object[key];
+    const auto is_text = [](const json& item) { return item.is_string(); };
+    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_text)) {
+      throw Error("{}: \"{}\" is not a list of strings", name, key);
+    }
+    value = list.get<std::vector<std::string>>();
+  }
 };
 
 struct Writer {
@@ -114,8 +125,22 @@ void refuse_unknown_fields(const CertificateIdentity& identity, const json& obje
   }
 }
 
+// Refuses members that are not those of model_sha256, or not in their order.
+void check_members(const CertificateIdentity& i, const std::string& name) {
+  if (!i.members) return;
+  const std::vector<std::string>& members = *i.members;
+  const auto unsorted = std::adjacent_find(members.begin(), members.end(), std::greater_equal<>());
+  if (members.size() < 2 || unsorted != members.end()) {
+    throw Error("{}: \"members\" is not a list of two or more SHA-256s in ascending order", name);
+  }
+  if (i.model_sha256 != digest_members(members)) {
+    throw Error("{}: \"model_sha256\" is not that of its members", name);
+  }
+}
+
 // Refuses fields that contradict the fields from which they are derived.
 void check_derived_fields(const CertificateIdentity& i, const std::string& name) {
+  check_members(i, name);
   if (i.noise && find_law(*i.noise) == nullptr) {
     throw Error("{}: \"noise\" is {:?}, which is no law of this version", name,
                 i.noise->substr(0, 40));
@@ -186,6 +211,14 @@ std::optional<std::string> digest_subject(const SubjectIdentity& s) {
   return sha256(fmt::format("fedsmooth subject\n{}\n{}\n{}\n", *s.model_sha256, *s.data_sha256,
                             *s.fingerprint))
       .substr(0, 16);
+}
+
+std::string digest_members(std::vector<std::string> sha256s) {
+  std::sort(sha256s.begin(), sha256s.end());
+  if (sha256s.size() < 2) throw Error("members: an ensemble has two or more");
+  const auto twice = std::adjacent_find(sha256s.begin(), sha256s.end());
+  if (twice != sha256s.end()) throw Error("members: {} is there twice", *twice);
+  return sha256(fmt::format("fedsmooth members\n{}\n", fmt::join(sha256s, "\n")));
 }
 
 uint64_t derive_seed(uint64_t run_seed, const std::string& model_sha256,

@@ -17,6 +17,9 @@ namespace fedsmooth {
 /// Which classifier and which images. Tables of attacks state this too.
 struct SubjectIdentity {
   std::optional<std::string> model_sha256;  // of the file; of a function without one, fingerprint
+  /// With several models as one classifier: the SHA-256 of each file in ascending order, and
+  /// model_sha256 is digest_members() of them.
+  std::optional<std::vector<std::string>> members;
   std::optional<std::string> data, data_sha256;  // name of the data set, digest of its images
   std::optional<int64_t> held_out;               // training images in the place of test images
   std::optional<double> sigma;
@@ -60,6 +63,10 @@ bool about_the_same(const SubjectIdentity& a, const SubjectIdentity& b);
 /// 16 hexadecimal digits of SHA-256 over model_sha256, data_sha256 and fingerprint, which binds a
 /// row to its table. None unless all three are stated.
 std::optional<std::string> digest_subject(const SubjectIdentity& subject);
+
+/// SHA-256 over the SHA-256s of an ensemble's members, whose order does not count. Throws an Error
+/// if there are fewer than two or one is there twice.
+std::string digest_members(std::vector<std::string> sha256s);
 
 /// The seed of the noise of certificates of this model on these images: 63 bits of SHA-256 over the
 /// run's seed and both digests. Certificates of two models, or on two sets of images, share no

@@ -14,13 +14,14 @@ using nlohmann::json;
 // A value in every field.
 CertificateIdentity full_identity() {
   CertificateIdentity i;
-  i.model_sha256 = "m";
+  i.members = {"a", "b"};
+  i.model_sha256 = digest_members(*i.members);
   i.data = "shapes";
   i.data_sha256 = "d";
   i.held_out = 5;
   i.sigma = 0.25;
   i.run_seed = 3;
-  i.seed = derive_seed(3, "m", "d");
+  i.seed = derive_seed(3, *i.model_sha256, "d");
   i.every = 20;
   i.limit = 0;
   i.images = 100;
@@ -47,7 +48,7 @@ std::string refusal_of(const json& object) {
 
 TEST(CertificateIdentityTest, EveryFieldReadsBack) {
   const json object = full_identity().to_json();
-  EXPECT_EQ(object.size(), 24U);
+  EXPECT_EQ(object.size(), 25U);
   EXPECT_EQ(CertificateIdentity::from_json(object, "c.json").to_json(), object);
 }
 
@@ -61,11 +62,13 @@ TEST(CertificateIdentityTest, EveryFieldIsCompared) {
     // What follows from the erased field cannot be stated without it.
     if (key != "run_seed") less.erase("run_seed");
     if (key != "subject") less.erase("subject");
+    if (key == "model_sha256") less.erase("members");
     CertificateIdentity there = CertificateIdentity::from_json(less, "c.json");
     EXPECT_EQ(whole.stated_difference(there), "") << key;
     EXPECT_NE(there.stated_difference(whole), "") << key;
     if (key != "run_seed") there.run_seed = whole.run_seed;
     if (key != "subject") there.subject = whole.subject;
+    if (key == "model_sha256") there.members = whole.members;
     EXPECT_EQ(whole.difference(there), key + ": unset there, " + value.dump() + " here");
   }
 }
@@ -84,9 +87,36 @@ TEST(CertificateIdentityTest, WhatDoesNotFollowIsRefused) {
     object[key] = value;
     return refusal_of(object);
   };
-  EXPECT_NE(refused("model_sha256", "another").find("\"subject\" is not"), std::string::npos);
+  EXPECT_NE(refused("data_sha256", "another").find("\"subject\" is not"), std::string::npos);
   EXPECT_NE(refused("seed", 4).find("\"seed\" is not what run_seed"), std::string::npos);
   EXPECT_NE(refused("noise", "pink").find("\"noise\" is \"pink\""), std::string::npos);
+}
+
+TEST(CertificateIdentityTest, MembersMustBeThoseOfTheModelsDigest) {
+  const auto refused = [](const json& members) {
+    json object = full_identity().to_json();
+    object["members"] = members;
+    return refusal_of(object);
+  };
+  EXPECT_NE(refused({"a", "c"}).find("\"model_sha256\" is not that of its members"),
+            std::string::npos);
+  for (const json& wrong : {json({"b", "a"}), json({"a", "a"}), json({"a"}), json::array()}) {
+    EXPECT_NE(refused(wrong).find("two or more SHA-256s in ascending order"), std::string::npos)
+        << wrong;
+  }
+  for (const json& wrong : {json("a"), json({1, 2}), json::array({json::array({"a"})})}) {
+    EXPECT_NE(refused(wrong).find("not a list of strings"), std::string::npos) << wrong;
+  }
+}
+
+TEST(CertificateIdentityTest, TheOrderOfMembersDoesNotCount) {
+  EXPECT_EQ(digest_members({"b", "a", "c"}), digest_members({"a", "b", "c"}));
+  EXPECT_NE(digest_members({"a", "b"}), digest_members({"a", "b", "c"}));
+  EXPECT_NE(refusal([] {
+              digest_members({"a", "b", "a"});
+            }).find("a is there twice"),
+            std::string::npos);
+  EXPECT_NE(refusal([] { digest_members({"a"}); }).find("two or more"), std::string::npos);
 }
 
 TEST(CertificateIdentityTest, SeedsDependOnRunModelAndData) {

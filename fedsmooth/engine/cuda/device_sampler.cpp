@@ -21,53 +21,35 @@ class DevicePass : public VotePass {
         passes_(model_->network().make_passes(model_->precision(), 1, batch,
                                               /*gradients=*/false)) {}
 
-  Array classify(const DeviceArray<float>& x) override {
-    enqueue_images(x.data());
-    const int64_t width = model().network().padded_classes();
-    std::vector<float> rows(batch() * width);
-    check_cuda(cudaMemcpyAsync(rows.data(), passes_->logits(), rows.size() * sizeof(float),
-                               cudaMemcpyDeviceToHost, launches_.stream()),
-               "logits");
-    check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
-    Array logits({batch(), classes()});
-    for (int64_t r = 0; r < batch(); ++r) {
-      std::copy_n(rows.data() + r * width, classes(), logits.floats() + r * classes());
-    }
-    return logits;
+  DeviceLogits enqueue_images(const float* x) override {
+    const WaveShape shape = model().shape(batch(), batch());
+    const InputMap map{{x, nullptr, 1}, {}, first_map(), passes_->input()};
+    launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
+    return run();
   }
 
-  void vote(const NoisyRows& rows, VoteCounter* counts) override {
-    enqueue_copies(rows);
-    const VoteCount count{rows, passes_->logits(), classes(), model().network().padded_classes(),
-                          counts};
-    launches_.add("votes", count_votes(count, launches_.stream()));
+  DeviceLogits enqueue_copies(const NoisyRows& copies) override {
+    NoisyRows rows = copies;
+    rows.map = first_map();
+    rows.out = passes_->input();
+    launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
+    return run();
   }
 
  protected:
   const DeviceModel& model() const { return *model_; }
 
-  // Logits of a batch of images on the device.
-  virtual void enqueue_images(const float* x) {
-    const WaveShape shape = model().shape(batch(), batch());
-    const InputMap map{{x, nullptr, 1}, {}, first_map(), passes_->input()};
-    launches_.add("images", make_input(model().precision(), shape, map, launches_.stream()));
-    run();
-  }
-
-  // Logits of noisy copies.
-  virtual void enqueue_copies(NoisyRows rows) {
-    rows.map = first_map();
-    rows.out = passes_->input();
-    launches_.add("noise", make_noisy_input(model().precision(), rows, launches_.stream()));
-    run();
-  }
+  DeviceLogits logits() const { return {passes_->logits(), model().network().padded_classes()}; }
 
   SharedModel model_;
   std::unique_ptr<WavePasses> passes_;
 
  private:
   FirstMap first_map() const { return model().network().first_map(batch()); }
-  void run() { passes_->run(model().weights(), PassMode::kAnswers, launches_); }
+  DeviceLogits run() {
+    passes_->run(model().weights(), PassMode::kAnswers, launches_);
+    return logits();
+  }
 };
 
 // Copies in floating point are drawn by the kernel of the first layer, to the same bits.
@@ -82,24 +64,25 @@ class NoisyLayerPass : public DevicePass {
     check_cuda(cudaStreamSynchronize(nullptr), "copies");
   }
 
- private:
-  PairPasses& passes() { return static_cast<PairPasses&>(*passes_); }
-
   // As copies with a sigma of zero: what counts votes is what is checked and probed.
-  void enqueue_images(const float* x) override {
+  DeviceLogits enqueue_images(const float* x) override {
     NoisyRows rows;
     rows.copies = clean_.data();
     rows.requests = rows.rows = batch();
     rows.x = x;
     rows.total = batch();
-    enqueue_copies(rows);
+    return enqueue_copies(rows);
   }
 
-  void enqueue_copies(NoisyRows rows) override {
+  DeviceLogits enqueue_copies(const NoisyRows& rows) override {
     first_.rows = rows;
     launches_.add("noise", make_first_layer(first_, launches_.stream()));
     passes().forward_from(1, model().weights(), launches_);
+    return logits();
   }
+
+ private:
+  PairPasses& passes() { return static_cast<PairPasses&>(*passes_); }
 
   FirstLayerRows first_;
   DeviceArray<NoisyCopies> clean_;  // one of each image
@@ -112,33 +95,42 @@ std::string evaluator_of(const DeviceModel& model) {
   return hopper ? "hopper" : "portable";
 }
 
-BaseClassifier classifier_of(const SharedModel& model, const MakePass& make, int batch,
-                             const std::string& evaluator) {
+VotePasses passes_of(const SharedModel& model, const MakePass& make, int batch,
+                     const std::string& evaluator) {
   const char* const precision = model->precision() == Precision::kBfloat16 ? "bf16" : "fp32";
-  return classifier_by(make, model->network().graph.classes, batch,
-                       fmt::format("cuda/{}/{}x{}/{}", precision, evaluator, batch, gpu_name()));
+  return {make, model->network().graph.classes, batch,
+          fmt::format("cuda/{}/{}x{}/{}", precision, evaluator, batch, gpu_name())};
 }
 
 }  // namespace
 
-BaseClassifier gpu_classifier(const Model& model, Precision precision) {
+VotePasses gpu_passes(const Model& model, Precision precision, int batch) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
   const bool draws_in_layer = has_noisy_layer(loaded->pairs(), precision);
-  const auto make = [loaded, draws_in_layer](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
+  const auto make = [loaded, draws_in_layer,
+                     batch](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
     if (draws_in_layer && &law == &kFloatNoise) {
-      return std::make_unique<NoisyLayerPass>(loaded, kGpuBatch);
+      return std::make_unique<NoisyLayerPass>(loaded, batch);
     }
-    return std::make_unique<DevicePass>(loaded, kGpuBatch);
+    return std::make_unique<DevicePass>(loaded, batch);
   };
-  return classifier_of(loaded, make, kGpuBatch, evaluator_of(*loaded));
+  return passes_of(loaded, make, batch, evaluator_of(*loaded));
 }
 
-BaseClassifier row_gpu_classifier(const Model& model, Precision precision, int batch) {
+VotePasses row_passes(const Model& model, Precision precision, int batch) {
   const auto loaded = std::make_shared<const DeviceModel>(model, precision);
   const auto make = [loaded, batch](const NoiseLaw&) {
     return std::make_unique<DevicePass>(loaded, batch);
   };
-  return classifier_of(loaded, make, batch, "rows");
+  return passes_of(loaded, make, batch, "rows");
+}
+
+BaseClassifier gpu_classifier(const Model& model, Precision precision) {
+  return classifier_by(gpu_passes(model, precision, kGpuBatch));
+}
+
+BaseClassifier row_gpu_classifier(const Model& model, Precision precision, int batch) {
+  return classifier_by(row_passes(model, precision, batch));
 }
 
 }  // namespace fedsmooth

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/smoothing/sampler.h"
 
@@ -21,5 +22,10 @@ inline constexpr int kRowBatch = 16 * 132;
 /// For networks of family kRows, on GPUs from compute capability 8.0 on.
 BaseClassifier row_gpu_classifier(const Model& model, Precision precision = Precision::kBfloat16,
                                   int batch = kRowBatch);
+
+/// Passes of a network that gpu_classifier() accepts, over batches of another size than its own.
+VotePasses gpu_passes(const Model& model, Precision precision, int batch);
+/// Passes of a network that row_gpu_classifier() accepts.
+VotePasses row_passes(const Model& model, Precision precision, int batch);
 
 }  // namespace fedsmooth

@@ -15,25 +15,20 @@ class FunctionPass : public VotePass {
     copies_.clear(launches_.stream());  // a short batch is filled up
   }
 
-  Array classify(const DeviceArray<float>& x) override {
-    launches_.add("images", cudaMemcpyAsync(copies_.data(), x.data(), sizeof(float) * x.size(),
+  DeviceLogits enqueue_images(const float* x) override {
+    launches_.add("images", cudaMemcpyAsync(copies_.data(), x, sizeof(float) * copies_.size(),
                                             cudaMemcpyDeviceToDevice, launches_.stream()));
-    Array logits({batch(), classes()});
-    launches_.add("logits",
-                  cudaMemcpyAsync(logits.data(), function_.call(copies_.data(), sizes_),
-                                  logits.byte_count(), cudaMemcpyDeviceToHost, launches_.stream()));
-    check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
-    return logits;
+    return call();
   }
 
-  void vote(const NoisyRows& rows, VoteCounter* counts) override {
+  DeviceLogits enqueue_copies(const NoisyRows& rows) override {
     launches_.add("noise", make_noisy_images(rows, copies_.data(), launches_.stream()));
-    const float* logits = function_.call(copies_.data(), sizes_);
-    launches_.add("votes",
-                  count_votes({rows, logits, classes(), classes(), counts}, launches_.stream()));
+    return call();
   }
 
  private:
+  DeviceLogits call() { return {function_.call(copies_.data(), sizes_), classes()}; }
+
   DeviceFunction function_;
   Sizes sizes_;
   DeviceArray<float> copies_;
@@ -47,7 +42,7 @@ BaseClassifier function_classifier(const DeviceFunction& function, const Shape& 
   const auto make = [function, input, classes, batch](const NoiseLaw&) {
     return std::make_unique<FunctionPass>(function, input, classes, batch);
   };
-  return classifier_by(make, classes, batch, description);
+  return classifier_by({make, classes, batch, description});
 }
 
 }  // namespace fedsmooth

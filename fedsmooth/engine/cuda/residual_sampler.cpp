@@ -6,7 +6,6 @@
 
 #include "fedsmooth/engine/cuda/residual_plan.h"
 #include "fedsmooth/engine/cuda/residual_weights.h"
-#include "fedsmooth/engine/cuda/vote_pass.h"
 
 namespace fedsmooth {
 namespace {
@@ -97,18 +96,21 @@ class ResidualPass : public VotePass {
   }
 
   // As copies without noise, one of each image.
-  Array classify(const DeviceArray<float>& x) override {
+  DeviceLogits enqueue_images(const float* x) override {
     NoisyRows rows;
     rows.copies = single_.data();
     rows.requests = rows.rows = batch();
     rows.total = batch();
-    rows.x = x.data();
-    enqueue(rows, nullptr, logits_.data());
-    Array logits({batch(), classes()});
-    logits_.download(logits.floats(), launches_.stream());
-    return logits;
+    rows.x = x;
+    return enqueue_copies(rows);
   }
 
+  DeviceLogits enqueue_copies(const NoisyRows& rows) override {
+    enqueue(rows, nullptr, logits_.data());
+    return {logits_.data(), classes()};
+  }
+
+  // The last launch counts votes itself.
   void vote(const NoisyRows& rows, VoteCounter* counts) override { enqueue(rows, counts, nullptr); }
 
  private:
@@ -128,13 +130,17 @@ class ResidualPass : public VotePass {
 
 }  // namespace
 
-BaseClassifier residual_gpu_classifier(const Model& folded, int batch) {
+VotePasses residual_vote_passes(const Model& folded, int batch) {
   const auto model = std::make_shared<const ResidualModel>(plan_residual(folded));
   const auto make = [model, batch](const NoiseLaw&) {
     return std::make_unique<ResidualPass>(model, batch);
   };
-  return classifier_by(make, model->classes(), batch,
-                       fmt::format("cuda/bf16/hopper-residualx{}/{}", batch, gpu_name()));
+  return {make, model->classes(), batch,
+          fmt::format("cuda/bf16/hopper-residualx{}/{}", batch, gpu_name())};
+}
+
+BaseClassifier residual_gpu_classifier(const Model& folded, int batch) {
+  return classifier_by(residual_vote_passes(folded, batch));
 }
 
 }  // namespace fedsmooth

@@ -193,15 +193,34 @@ DeviceArray<float> VotePass::upload(const Array& images) {
   return x;
 }
 
+Array VotePass::classify(const DeviceArray<float>& x) {
+  const DeviceLogits logits = enqueue_images(x.data());
+  std::vector<float> rows(int64_t{batch_} * logits.stride);
+  launches_.add("logits", cudaMemcpyAsync(rows.data(), logits.values, rows.size() * sizeof(float),
+                                          cudaMemcpyDeviceToHost, launches_.stream()));
+  check_cuda(cudaStreamSynchronize(launches_.stream()), "logits");
+  Array found({batch_, classes_});
+  for (int64_t r = 0; r < batch_; ++r) {
+    std::copy_n(rows.data() + r * logits.stride, classes_, found.floats() + r * classes_);
+  }
+  return found;
+}
+
+void VotePass::vote(const NoisyRows& rows, VoteCounter* counts) {
+  const DeviceLogits logits = enqueue_copies(rows);
+  const VoteCount count{rows, logits.values, classes_, logits.stride, counts};
+  launches_.add("votes", count_votes(count, launches_.stream()));
+}
+
 std::string gpu_law_refusal(const NoiseLaw& law) {
   if (&law == &kFloatNoise || &law == &kExactNoise) return {};
   return fmt::format("noise={}: a GPU draws {} and {} noise only", law.name, kFloatNoise.name,
                      kExactNoise.name);
 }
 
-BaseClassifier classifier_by(const MakePass& make, int classes, int batch,
-                             const std::string& description) {
+BaseClassifier classifier_by(const VotePasses& passes) {
   const int gpu = current_gpu();
+  const MakePass& make = passes.make;
   BaseClassifier f;
   f.make = [make, gpu]() -> Classifier {
     const OnGpu on(gpu);
@@ -211,9 +230,9 @@ BaseClassifier classifier_by(const MakePass& make, int classes, int batch,
       return pass->classify(pass->upload(images));
     };
   };
-  f.classes = classes;
-  f.batch = batch;
-  f.description = description;
+  f.classes = passes.classes;
+  f.batch = passes.batch;
+  f.description = passes.description;
   f.sampler = [make, gpu, f](const NoiseLaw& law, Stop stopped) {
     const std::string refusal = gpu_law_refusal(law);
     if (!refusal.empty()) throw Error("{}; {} cannot count its votes", refusal, f.description);

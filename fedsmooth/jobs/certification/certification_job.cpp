@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/records/certificates.h"
 
 namespace fedsmooth::jobs {
@@ -101,7 +102,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   const auto test = test_sets.load(experiment_of_model(a.path, overrides).data);
   plan.data = test->data;
   const Shape shape = image_shape(plan.data);
-  plan.subject = load_model_under_test(a.path, overrides, &plan.data, shape, context.device);
+  plan.subject = load_under_test({a.path, a.with}, overrides, &plan.data, shape, context.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
   const NoiseLaw& law = *options.noise;
   check_certify_options(options, plan.subject.sigma, law);

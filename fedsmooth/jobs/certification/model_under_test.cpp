@@ -95,6 +95,7 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
     subject.f = choose_classifier(device, model, *e.certify.noise);
     subject.load_gradients = [device, model] { return choose_gradients(device, model); };
     trained = model.sigma;
+    subject.model = std::make_shared<const Model>(model);
     if (data == nullptr) subject.class_names = model.class_names;
   }
   const bool smoothing_given = given(overrides, "smoothing.sigma");
@@ -121,6 +122,10 @@ SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
   const Experiment& e = subject.experiment;
   SubjectIdentity identity;
   identity.model_sha256 = subject.sha256;
+  if (!subject.members.empty()) {
+    identity.members.emplace();
+    for (const MemberFile& member : subject.members) identity.members->push_back(member.sha256);
+  }
   identity.data = e.data.name;
   identity.data_sha256 = data_sha256;
   if (e.data.held_out > 0) identity.held_out = e.data.held_out;

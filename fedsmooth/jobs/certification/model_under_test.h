@@ -3,17 +3,24 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/data/dataset.h"
 #include "fedsmooth/jobs/context.h"
-#include "fedsmooth/model/network.h"
+#include "fedsmooth/model/model.h"
 #include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/smoothing/sampler.h"
 
 namespace fedsmooth::jobs {
+
+/// A model that is evaluated with others as one classifier.
+struct MemberFile {
+  std::filesystem::path path;
+  std::string sha256;
+};
 
 struct ModelUnderTest {
   std::filesystem::path model_path;
@@ -24,8 +31,11 @@ struct ModelUnderTest {
   std::function<std::function<DifferentiableClassifier()>()> load_gradients;
   double sigma = 0.0;
   std::vector<std::string> class_names;
-  std::string sha256;       // of the model file
-  std::string fingerprint;  // of f, see Sampler::check()
+  std::string sha256;                  // of the model file, or digest_members() of several
+  std::string fingerprint;             // of f, see Sampler::check()
+  std::shared_ptr<const Model> model;  // null: a TorchScript module, or several models as one
+  /// With several models as one (ensemble_under_test.h), in ascending order of SHA-256; else empty.
+  std::vector<MemberFile> members;
 };
 
 /// The experiment of a run folder (or the defaults for a model file), overridden.

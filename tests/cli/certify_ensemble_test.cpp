@@ -1,0 +1,116 @@
+// certify, predict and verify with several models as one, as a user runs them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/records/certificate_file.h"
+#include "tests/cli/certify_program.h"
+#include "tests/cli/ranks.h"
+#include "tests/member_models.h"
+
+namespace fedsmooth {
+namespace {
+
+// Three models, and the command on them.
+template <class Program>
+class WithMembers : public Program {
+ protected:
+  void SetUp() override {
+    Program::SetUp();
+    if (this->IsSkipped()) return;
+    write_nearest_mean(file("a"));
+    const Model model = load_model(file("a"));
+    write_member(model, file("b"), 1, 0.05f);
+    write_member(model, file("c"), 2, 0.05f);
+  }
+
+  std::string file(const std::string& name) const { return this->path(name + ".safetensors"); }
+  std::string certify(const std::string& models, const std::string& more) const {
+    return "certify " + models + " --data.name=shapes --every 100 --n 1000 " + more;
+  }
+  std::string of_three() const { return file("a") + " --with " + file("b") + " " + file("c"); }
+
+  std::vector<std::string> rows(const std::string& table) const {
+    std::vector<std::string> found;
+    for (CertificateRow row : read_certificates(this->path(table))) {
+      row.seconds = 0;
+      found.push_back(format_row(row));
+    }
+    return found;
+  }
+};
+
+class EnsembleCommandTest : public WithMembers<ProgramTest> {};
+class EnsembleRanksTest : public WithMembers<RanksTest> {};
+
+TEST_F(EnsembleCommandTest, TakesModelsTogetherOrOneByOne) {
+  ASSERT_EQ(run(certify(of_three(), "--out " + path("a.tsv"))).status, 0);
+  const Outcome done =
+      run("certify --data.name=shapes --every 100 --n 1000 --out " + path("b.tsv") +
+          " --with=" + file("c") + " --with=" + file("b") + " --threads 2 " + file("a"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(rows("a.tsv"), rows("b.tsv"));
+  EXPECT_EQ(read_identity(path("a.tsv")).members->size(), 3U);
+  EXPECT_EQ(run("verify " + path("a.tsv") + " --images 2").status, 0);
+  EXPECT_EQ(run("verify " + path("a.tsv") + " --images 2 --model " + of_three()).status, 0);
+  EXPECT_EQ(run("compare " + path("a.tsv") + " " + path("b.tsv")).status, 0);
+  const Outcome page = run("report " + path("a.tsv") + " --out " + path("r.html"));
+  EXPECT_EQ(page.status, 0) << page.err;
+}
+
+TEST_F(EnsembleCommandTest, PredictTakesAModelPerOption) {
+  const Outcome done = run("predict " + file("a") + " --with " + file("b") + " 0 1 --with " +
+                           file("c") + " --data.name=shapes --json --seed=1");
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(nlohmann::json::parse(done.out).size(), 2U);
+}
+
+TEST_F(EnsembleCommandTest, RefusesTheUsersMistakes) {
+  expect_refused(run(certify(of_three(), "")), "--with: give --out");
+  const std::string out = "--out " + path("a.tsv");
+  expect_refused(run(certify(file("a") + " --with " + file("a"), out)), "a member is given once");
+  expect_refused(run(certify(file("a") + " --with " + file("none"), out)), "no such run or model");
+  expect_refused(run("attack " + file("a") + " --with " + file("b")), "--with: unknown option");
+  expect_refused(run("sweep " + path("s") + " --with " + file("b")), "--with: unknown option");
+  EXPECT_FALSE(std::filesystem::exists(path("a.tsv")));
+  EXPECT_EQ(run(certify(of_three(), "--dry-run")).status, 0);
+}
+
+TEST_F(EnsembleCommandTest, ContinuesAfterKill9) {
+  const std::string more = "--n 8000 --limit 6 --resume --out ";
+  ASSERT_EQ(run(certify(of_three(), more + path("whole.tsv"))).status, 0);
+  const std::string killed = certify(of_three(), more + path("killed.tsv"));
+  const pid_t child = start(killed);
+  wait_for_rows(path("killed.tsv"), 2);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(finish(child).status, -SIGKILL);
+  ASSERT_EQ(run(killed).status, 0);
+  EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
+}
+
+TEST_F(EnsembleRanksTest, WriteTheRowsOfOneProcess) {
+  ASSERT_EQ(run(certify(of_three(), "--threads 1 --out " + path("one.tsv"))).status, 0);
+  const Outcome done = run_ranks(2, certify(of_three(), "--threads 1 --out " + path("ranks.tsv")));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+  expect_told_once(run_ranks(2, certify(of_three(), "")), "--with: give --out");
+}
+
+TEST_F(EnsembleCommandTest, OnAGpuKilledAndResumedSaysTheSame) {
+  const std::string gpu = "--device cuda --n 1000000 --resume --out ";
+  if (run(certify(of_three(), "--device cuda --out " + path("probe.tsv"))).status != 0) {
+    GTEST_SKIP() << "no CUDA device";
+  }
+  EXPECT_TRUE(read_identity(path("probe.tsv")).base->starts_with("cuda/"));
+  ASSERT_EQ(run(certify(of_three(), gpu + path("whole.tsv"))).status, 0);
+  const std::string killed = certify(of_three(), gpu + path("killed.tsv"));
+  const pid_t child = start(killed);
+  wait_for_rows(path("killed.tsv"), 2);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(finish(child).status, -SIGKILL);
+  ASSERT_EQ(run(killed).status, 0);
+  EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
+}
+
+}  // namespace
+}  // namespace fedsmooth
