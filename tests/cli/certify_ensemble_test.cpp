@@ -5,26 +5,23 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
-#include "tests/cli/ranks.h"
 #include "tests/member_models.h"
 
 namespace fedsmooth {
 namespace {
 
 // Three models, and the command on them.
-template <class Program>
-class WithMembers : public Program {
+class EnsembleCommandTest : public ProgramTest {
  protected:
   void SetUp() override {
-    Program::SetUp();
-    if (this->IsSkipped()) return;
+    ProgramTest::SetUp();
     write_nearest_mean(file("a"));
     const Model model = load_model(file("a"));
     write_member(model, file("b"), 1, 0.05f);
     write_member(model, file("c"), 2, 0.05f);
   }
 
-  std::string file(const std::string& name) const { return this->path(name + ".safetensors"); }
+  std::string file(const std::string& name) const { return path(name + ".safetensors"); }
   std::string certify(const std::string& models, const std::string& more) const {
     return "certify " + models + " --data.name=shapes --every 100 --n 1000 " + more;
   }
@@ -32,7 +29,7 @@ class WithMembers : public Program {
 
   std::vector<std::string> rows(const std::string& table) const {
     std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(this->path(table))) {
+    for (CertificateRow row : read_certificates(path(table))) {
       row.seconds = 0;
       found.push_back(format_row(row));
     }
@@ -40,8 +37,7 @@ class WithMembers : public Program {
   }
 };
 
-class EnsembleCommandTest : public WithMembers<ProgramTest> {};
-class EnsembleRanksTest : public WithMembers<RanksTest> {};
+class SlowEnsembleCommandTest : public EnsembleCommandTest {};
 
 TEST_F(EnsembleCommandTest, TakesModelsTogetherOrOneByOne) {
   ASSERT_EQ(run(certify(of_three(), "--out " + path("a.tsv"))).status, 0);
@@ -65,6 +61,19 @@ TEST_F(EnsembleCommandTest, PredictTakesAModelPerOption) {
   EXPECT_EQ(nlohmann::json::parse(done.out).size(), 2U);
 }
 
+// An image file says nothing of classes: only the models do.
+TEST_F(EnsembleCommandTest, PredictRefusesAnotherNumberOfClasses) {
+  Model few = load_model(file("a"));
+  few.network.layers.back().outputs = 4;
+  few.class_names.clear();
+  for (Array& w : few.weights) w = w.part(0, 4);
+  write_file(file("few"), format_model(few));
+  write_png(make_shapes(Split::kTest, 1, 0).images[0], "image.png");
+  const std::string predict = "predict " + file("a") + " " + path("image.png") + " --with ";
+  expect_refused(run(predict + file("few")), "few.safetensors: has 4 classes, ");
+  EXPECT_EQ(run(predict + file("b")).status, 0);
+}
+
 TEST_F(EnsembleCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify(of_three(), "")), "--with: give --out");
   const std::string out = "--out " + path("a.tsv");
@@ -76,7 +85,7 @@ TEST_F(EnsembleCommandTest, RefusesTheUsersMistakes) {
   EXPECT_EQ(run(certify(of_three(), "--dry-run")).status, 0);
 }
 
-TEST_F(EnsembleCommandTest, ContinuesAfterKill9) {
+TEST_F(SlowEnsembleCommandTest, ContinuesAfterKill9) {
   const std::string more = "--n 8000 --limit 6 --resume --out ";
   ASSERT_EQ(run(certify(of_three(), more + path("whole.tsv"))).status, 0);
   const std::string killed = certify(of_three(), more + path("killed.tsv"));
@@ -86,14 +95,6 @@ TEST_F(EnsembleCommandTest, ContinuesAfterKill9) {
   EXPECT_EQ(finish(child).status, -SIGKILL);
   ASSERT_EQ(run(killed).status, 0);
   EXPECT_EQ(rows("killed.tsv"), rows("whole.tsv"));
-}
-
-TEST_F(EnsembleRanksTest, WriteTheRowsOfOneProcess) {
-  ASSERT_EQ(run(certify(of_three(), "--threads 1 --out " + path("one.tsv"))).status, 0);
-  const Outcome done = run_ranks(2, certify(of_three(), "--threads 1 --out " + path("ranks.tsv")));
-  ASSERT_EQ(done.status, 0) << done.err;
-  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
-  expect_told_once(run_ranks(2, certify(of_three(), "")), "--with: give --out");
 }
 
 TEST_F(EnsembleCommandTest, OnAGpuKilledAndResumedSaysTheSame) {

@@ -4,6 +4,7 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/ranks.h"
+#include "tests/member_models.h"
 
 namespace fedsmooth {
 namespace {
@@ -63,6 +64,17 @@ TEST_F(CertifyRanksTest, AnyNumberLatchesTheSameRadii) {
   ASSERT_EQ(run(certify("one.tsv", more)).status, 0);
   ASSERT_EQ(run_ranks(3, certify("ranks.tsv", more)).status, 0);
   EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+}
+
+TEST_F(CertifyRanksTest, AnyNumberCertifiesSeveralModelsAsOne) {
+  write_member(load_model(model()), path("other.safetensors"), 1, 0.05f);
+  const std::string with = "--limit 40 --with " + path("other.safetensors");
+  ASSERT_EQ(run(certify("one.tsv", with)).status, 0);
+  const Outcome done = run_ranks(3, certify("ranks.tsv", with));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(rows("ranks.tsv"), rows("one.tsv"));
+  EXPECT_EQ(read_identity(path("ranks.tsv")).members->size(), 2U);
+  expect_told_once(run_ranks(2, certify("b.tsv", "--with " + model())), "a member is given once");
 }
 
 // The ranks share one GPU.

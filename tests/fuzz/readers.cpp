@@ -167,7 +167,9 @@ Strings sidecar_seeds() {
   return {R"({"identity": {"model_sha256": "abc", "n0": 100, "n": 1000, "alpha": 0.001,
   "sigma": 0.25, "seed": 7, "base": "cpu/fp32", "radius": "one-sided", "only_correct": false,
   "noise_bank": false, "noise": "float-2", "images": 5, "shard": "1/1", "held_out": 3},
-  "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})"};
+  "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})",
+          R"({"identity": {"members": ["a", "b"], "noise": "float-2", "model_sha256": ")" +
+              digest_members({"a", "b"}) + R"("}, "members": ["a.pt", "b.pt"]})"};
 }
 
 // The rows of the seed table, with other JSONs beside them.
