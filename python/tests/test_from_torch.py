@@ -93,6 +93,51 @@ class ResNet(nn.Module):
         return self.fc(F.dropout(x.view(x.size(0), -1), 0.5, self.training))
 
 
+class WideBlock(nn.Module):
+    """As in xternalz/WideResNet-pytorch: a block that changes the number of channels overwrites x by its activation."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.bn1, self.bn2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, outputs // inputs, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.relu, self.same = nn.ReLU(inplace=True), inputs == outputs
+        self.convShortcut = None if self.same else nn.Conv2d(inputs, outputs, 1, outputs // inputs, bias=False)
+
+    def forward(self, x):
+        if not self.same:
+            x = self.relu(self.bn1(x))
+        out = self.conv1(self.relu(self.bn1(x)) if self.same else x)
+        out = self.conv2(F.dropout(self.relu(self.bn2(out)), p=0.3, training=self.training))
+        return torch.add(x if self.same else self.convShortcut(x), out)
+
+
+class WideBlockOfRawShortcut(nn.Module):
+    """As in meliketoy/wide-resnet.pytorch: biases, a stride in the second convolution, a shortcut of x itself."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.bn1, self.bn2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1, bias=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, outputs // inputs, 1, bias=True)
+        self.shortcut = nn.Sequential()
+        if inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, outputs // inputs, bias=True))
+
+    def forward(self, x):
+        out = self.conv2(F.relu(self.bn2(self.conv1(F.relu(self.bn1(x))))))
+        out += self.shortcut(x)
+        return out
+
+
+@pytest.mark.parametrize("block", [WideBlock, WideBlockOfRawShortcut])
+def test_wide_resnets_as_people_write_them(block):
+    blocks = [block(8, 8), block(8, 16), block(16, 16), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+    model = convert(small(*blocks, shape=(16,)))
+    assert [layer["kind"] for layer in model.network["layers"]].count("residual") == 3
+    convert(model.to_torch())
+
+
 def project():
     return nn.Sequential(nn.Conv2d(8, 16, 1, 2, bias=False), nn.BatchNorm2d(16))
 

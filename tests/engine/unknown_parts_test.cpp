@@ -15,6 +15,7 @@
 
 #ifdef FEDSMOOTH_CUDA
 #include "fedsmooth/engine/cuda/batched_plan.h"
+#include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/engine/cuda/residual_graph.h"
 #endif
 
@@ -58,13 +59,13 @@ TEST(UnknownPartsTest, TheReferenceRefusesThem) {
 }
 
 TEST(UnknownPartsTest, TheFastEvaluatorRefusesThem) {
-  for (const char* name : {"alexnet-fc", "resnet8", "resnet8-a"}) {
+  for (const char* name : {"alexnet-fc", "resnet8", "resnet8-a", "vgg16-bn", "wrn-10-2"}) {
     expect_refusals(FastNetwork::refusal, named_network(name));
   }
 }
 
 TEST(UnknownPartsTest, TheLanesRefuseThem) {
-  for (const char* name : {"small", "resnet8", "resnet8-a"}) {
+  for (const char* name : {"small", "resnet8", "resnet8-a", "vgg16-bn", "wrn-10-2"}) {
     expect_refusals(lanes_refusal, named_network(name));
   }
 }
@@ -86,8 +87,22 @@ TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) {
     expect_refusals(graph_refusal, named_network(name));
   }
 }
+
+TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
+  EXPECT_EQ(
+      network_refusal(named_network("wrn-10-1")),
+      "the GPU engine cannot run network wrn-10-1: stage block1.layer.0.bn1 (batch-norm, relu) "
+      "does not begin with a convolution");
+  for (const char* name : {"resnet18", "vgg16-bn", "wrn-16-4"}) {
+    const std::string why = network_refusal(named_network(name));
+    EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
+  }
+}
 #else
 TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) { GTEST_SKIP() << "built without nvcc"; }
+TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
+  GTEST_SKIP() << "built without nvcc";
+}
 #endif
 
 }  // namespace
