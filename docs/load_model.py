@@ -70,6 +70,12 @@ def _build(layer, weights):
         return _filled(nn.GroupNorm(layer["groups"], channels), layer, weights)
     if kind == "relu":
         return nn.ReLU()
+    if kind == "leaky-relu":
+        return nn.LeakyReLU(layer["slope"])
+    if kind == "silu":
+        return nn.SiLU()
+    if kind == "gelu":
+        return nn.GELU()
     if kind == "max-pool":
         return nn.MaxPool2d(layer["kernel"], layer["stride"])
     if kind == "avg-pool":

@@ -151,6 +151,14 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       }
       break;
     }
+    case Kind::kLeakyRelu: {
+      const json* slope = members.find("slope");
+      if (slope != nullptr) layer.slope = members.number(*slope, "slope");
+      if (!(layer.slope >= 0 && layer.slope <= 1)) {
+        throw Error("{}.slope={}: must be in [0, 1]", where, layer.slope);
+      }
+      break;
+    }
     case Kind::kResidual: {
       if (nested) throw Error("{}: a residual block inside a residual block", where);
       const json *body = members.find("body"), *shortcut = members.find("shortcut");
@@ -163,6 +171,8 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       break;
     }
     case Kind::kRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
     case Kind::kAvgPool:
       break;
   }
@@ -199,13 +209,20 @@ json layer_json(const Layer& layer) {
 }  // namespace
 
 const std::map<std::string, Kind>& layer_kinds() {
-  static const std::map<std::string, Kind> table = {
-      {"normalize", Kind::kNormalize},  {"conv", Kind::kConv},
-      {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
-      {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
-      {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
-      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample},
-      {"group-norm", Kind::kGroupNorm}};
+  static const std::map<std::string, Kind> table = {{"normalize", Kind::kNormalize},
+                                                    {"conv", Kind::kConv},
+                                                    {"batch-norm", Kind::kBatchNorm},
+                                                    {"relu", Kind::kRelu},
+                                                    {"max-pool", Kind::kMaxPool},
+                                                    {"avg-pool", Kind::kAvgPool},
+                                                    {"dropout", Kind::kDropout},
+                                                    {"linear", Kind::kLinear},
+                                                    {"residual", Kind::kResidual},
+                                                    {"subsample", Kind::kSubsample},
+                                                    {"group-norm", Kind::kGroupNorm},
+                                                    {"leaky-relu", Kind::kLeakyRelu},
+                                                    {"silu", Kind::kSilu},
+                                                    {"gelu", Kind::kGelu}};
   return table;
 }
 

@@ -29,6 +29,9 @@ Slot slot_of(Kind kind) {
     case Kind::kResidual:
       return Slot::kSum;
     case Kind::kRelu:
+    case Kind::kLeakyRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
       return Slot::kActivation;
     case Kind::kMaxPool:
     case Kind::kAvgPool:

@@ -87,6 +87,12 @@ def _module(layer: dict[str, Any], tensors: Tensors) -> nn.Module:
         return nn.AdaptiveAvgPool2d(1)
     if kind == "relu":
         return nn.ReLU()
+    if kind == "leaky-relu":
+        return nn.LeakyReLU(layer["slope"])
+    if kind == "silu":
+        return nn.SiLU()
+    if kind == "gelu":
+        return nn.GELU()
     raise Error(f"to_torch: {kind}: a layer that it does not know")
 
 

@@ -161,6 +161,30 @@ def test_models_go_to_torch_and_back():
     convert(residual.to_torch())
 
 
+class Activations(nn.Module):
+    """Each as a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = F.gelu(F.leaky_relu(self.conv(x), 0.2))
+        return self.linear(F.silu(x, inplace=True).mean((2, 3)))
+
+
+def test_activations():
+    norms = [nn.BatchNorm2d(8), nn.BatchNorm2d(8)]
+    layers = [nn.LeakyReLU(0.3), norms[0], nn.SiLU(inplace=True), nn.Conv2d(8, 8, 3, padding=1), norms[1], nn.GELU()]
+    model = convert(small(*layers))
+    kinds = ["leaky-relu", "silu", "gelu"]
+    assert [x["kind"] for x in model.network["layers"] if x["kind"] in kinds] == kinds
+    assert model.network["layers"][2]["slope"] == 0.3
+    convert(model.to_torch())
+    functions = [x for x in convert(Activations()).network["layers"] if x["kind"] in kinds]
+    assert functions == [{"kind": "leaky-relu", "slope": 0.2}, {"kind": "gelu"}, {"kind": "silu"}]
+
+
 @pytest.fixture
 def example(monkeypatch):
     """examples/certify_torch.py, whose network is written as people write it."""
@@ -248,7 +272,8 @@ OTHER_FUNCTIONS = {
     "overwrites": (OverwritesItsInput(small()), "clamp_"),
     "a changed linear layer": (nn.Sequential(nn.Flatten(), Scaled(108, 4)), "linear"),
     "drops always": (DropsAlways(small()), "dropout"),
-    "an unknown layer": (small(nn.GELU()), r"net\.1 \(GELU\)"),
+    "an unknown layer": (small(nn.ELU()), r"net\.1 \(ELU\)"),
+    "another form of gelu": (small(nn.GELU("tanh")), "approximate"),
     "dilation": (small(nn.Conv2d(8, 8, 3, padding=2, dilation=2)), "dilation"),
     "groups": (small(nn.Conv2d(8, 8, 3, padding=1, groups=2)), "groups"),
     "padding by a word": (small(nn.Conv2d(8, 8, 3, padding="same")), "padding='same'"),

@@ -31,6 +31,20 @@ inline Network named_network(const std::string& name) {
   return build_network(options, {3, 32, 32}, 10);
 }
 
+inline void replace_activations(std::vector<Layer>& layers, Layer::Kind by) {
+  for (Layer& layer : layers) {
+    if (layer.kind == Layer::Kind::kRelu) layer.kind = by;
+    replace_activations(layer.body, by);
+    replace_activations(layer.shortcut, by);
+  }
+}
+
+/// A network with another activation in place of every ReLU.
+inline Network with_activation(Network network, Layer::Kind activation) {
+  replace_activations(network.layers, activation);
+  return network;
+}
+
 /// Whether a tensor is a bias before a norm. Statistics of a batch take it out again: its gradient
 /// is zero, up to rounding.
 inline bool is_shift_before_a_norm(const Network& network, size_t tensor) {

@@ -48,7 +48,8 @@ Network all_parts() {
            layer(Kind::kRelu, ""), layer(Kind::kMaxPool, "", 0, 2, 2),
            residual({layer(Kind::kConv, "b", 6, 1), layer(Kind::kBatchNorm, "bn")},
                     {layer(Kind::kSubsample, "", 6)}),
-           layer(Kind::kRelu, ""), layer(Kind::kAvgPool, ""), layer(Kind::kDropout, ""),
+           layer(Kind::kRelu, ""), layer(Kind::kLeakyRelu, ""), layer(Kind::kSilu, ""),
+           layer(Kind::kGelu, ""), layer(Kind::kAvgPool, ""), layer(Kind::kDropout, ""),
            layer(Kind::kLinear, "c", 2)}};
 }
 
@@ -96,6 +97,16 @@ TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
   for (const char* name : {"resnet18", "vgg16-bn", "wrn-16-4"}) {
     const std::string why = network_refusal(named_network(name));
     EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
+  }
+}
+TEST(UnknownPartsTest, TheGpuRefusesOtherActivationsThanRelu) {
+  for (const char* name : {"small", "resnet8"}) {
+    for (const auto& [activation, part] : {std::pair{Kind::kLeakyRelu, "leaky-relu"},
+                                           {Kind::kSilu, "silu"},
+                                           {Kind::kGelu, "gelu"}}) {
+      const std::string why = network_refusal(with_activation(named_network(name), activation));
+      EXPECT_NE(why.find(fmt::format(") has {}", part)), std::string::npos) << why;
+    }
   }
 }
 #else

@@ -172,7 +172,7 @@ class LanePasses : public Passes {
   void run_back(LaneStage& s, std::vector<float> dy, bool of_images, bool of_weights) {
     const Stage& stage = s.stage;
     if (stage.pool) dy = pool_back(s, std::move(dy));
-    if (stage.is_activation(Kind::kRelu)) relu_gradient(s.map.data(), std::ssize(dy), dy.data());
+    if (stage.activation) s.activation_back(dy);
     if (stage.saved) add_gradient(*stage.saved, copy_of(dy));
     if (stage.norm) {
       if (of_weights || s.norm.of_batch) {

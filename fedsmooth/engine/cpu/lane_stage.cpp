@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fedsmooth/engine/cpu/activations.h"
 #include "fedsmooth/engine/cpu/lane_pools.h"
 #include "fedsmooth/engine/cpu/lane_tiles.h"
 
@@ -100,8 +101,24 @@ void LaneStage::run(const std::vector<float>& x, const float* saved, Lanes lanes
   }
 }
 
-// Norm, sum and ReLU, as far as the product has not done them.
+// Norm, sum and activation, as far as the product has not done them.
 void LaneStage::finish(const float* saved, Lanes lanes, bool training) {
+  finish_with_relu(saved, lanes, training);
+  if (!stage.activation || stage.is_activation(Kind::kRelu)) return;
+  before_activation = map;
+  activate(*stage.activation, std::ssize(map), map.data());
+}
+
+// A ReLU's output says where it passes gradients.
+void LaneStage::activation_back(std::vector<float>& dy) const {
+  if (stage.is_activation(Kind::kRelu)) {
+    relu_gradient(map.data(), std::ssize(dy), dy.data());
+  } else {
+    activation_gradient(*stage.activation, before_activation.data(), std::ssize(dy), dy.data());
+  }
+}
+
+void LaneStage::finish_with_relu(const float* saved, Lanes lanes, bool training) {
   const bool has_relu = stage.is_activation(Kind::kRelu);
   if (stage.norm) {
     if (training) {

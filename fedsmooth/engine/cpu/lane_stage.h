@@ -16,6 +16,7 @@ struct LaneStage {
   std::vector<float> kernel, bias;  // [k, k, C, K], [K]
   LaneNorm norm;
   std::vector<float> before_norm, map, pooled;  // of the last pass, [H, W, C, lanes]
+  std::vector<float> before_activation;         // unless that is a ReLU
   LaneScratch scratch;
   KernelGradient gradient;
 
@@ -31,8 +32,12 @@ struct LaneStage {
   /// `saved` is null where nothing is added. `fresh` says that the weights changed.
   void run(const std::vector<float>& x, const float* saved, Lanes lanes, bool training, bool fresh);
 
+  /// Turns the gradient of the activation's output into that of its input.
+  void activation_back(std::vector<float>& dy) const;
+
  private:
   void finish(const float* saved, Lanes lanes, bool training);
+  void finish_with_relu(const float* saved, Lanes lanes, bool training);
 };
 
 }  // namespace fedsmooth

@@ -67,8 +67,11 @@ Map<Number> ReferenceNetwork<Number>::apply(const Stage& stage, Kept<Number>& ke
   Map<Number> h = apply_op(stage, map_of(stage.input));
   if (stage.norm) h = apply_norm(stage, std::move(h), kept);
   if (stage.saved) add(map_of(*stage.saved), h);
-  if (stage.is_activation(Kind::kRelu)) h = relu(h);
-  if (stage.activation || stage.pool) kept.map = h;
+  if (stage.activation) {
+    kept.before_activation = std::move(h);
+    h = activate(*stage.activation, kept.before_activation);
+  }
+  if (stage.pool) kept.map = h;
   if (stage.is_pool(Kind::kMaxPool)) h = kept.pooled = max_pool(*stage.pool, h, stage.out);
   if (stage.is_pool(Kind::kAvgPool)) h = average_pool(h);
   if (stage.dropout && training_) {
@@ -139,7 +142,7 @@ void ReferenceNetwork<Number>::apply_back(const Stage& stage, const Kept<Number>
   if (!kept.kept.empty()) scale_by(kept.kept, dy);
   if (stage.is_pool(Kind::kMaxPool)) dy = max_pool_back(*stage.pool, kept.map, kept.pooled, dy);
   if (stage.is_pool(Kind::kAvgPool)) dy = average_pool_back(dy, stage.map);
-  if (stage.is_activation(Kind::kRelu)) dy = relu_back(kept.map, dy);
+  if (stage.activation) dy = activate_back(*stage.activation, kept.before_activation, dy);
   if (stage.saved) add_or_set(dy, gradient_of(*stage.saved));
   if (stage.norm) dy = norm_back(stage, kept, dy);
   add_or_set(op_back(stage, std::move(dy)), gradient_of(stage.input));

@@ -71,6 +71,10 @@ class Pass {
       }
       case Kind::kRelu:
         return overwrite ? h.relu_() : at::relu(h);
+      case Kind::kLeakyRelu:
+      case Kind::kSilu:
+      case Kind::kGelu:
+        break;  // not in kTorchParts
       case Kind::kMaxPool:
         return at::max_pool2d(h, layer.kernel, layer.stride);
       case Kind::kAvgPool:

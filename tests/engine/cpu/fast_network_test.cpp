@@ -77,6 +77,21 @@ TEST(FastNetworkTest, GivesTheLogitsOfWideNetworks) {
   }
 }
 
+// After norms, sums, products of every kind, and before pools.
+TEST(FastNetworkTest, GivesTheLogitsOfOtherActivations) {
+  using Kind = Layer::Kind;
+  for (const Kind kind : {Kind::kLeakyRelu, Kind::kSilu, Kind::kGelu}) {
+    for (const std::string name : {"small", "resnet8", "wrn-10-1"}) {
+      SCOPED_TRACE(fmt::format("{}, {}", name, static_cast<int>(kind)));
+      const Network network = with_activation(named(name), kind);
+      const Weights weights = reference::lively_weights(network, std::sqrt(6.0f));
+      expect_same(network, weights, 10 * kTolerance, 2);
+      const Model folded = fold_batch_norm({network, weights});
+      expect_same(folded.network, folded.weights, 10 * kTolerance, 2);
+    }
+  }
+}
+
 // A network of odd sizes, with sums after products of every kind, and after none.
 TEST(FastNetworkTest, AddsSavedMaps) {
   using Kind = Layer::Kind;

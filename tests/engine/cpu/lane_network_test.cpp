@@ -90,6 +90,20 @@ Network odd_residual() {
            layer(Kind::kLinear, "h", 3)}};
 }
 
+// Every activation, after norms, sums and products, and before a pool.
+Network with_smooth_activations() {
+  using Kind = Layer::Kind;
+  const auto conv = [](const std::string& name) { return layer(Kind::kConv, name, 16, 3, 1, 1); };
+  const auto norm = [](const std::string& name) { return layer(Kind::kBatchNorm, name); };
+  const Layer leaky{Kind::kLeakyRelu}, silu{Kind::kSilu}, gelu{Kind::kGelu};
+  return {"smooth",
+          {2, 9, 8},
+          {two_channel_normalization(), conv("a"), silu, conv("b"), norm("bn"), gelu,
+           residual({conv("c"), norm("cn"), leaky, conv("d")}, {silu}), gelu,
+           layer(Kind::kMaxPool, "", 0, 2, 2), leaky, conv("e"), leaky, layer(Kind::kAvgPool, ""),
+           layer(Kind::kLinear, "f", 8), silu, layer(Kind::kLinear, "h", 3)}};
+}
+
 class LaneResidualTest : public testing::TestWithParam<std::string> {};
 
 // Large networks are thinned: a ReLU whose input is within rounding of zero may switch, and the
@@ -99,9 +113,10 @@ class LaneResidualTest : public testing::TestWithParam<std::string> {};
 // value. In training, gradients are differences of near equals: ten times that.
 TEST_P(LaneResidualTest, AgreesWithTheReferenceInDouble) {
   const bool wide = GetParam() == "resnet18" || GetParam() == "vgg16-bn";
-  const Network network = GetParam() == "odd" ? odd_residual()
-                          : wide              ? thin_network(GetParam(), 8)
-                                              : named_network(GetParam());
+  const Network network = GetParam() == "odd"      ? odd_residual()
+                          : GetParam() == "smooth" ? with_smooth_activations()
+                          : wide                   ? thin_network(GetParam(), 8)
+                                                   : named_network(GetParam());
   ASSERT_EQ(lanes_refusal(network), "");
   const Weights weights = reference::lively_weights(network, /*gain=*/std::sqrt(6.0f));
   const auto lanes = lane_passes(network);
@@ -136,7 +151,7 @@ TEST_P(LaneResidualTest, AgreesWithTheReferenceInDouble) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, LaneResidualTest,
                          testing::Values("resnet8", "resnet8-a", "resnet18", "vgg16-bn", "wrn-10-1",
-                                         "wrn-16-1", "odd"),
+                                         "wrn-16-1", "odd", "smooth"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');
