@@ -20,6 +20,7 @@ void for_each_property(Layer::Kind kind, const Use& use) {
       use("kernel", &Layer::kernel);
       use("stride", &Layer::stride);
       use("padding", &Layer::padding);
+      use("standardize", &Layer::standardize);
       [[fallthrough]];
     case Kind::kLinear:
       use("outputs", &Layer::outputs);

@@ -38,6 +38,7 @@ struct Layer {
   int64_t stride = 1;   // conv, max-pool, subsample
   int64_t padding = 0;  // conv
   bool bias = true;     // conv, linear
+  bool standardize = false;           // conv: uses its filters standardised, see standardize.h
   double drop_rate = 0.0;             // dropout
   double slope = 0.01;                // leaky-relu
   int64_t groups = 1;                 // group norm

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <type_traits>
 
 #include "fedsmooth/base/check.h"
@@ -123,6 +124,7 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       layer.padding = members.integer("padding", 0, 0, kMaxWindow);
       layer.kernel = members.integer("kernel", 0, 1, kMaxWindow);
       layer.stride = members.integer("stride", 1, 1, kMaxWindow);
+      layer.standardize = members.boolean("standardize", false);
       [[fallthrough]];
     case Kind::kLinear:
       layer.outputs = members.integer("outputs", 0, 1, kMaxOutputs);
@@ -199,6 +201,8 @@ json layer_json(const Layer& layer) {
   for_each_property(layer.kind, [&](const char* key, auto member) {
     if constexpr (std::is_same_v<decltype(member), std::vector<Layer> Layer::*>) {
       object[key] = to_json(layer.*member);
+    } else if (std::string_view(key) == "standardize" && !layer.standardize) {
+      // Left out, so that model files and their digests are those of versions without it.
     } else {
       object[key] = layer.*member;
     }

@@ -22,6 +22,7 @@ struct PartRow {
 
 constexpr PartRow kPartRows[] = {{Part::kNormalize, "normalize", Kind::kNormalize},
                                  {Part::kConv, "conv", Kind::kConv},
+                                 {Part::kStandardize, "standardize", {}},
                                  {Part::kLinear, "linear", Kind::kLinear},
                                  {Part::kSubsample, "subsample", Kind::kSubsample},
                                  {Part::kBatchNorm, "batch-norm", Kind::kBatchNorm},
@@ -49,7 +50,8 @@ std::string to_string(Parts parts) {
 Parts parts_of(const Layer& layer) {
   for (const PartRow& row : kPartRows) {
     if (row.kind != layer.kind) continue;
-    const Parts parts = {row.part};
+    Parts parts = {row.part};
+    if (layer.standardize) parts = parts | Parts{Part::kStandardize};
     return has_only_its_properties(layer) ? parts : parts | Parts{Part::kUnknownProperty};
   }
   throw Bug("parts_of: unknown kind of layer");

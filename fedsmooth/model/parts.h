@@ -16,6 +16,7 @@ namespace fedsmooth {
 enum class Part : uint8_t {
   kNormalize,
   kConv,
+  kStandardize,  // the property of a convolution
   kLinear,
   kSubsample,
   kBatchNorm,

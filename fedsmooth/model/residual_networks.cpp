@@ -20,7 +20,7 @@ enum class Shortcut { kProject, kSubsample };
 struct ResNet {
   int64_t depth = 0;
   Shortcut shortcut = Shortcut::kProject;
-  bool group_norm = false;
+  bool group_norm = false, standardize = false;
   int64_t stages = 3, channels = 16, blocks = 0;  // channels of the first stage, blocks of each
   std::string projection = "downsample", classifier = "fc";  // names of tensors
 
@@ -29,19 +29,25 @@ struct ResNet {
     if (group_norm) layer.groups = 8;  // of 2, 4 and 8 channels in the three stages
     return layer;
   }
+
+  Layer convolution(std::string name, int64_t outputs, int64_t kernel, int64_t stride) const {
+    Layer layer = conv(std::move(name), outputs, kernel, stride, kernel / 2, /*bias=*/false);
+    layer.standardize = standardize;
+    return layer;
+  }
 };
 
 Layer basic_block(const ResNet& resnet, const std::string& name, int64_t channels, int64_t stride) {
   Layer block{Kind::kResidual};
-  block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), resnet.norm(name + ".bn1"),
-                relu(), conv(name + ".conv2", channels, 3, 1, 1, false),
-                resnet.norm(name + ".bn2")};
+  block.body = {resnet.convolution(name + ".conv1", channels, 3, stride),
+                resnet.norm(name + ".bn1"), relu(),
+                resnet.convolution(name + ".conv2", channels, 3, 1), resnet.norm(name + ".bn2")};
   if (stride == 1) return block;
   if (resnet.shortcut == Shortcut::kSubsample) {
     block.shortcut = {subsample(channels, stride)};
   } else {
     const std::string shortcut = fmt::format("{}.{}", name, resnet.projection);
-    block.shortcut = {conv(shortcut + ".0", channels, 1, stride, 0, false),
+    block.shortcut = {resnet.convolution(shortcut + ".0", channels, 1, stride),
                       resnet.norm(shortcut + ".1")};
   }
   return block;
@@ -49,7 +55,7 @@ Layer basic_block(const ResNet& resnet, const std::string& name, int64_t channel
 
 // Stages of basic blocks; each but the first begins with a stride of 2 and twice the channels.
 Layers resnet_layers(const ResNet& resnet, int64_t classes) {
-  Layers made = {conv("conv1", resnet.channels, 3, 1, 1, false), resnet.norm("bn1"), relu()};
+  Layers made = {resnet.convolution("conv1", resnet.channels, 3, 1), resnet.norm("bn1"), relu()};
   for (int64_t stage = 0; stage < resnet.stages; ++stage) {
     for (int64_t i = 0; i < resnet.blocks; ++i) {
       made.push_back(basic_block(resnet, fmt::format("layer{}.{}", stage + 1, i),
@@ -62,7 +68,8 @@ Layers resnet_layers(const ResNet& resnet, int64_t classes) {
   return made;
 }
 
-constexpr std::string_view kResNet = "resnet", kSubsampling = "-a", kGroupNorm = "-gn";
+constexpr std::string_view kResNet = "resnet", kSubsampling = "-a", kGroupNorm = "-gn",
+                           kStandardized = "-ws";
 
 // resnetN of any N, with a suffix that is known.
 std::optional<ResNet> parse_resnet(std::string_view name) {
@@ -70,10 +77,12 @@ std::optional<ResNet> parse_resnet(std::string_view name) {
   ResNet found;
   const char* const end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + kResNet.size(), end, found.depth);
-  const std::string_view suffix(rest, end - rest);
-  if (suffix == kSubsampling) found.shortcut = Shortcut::kSubsample;
+  std::string_view suffix(rest, end - rest);
+  found.standardize = suffix.ends_with(kStandardized);
+  if (found.standardize) suffix.remove_suffix(kStandardized.size());
+  if (suffix == kSubsampling && !found.standardize) found.shortcut = Shortcut::kSubsample;
   found.group_norm = suffix == kGroupNorm;
-  const bool known = suffix.empty() || suffix == kSubsampling || suffix == kGroupNorm;
+  const bool known = suffix.empty() || found.shortcut == Shortcut::kSubsample || found.group_norm;
   if (error != std::errc() || !known) return std::nullopt;
   found.blocks = (found.depth - 2) / 6;
   return found;

@@ -17,8 +17,8 @@ namespace fedsmooth {
 /// The layers of a residual network, without the normalisation; none if `name` is not one of
 /// resnetN with N = 6 n + 2 from 8 to 1202 (shortcuts that change the shape project), resnetN-a
 /// (they leave pixels out and fill up with channels of zeros), resnetN-gn (group norms of eight
-/// groups in place of batch norms), resnet18, or wrn-D-K with D = 6 n + 4 from 10 to 1204 and K
-/// from 1 to 100.
+/// groups in place of batch norms), resnetN-ws and resnetN-gn-ws (every convolution standardises
+/// its filters), resnet18, or wrn-D-K with D = 6 n + 4 from 10 to 1204 and K from 1 to 100.
 std::optional<std::vector<Layer>> residual_layers(const std::string& name, int64_t classes);
 
 bool is_residual_network(const std::string& name);

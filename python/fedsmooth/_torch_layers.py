@@ -13,7 +13,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from ._torch import Normalize, Subsample
+from ._torch import Normalize, StandardizedConv2d, Subsample
 
 Layer = dict[str, Any]
 Lowering = Any  # of _from_torch.py
@@ -76,6 +76,8 @@ def _conv(to: Lowering, node: fx.Node, module: nn.Conv2d) -> None:
         "padding": _square(module, "padding"),
         "bias": module.bias is not None,
     }
+    if type(module) is StandardizedConv2d:
+        layer["standardize"] = True
     to.keep_tensors(module, node.target, ("weight", "bias"))
     to.add(node, to.operand(node, axes=4), layer)
 
@@ -250,6 +252,7 @@ def _as(module: type[nn.Module], lower: Callable[..., None]) -> Callable[..., No
 
 LAYERS: dict[type, Callable[..., None]] = {
     nn.Conv2d: _conv,
+    StandardizedConv2d: _conv,
     nn.BatchNorm2d: _batch_norm,
     nn.GroupNorm: _group_norm,
     nn.Linear: _linear,

@@ -185,6 +185,14 @@ def test_activations():
     assert functions == [{"kind": "leaky-relu", "slope": 0.2}, {"kind": "gelu"}, {"kind": "silu"}]
 
 
+def test_standardized_convolutions_go_to_torch_and_back():
+    layers = importlib.import_module("fedsmooth._torch")
+    conv = layers.StandardizedConv2d(8, 8, 3, padding=1)
+    model = convert(small(nn.BatchNorm2d(8), nn.ReLU(), conv, nn.BatchNorm2d(8), nn.ReLU()))
+    assert [x.get("standardize") for x in model.network["layers"] if x["kind"] == "conv"] == [None, True]
+    convert(model.to_torch())
+
+
 @pytest.fixture
 def example(monkeypatch):
     """examples/certify_torch.py, whose network is written as people write it."""

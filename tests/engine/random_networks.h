@@ -50,6 +50,7 @@ class RandomNetwork {
     blocks_ = chance(0.6);
     large_ = chance(0.5);
     activations_ = chance(0.2);
+    standardizes_ = chance(0.15);
   }
 
   void add(std::vector<Layer>& layers, Layer layer) {
@@ -69,6 +70,7 @@ class RandomNetwork {
   Layer conv_of(int64_t outputs, int64_t kernel, int64_t stride, int64_t padding) {
     Layer layer{Kind::kConv, next_name(), outputs, kernel, stride, padding};
     layer.bias = chance(0.5);
+    layer.standardize = standardizes_ && chance(0.5);
     return layer;
   }
 
@@ -191,7 +193,7 @@ class RandomNetwork {
   Shape shape_ = {};
   int named_ = 0;
   bool group_norms_ = false, batch_norms_ = false, dropouts_ = false, pools_ = false,
-       blocks_ = false, large_ = false, activations_ = false;
+       blocks_ = false, large_ = false, activations_ = false, standardizes_ = false;
 };
 
 }  // namespace fedsmooth

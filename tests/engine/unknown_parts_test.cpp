@@ -10,6 +10,7 @@
 #include "fedsmooth/engine/cpu/lane_network.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
 #include "tests/engine/unknown_parts.h"
 
@@ -66,7 +67,7 @@ TEST(UnknownPartsTest, TheFastEvaluatorRefusesThem) {
 }
 
 TEST(UnknownPartsTest, TheLanesRefuseThem) {
-  for (const char* name : {"small", "resnet8", "resnet8-a", "vgg16-bn", "wrn-10-2"}) {
+  for (const char* name : {"small", "resnet8", "resnet8-a", "resnet8-ws", "vgg16-bn", "wrn-10-2"}) {
     expect_refusals(lanes_refusal, named_network(name));
   }
 }
@@ -99,6 +100,15 @@ TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
     EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
   }
 }
+TEST(UnknownPartsTest, TheGpuRefusesToStandardizeUnlessItIsFolded) {
+  for (const std::string name : {"resnet8-ws", "resnet8-gn-ws"}) {
+    const Network network = named_network(name);
+    EXPECT_NE(network_refusal(network).find(") has standardize, which"), std::string::npos);
+    const Model folded = fold_batch_norm({network, initial_weights(network, Key{1})});
+    EXPECT_EQ(network_refusal(folded.network), "");
+  }
+}
+
 TEST(UnknownPartsTest, TheGpuRefusesOtherActivationsThanRelu) {
   for (const char* name : {"small", "resnet8"}) {
     for (const auto& [activation, part] : {std::pair{Kind::kLeakyRelu, "leaky-relu"},

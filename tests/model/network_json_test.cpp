@@ -76,7 +76,7 @@ Layer filled(Layer::Kind kind) {
   for_each_property(kind, [&](const char*, auto member) {
     using Member = std::remove_reference_t<decltype(layer.*member)>;
     if constexpr (std::is_same_v<Member, int64_t>) layer.*member = 5;
-    if constexpr (std::is_same_v<Member, bool>) layer.*member = false;
+    if constexpr (std::is_same_v<Member, bool>) layer.*member = !(layer.*member);
     if constexpr (std::is_same_v<Member, double>) layer.*member = 0.25;
     if constexpr (std::is_same_v<Member, std::vector<double>>) layer.*member = {0.25, 3};
     if constexpr (std::is_same_v<Member, std::vector<Layer>>) layer.*member = {{Kind::kAvgPool}};
@@ -91,6 +91,14 @@ TEST(NetworkJsonTest, EveryPropertyOfEveryKindReadsBackTheSame) {
     const std::vector<Layer> again = layers_from_json(to_json(std::vector{layer}), "layers");
     EXPECT_TRUE(again == std::vector{layer}) << name;
   }
+}
+
+// Files of models that do not standardise keep their digests.
+TEST(NetworkJsonTest, StandardizeIsWrittenOnlyIfSet) {
+  Layer conv{Kind::kConv, "conv", 4, 3};
+  EXPECT_FALSE(to_json(std::vector{conv})[0].contains("standardize"));
+  conv.standardize = true;
+  EXPECT_TRUE(to_json(std::vector{conv})[0]["standardize"]);
 }
 
 TEST(NetworkJsonTest, IsNeverWrittenWithoutAPropertyThatIsSet) {

@@ -9,6 +9,7 @@
 #include "fedsmooth/model/architectures.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/residual_networks.h"
+#include "fedsmooth/model/stages.h"
 #include "tests/model/refusal.h"
 
 namespace fedsmooth {
@@ -21,14 +22,14 @@ Network named(const std::string& name) {
 }
 
 TEST(ResNetTest, HasAnyDepthOfSixNAndTwo) {
-  for (const std::string name :
-       {"resnet8", "resnet20", "resnet56-a", "resnet20-gn", "resnet110", "resnet1202"}) {
+  for (const std::string name : {"resnet8", "resnet20", "resnet56-a", "resnet20-gn", "resnet20-ws",
+                                 "resnet20-gn-ws", "resnet110", "resnet1202"}) {
     EXPECT_TRUE(is_residual_network(name)) << name;
   }
   for (const std::string name :
        {"resnet", "resnet2", "resnet19", "resnet18-gn", "resnet-4", "resnet20b", "resnet8 ",
-        "resnet20-", "resnet20-g", "resnet20-gn-a", "resnet1208", "resnet99999999999999999999",
-        "ResNet20"}) {
+        "resnet20-", "resnet20-g", "resnet20-gn-a", "resnet20-a-ws", "resnet20-ws-gn",
+        "resnet20-ws-ws", "resnet1208", "resnet99999999999999999999", "ResNet20"}) {
     EXPECT_FALSE(is_residual_network(name)) << name;
     EXPECT_THROW(named(name), Error) << name;
   }
@@ -53,6 +54,20 @@ TEST(ResNetTest, GroupNormsTakeThePlaceOfBatchNorms) {
   const Network again = network_from_json(to_json(network), "m");
   EXPECT_EQ(to_json(again), to_json(network));
   EXPECT_EQ(again.layers[2].groups, 8);
+}
+
+TEST(ResNetTest, EveryConvolutionMayStandardize) {
+  for (const std::string name : {"resnet8-ws", "resnet8-gn-ws"}) {
+    int convolutions = 0;
+    for (const Stage& stage : stages_of(named(name))) {
+      if (!stage.is_op(Kind::kConv)) continue;
+      EXPECT_TRUE(stage.op->standardize) << stage.name;
+      EXPECT_EQ(stage.is_norm(Kind::kGroupNorm), name == "resnet8-gn-ws");
+      ++convolutions;
+    }
+    EXPECT_EQ(convolutions, 1 + 3 * 2 + 2) << name;
+    EXPECT_EQ(count_weights(named(name)), count_weights(named("resnet8")));
+  }
 }
 
 TEST(ResNetTest, AnExperimentMayNameAnyDepth) {

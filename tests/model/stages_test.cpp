@@ -153,6 +153,14 @@ TEST(StagesTest, EveryKindOfLayerIsAPart) {
   }
 }
 
+TEST(StagesTest, StandardizingIsAPartOfItsOwn) {
+  Layer conv = named_conv("a"), linear = layer(Kind::kLinear, "l", 2);
+  conv.standardize = linear.standardize = true;
+  EXPECT_EQ(descriptions(lower({residual({conv, kNorm}, {}), kRelu, linear})),
+            (Strings{"a (conv, standardize, batch-norm, sum, relu)",
+                     "l (standardize, linear, unknown property)"}));
+}
+
 TEST(StagesTest, APropertyOfAnotherKindIsAPartThatNobodyTakes) {
   Layer conv = named_conv("a"), pool = layer(Kind::kMaxPool, "", 0, 2, 2);
   conv.groups = 2;

@@ -94,7 +94,8 @@ Map<Number> ReferenceNetwork<Number>::apply_op(const Stage& stage, const Map<Num
       return normalize(layer, x);
     case Kind::kConv:
     case Kind::kLinear:
-      return convolve(layer, x, tensor(0), layer.bias ? tensor(1) : Values<Number>{}, stage.map);
+      return convolve(layer, x, filters_of(layer, tensor(0)),
+                      layer.bias ? tensor(1) : Values<Number>{}, stage.map);
     case Kind::kSubsample:
       return subsample(layer, x, stage.map);
     default:
@@ -170,9 +171,10 @@ Map<Number> ReferenceNetwork<Number>::op_back(const Stage& stage, Map<Number> dy
       return normalize_back(layer, dy);
     case Kind::kConv:
     case Kind::kLinear:
-      gradients_.weights[stage.op_tensor] = weight_gradient(layer, map_of(stage.input), dy);
+      gradients_.weights[stage.op_tensor] = filters_back(
+          layer, weights[stage.op_tensor], weight_gradient(layer, map_of(stage.input), dy));
       if (layer.bias) gradients_.weights[stage.op_tensor + 1] = bias_gradient(dy);
-      return convolve_back(layer, dy, weights[stage.op_tensor], stage.in);
+      return convolve_back(layer, dy, filters_of(layer, weights[stage.op_tensor]), stage.in);
     case Kind::kSubsample:
       return subsample_back(layer, dy, stage.in);
     default:

@@ -15,9 +15,9 @@ namespace fedsmooth::reference {
 
 /// The oracle computes every part, and refuses one that it does not know, too.
 inline constexpr Parts kReferenceParts = {
-    Part::kNormalize, Part::kConv,    Part::kLinear,  Part::kSubsample, Part::kBatchNorm,
-    Part::kGroupNorm, Part::kSum,     Part::kRelu,    Part::kLeakyRelu, Part::kSilu,
-    Part::kGelu,      Part::kMaxPool, Part::kAvgPool, Part::kDropout};
+    Part::kNormalize, Part::kConv,      Part::kStandardize, Part::kLinear,  Part::kSubsample,
+    Part::kBatchNorm, Part::kGroupNorm, Part::kSum,         Part::kRelu,    Part::kLeakyRelu,
+    Part::kSilu,      Part::kGelu,      Part::kMaxPool,     Part::kAvgPool, Part::kDropout};
 
 /// What a stage keeps of the last pass, as far as its gradient needs it.
 template <typename Number>

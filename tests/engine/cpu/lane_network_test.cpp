@@ -150,8 +150,8 @@ TEST_P(LaneResidualTest, AgreesWithTheReferenceInDouble) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, LaneResidualTest,
-                         testing::Values("resnet8", "resnet8-a", "resnet18", "vgg16-bn", "wrn-10-1",
-                                         "wrn-16-1", "odd", "smooth"),
+                         testing::Values("resnet8", "resnet8-a", "resnet8-ws", "resnet18",
+                                         "vgg16-bn", "wrn-10-1", "wrn-16-1", "odd", "smooth"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');
@@ -192,6 +192,18 @@ TEST(LaneNetworkTest, NoticesChangedWeights) {
     weights = scaled(weights, 0.9f);
   }
   expect_logits();
+}
+
+TEST(LaneNetworkTest, StandardizesChangedWeightsAnew) {
+  const Network network = named_network("resnet8-ws");
+  const Array images = uniform({2, 3, 32, 32}, 2);
+  const auto lanes = lane_passes(network);
+  for (const uint64_t seed : {1, 2}) {
+    const Weights weights = initial_weights(network, make_key(seed, Purpose::kWeights));
+    lanes->load(weights);
+    expect_close(lanes->forward(images, std::nullopt), reference_logits(network, weights, images),
+                 kTolerance, "logits");
+  }
 }
 
 TEST(LaneNetworkTest, GivesItsWeightsBack) {

@@ -23,6 +23,11 @@ Layer conv(const std::string& name, int64_t outputs, int64_t kernel, int64_t str
   return layer(Kind::kConv, name, outputs, kernel, stride, padding);
 }
 
+Layer standardized(Layer layer) {
+  layer.standardize = true;
+  return layer;
+}
+
 Layer max_pool(int64_t kernel, int64_t stride) {
   return layer(Kind::kMaxPool, "", 0, kernel, stride);
 }
@@ -59,6 +64,11 @@ const std::vector<Case> kCases = {
     {"ConvolutionThatSkipsPixels", {2, 7, 6}, {conv("c", 3, 2, 3, 0)}},
     {"ConvolutionOfEvenSizeWithWidePadding", {1, 3, 4}, {conv("c", 2, 4, 3, 3)}},
     {"ConvolutionOfOnePixel", {3, 2, 3}, {conv("c", 18, 1, 1, 0)}},
+    {"StandardizedConvolution", {2, 5, 6}, {standardized(conv("c", 4, 3, 1, 1))}},
+    {"StandardizedConvolutionInTraining",
+     {2, 7, 6},
+     {standardized(conv("c", 3, 3, 2, 1)), kNorm, kRelu},
+     true},
     {"Linear", {2, 3, 4}, {layer(Kind::kLinear, "l", 4)}},
     {"LinearWithoutBias", {2, 3, 4}, {layer(Kind::kLinear, "l", 3)}},
     {"Relu", {2, 3, 4}, {kRelu}},

@@ -84,7 +84,7 @@ def main(program):
         for name in MODULES:
             write_state_dict(folder, name)
         subprocess.run([program, "compare", folder], check=True)
-        return 0 if len(names) == 3 and all(agree) else 1
+        return 0 if len(names) == 4 and all(agree) else 1
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNames[] = {"alexnet", "resnet20", "small"};
+constexpr const char* kNames[] = {"alexnet", "resnet20", "resnet8-gn-ws", "small"};
 
 // Weights at which the images matter to the logits: uniform with variance 2 / fan_in keeps the
 // signal through the layers, and batch norm is not the identity.
