@@ -35,6 +35,13 @@ class Subsample(nn.Module):
         return nn.functional.pad(kept, (0, 0, 0, 0, 0, self.outputs - x.shape[1]))
 
 
+class StandardizedConv2d(nn.Conv2d):
+    def forward(self, x):
+        centred = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        length = (centred.square().sum((1, 2, 3), keepdim=True) + 1e-5).sqrt()
+        return self._conv_forward(x, centred / length, self.bias)
+
+
 class Residual(nn.Module):
     def __init__(self, body, shortcut):
         super().__init__()
@@ -59,8 +66,9 @@ def _build(layer, weights):
         return Normalize(layer["mean"], layer["sd"])
     if kind == "conv":
         outputs, inputs, kernel, _ = weights[layer["name"] + ".weight"].shape
-        conv = nn.Conv2d(inputs, outputs, kernel, layer["stride"], layer["padding"],
-                         bias=layer["bias"])
+        kind_of_conv = StandardizedConv2d if layer.get("standardize") else nn.Conv2d
+        conv = kind_of_conv(inputs, outputs, kernel, layer["stride"], layer["padding"],
+                            bias=layer["bias"])
         return _filled(conv, layer, weights)
     if kind == "batch-norm":
         channels = len(weights[layer["name"] + ".weight"])
@@ -70,6 +78,12 @@ def _build(layer, weights):
         return _filled(nn.GroupNorm(layer["groups"], channels), layer, weights)
     if kind == "relu":
         return nn.ReLU()
+    if kind == "leaky-relu":
+        return nn.LeakyReLU(layer["slope"])
+    if kind == "silu":
+        return nn.SiLU()
+    if kind == "gelu":
+        return nn.GELU()
     if kind == "max-pool":
         return nn.MaxPool2d(layer["kernel"], layer["stride"])
     if kind == "avg-pool":

@@ -2,6 +2,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/data/data_source.h"
+#include "fedsmooth/model/residual_networks.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
@@ -14,19 +15,23 @@ bool share(double x) { return x >= 0 && x <= 1; }
 bool momentum(double x) { return x >= 0 && x < 1; }
 bool below_half(double x) { return x >= 0 && x < 0.5; }
 
-// One of a list, or a ResNet of any depth.
+// One of a list, or a residual network of any depth.
 Field model_name(std::string& value) {
   std::vector<std::string> names = architecture_names();
   names.insert(names.end(), {"layers", ""});
   Field field = name_choice("model.name", value, names);
   field.set = [&value, set_listed = field.set](const toml::node& node) {
-    if (node.is_string() && is_resnet(to_string(node))) {
-      value = to_string(node);
+    const std::string name = node.is_string() ? to_string(node) : "";
+    const std::string why = depth_refusal(name);
+    if (!why.empty()) throw Error("{}", why);
+    if (is_residual_network(name)) {
+      value = name;
     } else {
       set_listed(node);
     }
   };
-  field.show = [&value] { return show_string(value); };  // the list does not have every ResNet
+  // The list does not have every residual network.
+  field.show = [&value] { return show_string(value); };
   return field;
 }
 

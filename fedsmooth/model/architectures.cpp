@@ -1,42 +1,17 @@
 #include "fedsmooth/model/architectures.h"
 
-#include <charconv>
 #include <map>
-#include <optional>
-#include <string_view>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/model/layer_makers.h"
+#include "fedsmooth/model/residual_networks.h"
 
 namespace fedsmooth {
 namespace {
 
+using namespace layer_makers;
 using Kind = Layer::Kind;
 using Layers = std::vector<Layer>;
-
-Layer conv(std::string name, int64_t outputs, int64_t kernel, int64_t stride, int64_t padding,
-           bool bias = true) {
-  Layer layer{Kind::kConv, std::move(name), outputs, kernel, stride, padding};
-  layer.bias = bias;
-  return layer;
-}
-
-Layer linear(std::string name, int64_t outputs) {
-  return {Kind::kLinear, std::move(name), outputs};
-}
-
-Layer relu() { return {Kind::kRelu}; }
-
-Layer max_pool(int64_t size) { return {Kind::kMaxPool, "", 0, size, size}; }
-
-Layer dropout(double rate) {
-  Layer layer{Kind::kDropout};
-  layer.drop_rate = rate;
-  return layer;
-}
-
-Layer subsample(int64_t channels, int64_t stride) {
-  return {Kind::kSubsample, "", channels, 1, stride};
-}
 
 Layer normalize(const ModelOptions& options) {
   Layer layer{Kind::kNormalize};
@@ -95,70 +70,32 @@ Layers small(int64_t classes) {
           linear("classifier", classes)};
 }
 
-enum class Shortcut { kProject, kSubsample };
-
-struct ResNet {
-  int64_t depth = 0;
-  Shortcut shortcut = Shortcut::kProject;
-  bool group_norm = false;
-
-  Layer norm(std::string name) const {
-    Layer layer{group_norm ? Kind::kGroupNorm : Kind::kBatchNorm, std::move(name)};
-    if (group_norm) layer.groups = 8;  // of 2, 4 and 8 channels in the three stages
-    return layer;
-  }
-};
-
-Layer basic_block(const ResNet& resnet, const std::string& name, int64_t channels, int64_t stride) {
-  Layer block{Kind::kResidual};
-  block.body = {conv(name + ".conv1", channels, 3, stride, 1, false), resnet.norm(name + ".bn1"),
-                relu(), conv(name + ".conv2", channels, 3, 1, 1, false),
-                resnet.norm(name + ".bn2")};
-  if (stride == 1) return block;
-  if (resnet.shortcut == Shortcut::kSubsample) {
-    block.shortcut = {subsample(channels, stride)};
-  } else {
-    block.shortcut = {conv(name + ".downsample.0", channels, 1, stride, 0, false),
-                      resnet.norm(name + ".downsample.1")};
-  }
-  return block;
-}
-
-// He et al.'s ResNet for CIFAR: three stages of (depth - 2) / 6 basic blocks.
-Layers resnet_layers(const ResNet& resnet, int64_t classes) {
-  Layers layers = {conv("conv1", 16, 3, 1, 1, false), resnet.norm("bn1"), relu()};
-  for (int64_t stage = 1; stage <= 3; ++stage) {
-    for (int64_t i = 0; i < (resnet.depth - 2) / 6; ++i) {
-      layers.push_back(basic_block(resnet, fmt::format("layer{}.{}", stage, i), int64_t{8} << stage,
-                                   stage > 1 && i == 0 ? 2 : 1));
-      layers.push_back(relu());
+// The VGG-16 for 32x32 images of kuangliu/pytorch-cifar: batch norms, no hidden linear layers;
+// 14,728,266 weights for ten classes.
+Layers vgg16(int64_t classes) {
+  constexpr std::pair<int64_t, int> kStages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+  Layers made;
+  for (const auto& [channels, convolutions] : kStages) {
+    for (int i = 0; i < convolutions; ++i) {
+      const size_t number = made.size();  // in torch's Sequential
+      made.push_back(conv(fmt::format("features.{}", number), channels, 3, 1, 1));
+      made.push_back({Kind::kBatchNorm, fmt::format("features.{}", number + 1)});
+      made.push_back(relu());
     }
+    made.push_back(max_pool(2));
   }
-  layers.push_back({Kind::kAvgPool});
-  layers.push_back(linear("fc", classes));
-  return layers;
-}
-
-std::optional<ResNet> parse_resnet(std::string_view name) {
-  constexpr std::string_view kPrefix = "resnet", kSubsampling = "-a", kGroupNorm = "-gn";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  ResNet found;
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, found.depth);
-  const std::string_view suffix(rest, end - rest);
-  if (suffix == kSubsampling) found.shortcut = Shortcut::kSubsample;
-  found.group_norm = suffix == kGroupNorm;
-  const bool known = suffix.empty() || suffix == kSubsampling || suffix == kGroupNorm;
-  if (error != std::errc() || !known) return std::nullopt;
-  if (found.depth < 8 || found.depth > 1202 || found.depth % 6 != 2) return std::nullopt;
-  return found;
+  made.push_back(linear("classifier", classes));
+  return made;
 }
 
 Layers named_layers(const std::string& name, int64_t classes) {
   if (name == "alexnet") return alexnet(classes);
   if (name == "alexnet-fc") return alexnet_fc(classes);
-  if (const auto resnet = parse_resnet(name)) return resnet_layers(*resnet, classes);
   if (name == "small") return small(classes);
+  if (name == "vgg16-bn") return vgg16(classes);
+  if (auto residual = residual_layers(name, classes)) return std::move(*residual);
+  const std::string why = depth_refusal(name);
+  if (!why.empty()) throw Error("model.name=\"{}\": {}", name, why);
   throw Error("model.name=\"{}\": no such network; there are {} and layers", name,
               fmt::join(architecture_names(), ", "));
 }
@@ -174,11 +111,10 @@ Shape named_output_shape(const Network& network) {
 
 }  // namespace
 
-bool is_resnet(const std::string& name) { return parse_resnet(name).has_value(); }
-
 const std::vector<std::string>& architecture_names() {
-  static const std::vector<std::string> names = {"alexnet", "alexnet-fc", "resnet20", "resnet110",
-                                                 "small"};
+  static const std::vector<std::string> names = {"alexnet",  "alexnet-fc", "resnet18",
+                                                 "resnet20", "resnet110",  "small",
+                                                 "vgg16-bn", "wrn-16-4",   "wrn-28-10"};
   return names;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/model/standardize.h"
 
 namespace fedsmooth {
 namespace {
@@ -25,6 +26,7 @@ class Folding {
       folded.back().body = fold(layer.body);
       folded.back().shortcut = fold(layer.shortcut);
       for (size_t i = 0; i < count_tensors(layer); ++i) folded_weights_.push_back(take());
+      if (layer.kind == Kind::kConv && layer.standardize) make_plain(folded.back());
     }
     return folded;
   }
@@ -36,6 +38,15 @@ class Folding {
     check(next_ < weights_.size(), "fold_batch_norm: the network has more than {} tensors",
           weights_.size());
     return weights_[next_++];
+  }
+
+  // The convolution's tensors are the last that were kept.
+  void make_plain(Layer& conv) {
+    Array& kernel = folded_weights_.end()[conv.bias ? -2 : -1];
+    kernel = kernel.clone();
+    const int64_t outputs = kernel.size(0), values = kernel.count() / outputs;
+    standardize({outputs, values, values, 1}, kernel.floats(), kernel.floats());
+    conv.standardize = false;
   }
 
   // In double, rounded once. The convolution's tensors are the last that were kept.

@@ -20,6 +20,7 @@ void for_each_property(Layer::Kind kind, const Use& use) {
       use("kernel", &Layer::kernel);
       use("stride", &Layer::stride);
       use("padding", &Layer::padding);
+      use("standardize", &Layer::standardize);
       [[fallthrough]];
     case Kind::kLinear:
       use("outputs", &Layer::outputs);
@@ -36,6 +37,9 @@ void for_each_property(Layer::Kind kind, const Use& use) {
       use("stride", &Layer::stride);
       use("outputs", &Layer::outputs);
       break;
+    case Kind::kLeakyRelu:
+      use("slope", &Layer::slope);
+      break;
     case Kind::kDropout:
       use("drop_rate", &Layer::drop_rate);
       break;
@@ -45,6 +49,8 @@ void for_each_property(Layer::Kind kind, const Use& use) {
       break;
     case Kind::kBatchNorm:
     case Kind::kRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
     case Kind::kAvgPool:
       break;
   }

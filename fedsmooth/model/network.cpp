@@ -103,6 +103,9 @@ Shape shape_after(const Layer& layer, const Shape& in) {
       return {layer.outputs, 1, 1};
     case Kind::kBatchNorm:
     case Kind::kRelu:
+    case Kind::kLeakyRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
     case Kind::kDropout:
       return in;
     case Kind::kResidual:

@@ -19,7 +19,10 @@ struct Layer {
     kConv,       // square kernel, zero padding
     kBatchNorm,  // with its running statistics
     kGroupNorm,  // by the statistics of `groups` groups of an image's channels
-    kRelu,
+    kRelu,       // max(x, 0)
+    kLeakyRelu,  // x where x > 0, else slope x
+    kSilu,       // x / (1 + exp(-x)), also called swish
+    kGelu,       // x Phi(x) with the normal distribution Phi, by erf
     kMaxPool,    // square window, stride = kernel unless given, no padding
     kAvgPool,    // over the whole map
     kSubsample,  // every stride-th pixel; channels filled up with zeros to `outputs`
@@ -35,7 +38,9 @@ struct Layer {
   int64_t stride = 1;   // conv, max-pool, subsample
   int64_t padding = 0;  // conv
   bool bias = true;     // conv, linear
+  bool standardize = false;           // conv: uses its filters standardised, see standardize.h
   double drop_rate = 0.0;             // dropout
+  double slope = 0.01;                // leaky-relu
   int64_t groups = 1;                 // group norm
   std::vector<double> mean, sd;       // normalize
   std::vector<Layer> body, shortcut;  // residual

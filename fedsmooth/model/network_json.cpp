@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <type_traits>
 
 #include "fedsmooth/base/check.h"
@@ -123,6 +124,7 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       layer.padding = members.integer("padding", 0, 0, kMaxWindow);
       layer.kernel = members.integer("kernel", 0, 1, kMaxWindow);
       layer.stride = members.integer("stride", 1, 1, kMaxWindow);
+      layer.standardize = members.boolean("standardize", false);
       [[fallthrough]];
     case Kind::kLinear:
       layer.outputs = members.integer("outputs", 0, 1, kMaxOutputs);
@@ -151,6 +153,14 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       }
       break;
     }
+    case Kind::kLeakyRelu: {
+      const json* slope = members.find("slope");
+      if (slope != nullptr) layer.slope = members.number(*slope, "slope");
+      if (!(layer.slope >= 0 && layer.slope <= 1)) {
+        throw Error("{}.slope={}: must be in [0, 1]", where, layer.slope);
+      }
+      break;
+    }
     case Kind::kResidual: {
       if (nested) throw Error("{}: a residual block inside a residual block", where);
       const json *body = members.find("body"), *shortcut = members.find("shortcut");
@@ -163,6 +173,8 @@ Layer read_layer(const json& object, const std::string& where, const std::string
       break;
     }
     case Kind::kRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
     case Kind::kAvgPool:
       break;
   }
@@ -189,6 +201,8 @@ json layer_json(const Layer& layer) {
   for_each_property(layer.kind, [&](const char* key, auto member) {
     if constexpr (std::is_same_v<decltype(member), std::vector<Layer> Layer::*>) {
       object[key] = to_json(layer.*member);
+    } else if (std::string_view(key) == "standardize" && !layer.standardize) {
+      // Left out, so that model files and their digests are those of versions without it.
     } else {
       object[key] = layer.*member;
     }
@@ -199,13 +213,20 @@ json layer_json(const Layer& layer) {
 }  // namespace
 
 const std::map<std::string, Kind>& layer_kinds() {
-  static const std::map<std::string, Kind> table = {
-      {"normalize", Kind::kNormalize},  {"conv", Kind::kConv},
-      {"batch-norm", Kind::kBatchNorm}, {"relu", Kind::kRelu},
-      {"max-pool", Kind::kMaxPool},     {"avg-pool", Kind::kAvgPool},
-      {"dropout", Kind::kDropout},      {"linear", Kind::kLinear},
-      {"residual", Kind::kResidual},    {"subsample", Kind::kSubsample},
-      {"group-norm", Kind::kGroupNorm}};
+  static const std::map<std::string, Kind> table = {{"normalize", Kind::kNormalize},
+                                                    {"conv", Kind::kConv},
+                                                    {"batch-norm", Kind::kBatchNorm},
+                                                    {"relu", Kind::kRelu},
+                                                    {"max-pool", Kind::kMaxPool},
+                                                    {"avg-pool", Kind::kAvgPool},
+                                                    {"dropout", Kind::kDropout},
+                                                    {"linear", Kind::kLinear},
+                                                    {"residual", Kind::kResidual},
+                                                    {"subsample", Kind::kSubsample},
+                                                    {"group-norm", Kind::kGroupNorm},
+                                                    {"leaky-relu", Kind::kLeakyRelu},
+                                                    {"silu", Kind::kSilu},
+                                                    {"gelu", Kind::kGelu}};
   return table;
 }
 

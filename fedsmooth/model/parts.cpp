@@ -22,12 +22,16 @@ struct PartRow {
 
 constexpr PartRow kPartRows[] = {{Part::kNormalize, "normalize", Kind::kNormalize},
                                  {Part::kConv, "conv", Kind::kConv},
+                                 {Part::kStandardize, "standardize", {}},
                                  {Part::kLinear, "linear", Kind::kLinear},
                                  {Part::kSubsample, "subsample", Kind::kSubsample},
                                  {Part::kBatchNorm, "batch-norm", Kind::kBatchNorm},
                                  {Part::kGroupNorm, "group-norm", Kind::kGroupNorm},
                                  {Part::kSum, "sum", Kind::kResidual},
                                  {Part::kRelu, "relu", Kind::kRelu},
+                                 {Part::kLeakyRelu, "leaky-relu", Kind::kLeakyRelu},
+                                 {Part::kSilu, "silu", Kind::kSilu},
+                                 {Part::kGelu, "gelu", Kind::kGelu},
                                  {Part::kMaxPool, "max-pool", Kind::kMaxPool},
                                  {Part::kAvgPool, "avg-pool", Kind::kAvgPool},
                                  {Part::kDropout, "dropout", Kind::kDropout},
@@ -46,7 +50,8 @@ std::string to_string(Parts parts) {
 Parts parts_of(const Layer& layer) {
   for (const PartRow& row : kPartRows) {
     if (row.kind != layer.kind) continue;
-    const Parts parts = {row.part};
+    Parts parts = {row.part};
+    if (layer.standardize) parts = parts | Parts{Part::kStandardize};
     return has_only_its_properties(layer) ? parts : parts | Parts{Part::kUnknownProperty};
   }
   throw Bug("parts_of: unknown kind of layer");

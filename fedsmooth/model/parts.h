@@ -16,12 +16,16 @@ namespace fedsmooth {
 enum class Part : uint8_t {
   kNormalize,
   kConv,
+  kStandardize,  // the property of a convolution
   kLinear,
   kSubsample,
   kBatchNorm,
   kGroupNorm,
   kSum,
   kRelu,
+  kLeakyRelu,
+  kSilu,
+  kGelu,
   kMaxPool,
   kAvgPool,
   kDropout,

@@ -10,7 +10,7 @@ namespace {
 using Kind = Layer::Kind;
 
 // Parts that a stage computes before it adds its saved map.
-constexpr Parts kBeforeSum = {Part::kNormalize, Part::kConv,      Part::kLinear,
+constexpr Parts kBeforeSum = {Part::kNormalize, Part::kConv,      Part::kStandardize, Part::kLinear,
                               Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm};
 
 // The members of a stage in the order in which it applies them.
@@ -29,6 +29,9 @@ Slot slot_of(Kind kind) {
     case Kind::kResidual:
       return Slot::kSum;
     case Kind::kRelu:
+    case Kind::kLeakyRelu:
+    case Kind::kSilu:
+    case Kind::kGelu:
       return Slot::kActivation;
     case Kind::kMaxPool:
     case Kind::kAvgPool:

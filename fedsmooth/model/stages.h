@@ -26,7 +26,7 @@ struct Stage {
   std::optional<Layer> op;          // normalize, conv, linear or subsample
   std::optional<Layer> norm;        // batch or group norm
   std::optional<int> saved;         // the stage whose output is added
-  std::optional<Layer> activation;  // relu
+  std::optional<Layer> activation;  // relu, leaky-relu, silu or gelu
   std::optional<Layer> pool;        // max-pool or avg-pool
   std::optional<Layer> dropout;
   Parts parts;                            // of all layers above: what an engine has to compute

@@ -36,6 +36,15 @@ class Subsample(nn.Module):
         return nn.functional.pad(kept, (0, 0, 0, 0, 0, self.outputs - x.shape[1]))
 
 
+class StandardizedConv2d(nn.Conv2d):
+    """A convolution by its filters less their mean, divided by their length."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        centred = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        length = (centred.square().sum((1, 2, 3), keepdim=True) + 1e-5).sqrt()
+        return self._conv_forward(x, centred / length, self.bias)
+
+
 class Residual(nn.Module):
     """body(x) + shortcut(x); an empty shortcut is x itself."""
 
@@ -64,7 +73,8 @@ def _module(layer: dict[str, Any], tensors: Tensors) -> nn.Module:
         return Normalize(layer["mean"], layer["sd"])
     if kind == "conv":
         outputs, inputs, kernel, _ = tensors[layer["name"] + ".weight"].shape
-        conv = nn.Conv2d(inputs, outputs, kernel, layer["stride"], layer["padding"], bias=layer["bias"])
+        kind_of_conv = StandardizedConv2d if layer.get("standardize") else nn.Conv2d
+        conv = kind_of_conv(inputs, outputs, kernel, layer["stride"], layer["padding"], bias=layer["bias"])
         return _filled(conv, layer["name"], tensors)
     if kind == "batch-norm":
         return _filled(nn.BatchNorm2d(len(tensors[layer["name"] + ".weight"])), layer["name"], tensors)
@@ -87,6 +97,12 @@ def _module(layer: dict[str, Any], tensors: Tensors) -> nn.Module:
         return nn.AdaptiveAvgPool2d(1)
     if kind == "relu":
         return nn.ReLU()
+    if kind == "leaky-relu":
+        return nn.LeakyReLU(layer["slope"])
+    if kind == "silu":
+        return nn.SiLU()
+    if kind == "gelu":
+        return nn.GELU()
     raise Error(f"to_torch: {kind}: a layer that it does not know")
 
 

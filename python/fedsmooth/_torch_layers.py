@@ -13,7 +13,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from ._torch import Normalize, Subsample
+from ._torch import Normalize, StandardizedConv2d, Subsample
 
 Layer = dict[str, Any]
 Lowering = Any  # of _from_torch.py
@@ -76,6 +76,8 @@ def _conv(to: Lowering, node: fx.Node, module: nn.Conv2d) -> None:
         "padding": _square(module, "padding"),
         "bias": module.bias is not None,
     }
+    if type(module) is StandardizedConv2d:
+        layer["standardize"] = True
     to.keep_tensors(module, node.target, ("weight", "bias"))
     to.add(node, to.operand(node, axes=4), layer)
 
@@ -131,11 +133,28 @@ def _mean(to: Lowering, node: fx.Node) -> None:
     to.add(node, to.operand(node, axes=4), {"kind": "avg-pool"})
 
 
-def _relu(to: Lowering, node: fx.Node, module: nn.ReLU) -> None:
+def _activation(to: Lowering, node: fx.Node, module: Any, layer: Layer) -> None:
     x = to.operand(node)
-    if module.inplace:
+    if getattr(module, "inplace", False):
         to.refuse_if_read_elsewhere(x)
-    to.add_same(node, x, {"kind": "relu"})
+    to.add_same(node, x, layer)
+
+
+def _relu(to: Lowering, node: fx.Node, module: nn.ReLU) -> None:
+    _activation(to, node, module, {"kind": "relu"})
+
+
+def _leaky_relu(to: Lowering, node: fx.Node, module: nn.LeakyReLU) -> None:
+    _activation(to, node, module, {"kind": "leaky-relu", "slope": module.negative_slope})
+
+
+def _silu(to: Lowering, node: fx.Node, module: nn.SiLU) -> None:
+    _activation(to, node, module, {"kind": "silu"})
+
+
+def _gelu(to: Lowering, node: fx.Node, module: nn.GELU) -> None:
+    _only(module, approximate="none")
+    _activation(to, node, module, {"kind": "gelu"})
 
 
 def _dropout(to: Lowering, node: fx.Node, module: nn.Dropout) -> None:
@@ -233,6 +252,7 @@ def _as(module: type[nn.Module], lower: Callable[..., None]) -> Callable[..., No
 
 LAYERS: dict[type, Callable[..., None]] = {
     nn.Conv2d: _conv,
+    StandardizedConv2d: _conv,
     nn.BatchNorm2d: _batch_norm,
     nn.GroupNorm: _group_norm,
     nn.Linear: _linear,
@@ -240,6 +260,9 @@ LAYERS: dict[type, Callable[..., None]] = {
     nn.AvgPool2d: _avg_pool,
     nn.AdaptiveAvgPool2d: _global_pool,
     nn.ReLU: _relu,
+    nn.LeakyReLU: _leaky_relu,
+    nn.SiLU: _silu,
+    nn.GELU: _gelu,
     nn.Dropout: _dropout,
     nn.Dropout2d: _dropout,
     nn.Identity: _nothing,
@@ -261,6 +284,9 @@ FUNCTIONS: dict[Any, Callable[..., None]] = {
     F.max_pool2d: _as(nn.MaxPool2d, _max_pool),
     F.avg_pool2d: _as(nn.AvgPool2d, _avg_pool),
     F.adaptive_avg_pool2d: _as(nn.AdaptiveAvgPool2d, _global_pool),
+    F.leaky_relu: _as(nn.LeakyReLU, _leaky_relu),
+    F.silu: _as(nn.SiLU, _silu),
+    F.gelu: _as(nn.GELU, _gelu),
     F.dropout: _drop,
     torch.cat: _concatenate,
     **dict.fromkeys((F.relu, torch.relu, "relu"), _as(nn.ReLU, _relu)),

@@ -93,6 +93,51 @@ class ResNet(nn.Module):
         return self.fc(F.dropout(x.view(x.size(0), -1), 0.5, self.training))
 
 
+class WideBlock(nn.Module):
+    """As in xternalz/WideResNet-pytorch: a block that changes the number of channels overwrites x by its activation."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.bn1, self.bn2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, outputs // inputs, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.relu, self.same = nn.ReLU(inplace=True), inputs == outputs
+        self.convShortcut = None if self.same else nn.Conv2d(inputs, outputs, 1, outputs // inputs, bias=False)
+
+    def forward(self, x):
+        if not self.same:
+            x = self.relu(self.bn1(x))
+        out = self.conv1(self.relu(self.bn1(x)) if self.same else x)
+        out = self.conv2(F.dropout(self.relu(self.bn2(out)), p=0.3, training=self.training))
+        return torch.add(x if self.same else self.convShortcut(x), out)
+
+
+class WideBlockOfRawShortcut(nn.Module):
+    """As in meliketoy/wide-resnet.pytorch: biases, a stride in the second convolution, a shortcut of x itself."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.bn1, self.bn2 = nn.BatchNorm2d(inputs), nn.BatchNorm2d(outputs)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1, bias=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, outputs // inputs, 1, bias=True)
+        self.shortcut = nn.Sequential()
+        if inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, outputs // inputs, bias=True))
+
+    def forward(self, x):
+        out = self.conv2(F.relu(self.bn2(self.conv1(F.relu(self.bn1(x))))))
+        out += self.shortcut(x)
+        return out
+
+
+@pytest.mark.parametrize("block", [WideBlock, WideBlockOfRawShortcut])
+def test_wide_resnets_as_people_write_them(block):
+    blocks = [block(8, 8), block(8, 16), block(16, 16), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+    model = convert(small(*blocks, shape=(16,)))
+    assert [layer["kind"] for layer in model.network["layers"]].count("residual") == 3
+    convert(model.to_torch())
+
+
 def project():
     return nn.Sequential(nn.Conv2d(8, 16, 1, 2, bias=False), nn.BatchNorm2d(16))
 
@@ -114,6 +159,38 @@ def test_models_go_to_torch_and_back():
     assert [x["kind"] for x in back.network["layers"]] == [x["kind"] for x in model.network["layers"]]
     residual = convert(ResNet(DownsampleA(2), nn.AdaptiveAvgPool2d(1)))
     convert(residual.to_torch())
+
+
+class Activations(nn.Module):
+    """Each as a function."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = F.gelu(F.leaky_relu(self.conv(x), 0.2))
+        return self.linear(F.silu(x, inplace=True).mean((2, 3)))
+
+
+def test_activations():
+    norms = [nn.BatchNorm2d(8), nn.BatchNorm2d(8)]
+    layers = [nn.LeakyReLU(0.3), norms[0], nn.SiLU(inplace=True), nn.Conv2d(8, 8, 3, padding=1), norms[1], nn.GELU()]
+    model = convert(small(*layers))
+    kinds = ["leaky-relu", "silu", "gelu"]
+    assert [x["kind"] for x in model.network["layers"] if x["kind"] in kinds] == kinds
+    assert model.network["layers"][2]["slope"] == 0.3
+    convert(model.to_torch())
+    functions = [x for x in convert(Activations()).network["layers"] if x["kind"] in kinds]
+    assert functions == [{"kind": "leaky-relu", "slope": 0.2}, {"kind": "gelu"}, {"kind": "silu"}]
+
+
+def test_standardized_convolutions_go_to_torch_and_back():
+    layers = importlib.import_module("fedsmooth._torch")
+    conv = layers.StandardizedConv2d(8, 8, 3, padding=1)
+    model = convert(small(nn.BatchNorm2d(8), nn.ReLU(), conv, nn.BatchNorm2d(8), nn.ReLU()))
+    assert [x.get("standardize") for x in model.network["layers"] if x["kind"] == "conv"] == [None, True]
+    convert(model.to_torch())
 
 
 @pytest.fixture
@@ -203,7 +280,8 @@ OTHER_FUNCTIONS = {
     "overwrites": (OverwritesItsInput(small()), "clamp_"),
     "a changed linear layer": (nn.Sequential(nn.Flatten(), Scaled(108, 4)), "linear"),
     "drops always": (DropsAlways(small()), "dropout"),
-    "an unknown layer": (small(nn.GELU()), r"net\.1 \(GELU\)"),
+    "an unknown layer": (small(nn.ELU()), r"net\.1 \(ELU\)"),
+    "another form of gelu": (small(nn.GELU("tanh")), "approximate"),
     "dilation": (small(nn.Conv2d(8, 8, 3, padding=2, dilation=2)), "dilation"),
     "groups": (small(nn.Conv2d(8, 8, 3, padding=1, groups=2)), "groups"),
     "padding by a word": (small(nn.Conv2d(8, 8, 3, padding="same")), "padding='same'"),

@@ -49,6 +49,8 @@ class RandomNetwork {
     pools_ = chance(0.5);
     blocks_ = chance(0.6);
     large_ = chance(0.5);
+    activations_ = chance(0.2);
+    standardizes_ = chance(0.15);
   }
 
   void add(std::vector<Layer>& layers, Layer layer) {
@@ -68,6 +70,7 @@ class RandomNetwork {
   Layer conv_of(int64_t outputs, int64_t kernel, int64_t stride, int64_t padding) {
     Layer layer{Kind::kConv, next_name(), outputs, kernel, stride, padding};
     layer.bias = chance(0.5);
+    layer.standardize = standardizes_ && chance(0.5);
     return layer;
   }
 
@@ -97,7 +100,7 @@ class RandomNetwork {
     if (which < 3) {
       add(layers, drawn_conv());
     } else if (which < 5) {
-      add(layers, {Kind::kRelu});
+      add(layers, drawn_activation());
     } else if (which < 6) {
       if (batch_norms_ || group_norms_) add(layers, drawn_norm());
     } else if (which < 7) {
@@ -108,6 +111,16 @@ class RandomNetwork {
     } else if (blocks_) {
       add_block(layers);
     }
+  }
+
+  // A ReLU; in networks with other activations, any of the four.
+  Layer drawn_activation() {
+    Layer layer{Kind::kRelu};
+    if (!activations_) return layer;
+    const Kind kinds[] = {Kind::kRelu, Kind::kLeakyRelu, Kind::kSilu, Kind::kGelu};
+    layer.kind = kinds[draws_.below(4)];
+    if (layer.kind == Kind::kLeakyRelu) layer.slope = draws_.uniform();
+    return layer;
   }
 
   Layer drawn_dropout() {
@@ -124,7 +137,7 @@ class RandomNetwork {
     std::vector<Layer> body, shortcut;
     for (int64_t i = 0, count = 1 + draws_.below(2); i < count; ++i) {
       const int64_t kernel = large_ ? pick({1, 3, 5, 7}) : pick({1, 3});
-      if (i > 0 && chance(0.7)) add(body, {Kind::kRelu});
+      if (i > 0 && chance(0.7)) add(body, drawn_activation());
       add(body, conv_of(outputs, kernel, i == 0 ? stride : 1, kernel / 2));
       if ((batch_norms_ || group_norms_) && chance(0.6)) add(body, drawn_norm());
       if (dropouts_ && chance(0.2)) add(body, drawn_dropout());
@@ -138,7 +151,7 @@ class RandomNetwork {
     }
     if (batch_norms_ && !shortcut.empty() && chance(0.3)) add(shortcut, drawn_norm());
     layers.push_back(residual(body, shortcut));
-    if (chance(0.7)) add(layers, {Kind::kRelu});
+    if (chance(0.7)) add(layers, drawn_activation());
   }
 
   // Mostly logits: by a linear layer, with a hidden one, or by channels; or a map.
@@ -149,7 +162,7 @@ class RandomNetwork {
     if (end > 0.85) return;
     if (chance(0.2)) {
       add(layers, drawn_linear());
-      add(layers, {Kind::kRelu});
+      add(layers, drawn_activation());
     }
     add(layers, drawn_linear());
     if (batch_norms_ && chance(0.15)) add(layers, {Kind::kBatchNorm, next_name()});
@@ -180,7 +193,7 @@ class RandomNetwork {
   Shape shape_ = {};
   int named_ = 0;
   bool group_norms_ = false, batch_norms_ = false, dropouts_ = false, pools_ = false,
-       blocks_ = false, large_ = false;
+       blocks_ = false, large_ = false, activations_ = false, standardizes_ = false;
 };
 
 }  // namespace fedsmooth

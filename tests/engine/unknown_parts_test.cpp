@@ -10,12 +10,13 @@
 #include "fedsmooth/engine/cpu/lane_network.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
 #include "tests/engine/unknown_parts.h"
 
 #ifdef FEDSMOOTH_CUDA
+#include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/engine/cuda/graph.h"
-#include "fedsmooth/engine/cuda/pair_lists.h"
 #endif
 
 namespace fedsmooth {
@@ -47,7 +48,8 @@ Network all_parts() {
            layer(Kind::kRelu, ""), layer(Kind::kMaxPool, "", 0, 2, 2),
            residual({layer(Kind::kConv, "b", 6, 1), layer(Kind::kBatchNorm, "bn")},
                     {layer(Kind::kSubsample, "", 6)}),
-           layer(Kind::kRelu, ""), layer(Kind::kAvgPool, ""), layer(Kind::kDropout, ""),
+           layer(Kind::kRelu, ""), layer(Kind::kLeakyRelu, ""), layer(Kind::kSilu, ""),
+           layer(Kind::kGelu, ""), layer(Kind::kAvgPool, ""), layer(Kind::kDropout, ""),
            layer(Kind::kLinear, "c", 2)}};
 }
 
@@ -58,13 +60,13 @@ TEST(UnknownPartsTest, TheReferenceRefusesThem) {
 }
 
 TEST(UnknownPartsTest, TheFastEvaluatorRefusesThem) {
-  for (const char* name : {"alexnet-fc", "resnet8", "resnet8-a"}) {
+  for (const char* name : {"alexnet-fc", "resnet8", "resnet8-a", "vgg16-bn", "wrn-10-2"}) {
     expect_refusals(FastNetwork::refusal, named_network(name));
   }
 }
 
 TEST(UnknownPartsTest, TheLanesRefuseThem) {
-  for (const char* name : {"small", "resnet8", "resnet8-a"}) {
+  for (const char* name : {"small", "resnet8", "resnet8-a", "resnet8-ws", "vgg16-bn", "wrn-10-2"}) {
     expect_refusals(lanes_refusal, named_network(name));
   }
 }
@@ -89,8 +91,41 @@ TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) {
     expect_refusals(refusal_of(Family::kRows), named_network(name));
   }
 }
+
+TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
+  EXPECT_EQ(
+      network_refusal(named_network("wrn-10-1")),
+      "the GPU engine cannot run network wrn-10-1: stage block1.layer.0.bn1 (batch-norm, relu) "
+      "does not begin with a convolution");
+  for (const char* name : {"resnet18", "vgg16-bn", "wrn-16-4"}) {
+    const std::string why = network_refusal(named_network(name));
+    EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
+  }
+}
+TEST(UnknownPartsTest, TheGpuRefusesToStandardizeUnlessItIsFolded) {
+  for (const std::string name : {"resnet8-ws", "resnet8-gn-ws"}) {
+    const Network network = named_network(name);
+    EXPECT_NE(network_refusal(network).find(") has standardize, which"), std::string::npos);
+    const Model folded = fold_batch_norm({network, initial_weights(network, Key{1})});
+    EXPECT_EQ(network_refusal(folded.network), "");
+  }
+}
+
+TEST(UnknownPartsTest, TheGpuRefusesOtherActivationsThanRelu) {
+  for (const char* name : {"small", "resnet8"}) {
+    for (const auto& [activation, part] : {std::pair{Kind::kLeakyRelu, "leaky-relu"},
+                                           {Kind::kSilu, "silu"},
+                                           {Kind::kGelu, "gelu"}}) {
+      const std::string why = network_refusal(with_activation(named_network(name), activation));
+      EXPECT_NE(why.find(fmt::format(") has {}", part)), std::string::npos) << why;
+    }
+  }
+}
 #else
 TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) { GTEST_SKIP() << "built without nvcc"; }
+TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
+  GTEST_SKIP() << "built without nvcc";
+}
 #endif
 
 }  // namespace

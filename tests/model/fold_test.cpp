@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -91,6 +92,21 @@ Model mixed_model() {
                               layer(Kind::kRelu, "")},
                              {layer(Kind::kConv, "conv3", 9, 1, 2), bn("bn6")}),
                     layer(Kind::kLinear, "linear", 4), bn("bn7")}});
+}
+
+bool standardizes(const std::vector<Layer>& layers) {
+  return std::ranges::any_of(layers, [](const Layer& layer) {
+    return layer.standardize || standardizes(layer.body) || standardizes(layer.shortcut);
+  });
+}
+
+TEST(FoldTest, StandardizedFiltersBecomePlain) {
+  for (const std::string name : {"resnet8-ws", "resnet8-gn-ws"}) {
+    const Model model = model_of(named_network(name));
+    EXPECT_TRUE(standardizes(model.network.layers));
+    EXPECT_FALSE(standardizes(fold_batch_norm(model).network.layers));
+    expect_same_function(model, 8);
+  }
 }
 
 TEST(FoldTest, ListsGiveTheSameLogits) { expect_same_function(mixed_model(), 4); }

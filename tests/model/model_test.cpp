@@ -125,7 +125,10 @@ INSTANTIATE_TEST_SUITE_P(All, StateDictTest,
                          ::testing::Values(StateDict{"alexnet", "alexnet", ""},
                                            StateDict{"alexnet-parallel", "alexnet", "module."},
                                            StateDict{"resnet20-sequential", "resnet20", "1."},
-                                           StateDict{"resnet20-wrapped", "resnet20", "1.module."}),
+                                           StateDict{"resnet20-wrapped", "resnet20", "1.module."},
+                                           StateDict{"resnet18", "resnet18", ""},
+                                           StateDict{"vgg16-bn", "vgg16-bn", ""},
+                                           StateDict{"wrn-16-4", "wrn-16-4", ""}),
                          [](const auto& test) {
                            std::string name = test.param.fixture;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -234,8 +237,9 @@ TEST(ModelTest, AStateDictNeedsItsData) {
 TEST(ModelTest, SaysWhichNetworksAStateDictDoesNotFit) {
   const ImageKind many = {{3, 32, 32}, 43};
   EXPECT_EQ(refusal([&] { parse_model(python_file("alexnet"), "m", options_for(""), &many); }),
-            "m: its tensors fit none of alexnet, alexnet-fc, resnet20, resnet110, small for 43 "
-            "classes and images [3, 32, 32]; name the network with --model.name");
+            "m: its tensors fit none of alexnet, alexnet-fc, resnet18, resnet20, resnet110, small, "
+            "vgg16-bn, wrn-16-4, wrn-28-10 for 43 classes and images [3, 32, 32]; name the network "
+            "with --model.name");
 }
 
 TEST(ModelTest, SaysWhyAStateDictIsNotTheNamedNetwork) {

@@ -76,7 +76,7 @@ Layer filled(Layer::Kind kind) {
   for_each_property(kind, [&](const char*, auto member) {
     using Member = std::remove_reference_t<decltype(layer.*member)>;
     if constexpr (std::is_same_v<Member, int64_t>) layer.*member = 5;
-    if constexpr (std::is_same_v<Member, bool>) layer.*member = false;
+    if constexpr (std::is_same_v<Member, bool>) layer.*member = !(layer.*member);
     if constexpr (std::is_same_v<Member, double>) layer.*member = 0.25;
     if constexpr (std::is_same_v<Member, std::vector<double>>) layer.*member = {0.25, 3};
     if constexpr (std::is_same_v<Member, std::vector<Layer>>) layer.*member = {{Kind::kAvgPool}};
@@ -91,6 +91,14 @@ TEST(NetworkJsonTest, EveryPropertyOfEveryKindReadsBackTheSame) {
     const std::vector<Layer> again = layers_from_json(to_json(std::vector{layer}), "layers");
     EXPECT_TRUE(again == std::vector{layer}) << name;
   }
+}
+
+// Files of models that do not standardise keep their digests.
+TEST(NetworkJsonTest, StandardizeIsWrittenOnlyIfSet) {
+  Layer conv{Kind::kConv, "conv", 4, 3};
+  EXPECT_FALSE(to_json(std::vector{conv})[0].contains("standardize"));
+  conv.standardize = true;
+  EXPECT_TRUE(to_json(std::vector{conv})[0]["standardize"]);
 }
 
 TEST(NetworkJsonTest, IsNeverWrittenWithoutAPropertyThatIsSet) {
@@ -115,7 +123,8 @@ TEST(NetworkJsonTest, TheDocumentNamesEveryKindAndProperty) {
 TEST(NetworkJsonTest, WhatIsLeftOutHasItsDefault) {
   const std::vector<Layer> layers = read(R"([
       {"kind": "conv", "outputs": 8, "kernel": 3}, {"kind": "max-pool", "kernel": 3},
-      {"kind": "dropout"}])");
+      {"kind": "dropout"}, {"kind": "leaky-relu"}])");
+  EXPECT_EQ(layers[3].slope, 0.01);
   EXPECT_EQ(layers[0].stride, 1);
   EXPECT_EQ(layers[0].padding, 0);
   EXPECT_TRUE(layers[0].bias);
@@ -133,9 +142,9 @@ TEST(NetworkJsonTest, ALayerWithoutANameIsCalledAfterItsPlace) {
   EXPECT_EQ(layers[2].shortcut[1].name, "layers.2.shortcut.1");
 }
 
-#define KINDS                                                                                      \
-  "avg-pool, batch-norm, conv, dropout, group-norm, linear, max-pool, normalize, relu, residual, " \
-  "subsample"
+#define KINDS                                                                             \
+  "avg-pool, batch-norm, conv, dropout, gelu, group-norm, leaky-relu, linear, max-pool, " \
+  "normalize, relu, residual, silu, subsample"
 
 struct Refused {
   const char* text;
@@ -174,6 +183,9 @@ TEST(NetworkJsonTest, SaysWhereALayerIsWrong) {
       {R"([{"kind": "group-norm", "groups": 0}])", "layers[0].groups=0: must be from 1 to 1048576"},
       {R"([{"kind": "dropout", "drop_rate": 1}])", "layers[0].drop_rate=1: must be in [0, 1)"},
       {R"([{"kind": "dropout", "drop_rate": "a"}])", "layers[0].drop_rate: not a finite number"},
+      {R"([{"kind": "leaky-relu", "slope": -0.5}])", "layers[0].slope=-0.5: must be in [0, 1]"},
+      {R"([{"kind": "leaky-relu", "slope": "a"}])", "layers[0].slope: not a finite number"},
+      {R"([{"kind": "silu", "slope": 0.5}])", "layers[0]: unknown key \"slope\""},
       {R"([{"kind": "normalize", "mean": 0.5, "sd": [1]}])", "layers[0].mean: not a list"},
       {R"([{"kind": "normalize", "mean": [0.5], "sd": [1, 1]}])", "layers[0]: 1 means and 2 sds"},
       {R"([{"kind": "normalize", "mean": ["a"], "sd": [1]}])",

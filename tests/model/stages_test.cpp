@@ -73,9 +73,29 @@ TEST(StagesTest, ABlocksLastStageAddsWhatTheShortcutGives) {
   EXPECT_EQ(stages[7].input, 6);
 }
 
+// Norms without an operation before them; blocks that add their input, and that project it.
+TEST(StagesTest, PreActivationBlocksReadTheirNorms) {
+  const std::vector<Stage> stages = stages_of(named_network("wrn-10-1"));
+  EXPECT_EQ(
+      descriptions(stages),
+      (Strings{"0 (normalize)", "conv1 (conv)", "block1.layer.0.bn1 (batch-norm, relu)",
+               "block1.layer.0.conv1 (conv, batch-norm, relu)", "block1.layer.0.conv2 (conv, sum)",
+               "block2.layer.0.bn1 (batch-norm, relu)", "block2.layer.0.convShortcut (conv)",
+               "block2.layer.0.conv1 (conv, batch-norm, relu)", "block2.layer.0.conv2 (conv, sum)",
+               "block3.layer.0.bn1 (batch-norm, relu)", "block3.layer.0.convShortcut (conv)",
+               "block3.layer.0.conv1 (conv, batch-norm, relu)", "block3.layer.0.conv2 (conv, sum)",
+               "bn1 (batch-norm, relu, avg-pool)", "fc (linear)"}));
+  EXPECT_EQ(stages[4].saved, 1);
+  EXPECT_EQ(stages[5].input, 4);
+  EXPECT_EQ(stages[6].input, 5);
+  EXPECT_EQ(stages[7].input, 5);
+  EXPECT_EQ(stages[8].saved, 6);
+}
+
 // Stages of a shortcut come first, its tensors last.
 TEST(StagesTest, TensorsAreThoseOfParameters) {
-  for (const std::string name : {"alexnet-fc", "resnet20", "resnet20-a", "resnet20-gn"}) {
+  for (const std::string name : {"alexnet-fc", "resnet20", "resnet20-a", "resnet20-gn", "resnet18",
+                                 "vgg16-bn", "wrn-16-4"}) {
     const Network network = named_network(name);
     const std::vector<Parameter> all = parameters(network);
     size_t tensors = 0;
@@ -131,6 +151,14 @@ TEST(StagesTest, EveryKindOfLayerIsAPart) {
   for (const auto& [name, kind] : layer_kinds()) {
     EXPECT_EQ(to_string(parts_of({kind})), kind == Kind::kResidual ? "sum" : name);
   }
+}
+
+TEST(StagesTest, StandardizingIsAPartOfItsOwn) {
+  Layer conv = named_conv("a"), linear = layer(Kind::kLinear, "l", 2);
+  conv.standardize = linear.standardize = true;
+  EXPECT_EQ(descriptions(lower({residual({conv, kNorm}, {}), kRelu, linear})),
+            (Strings{"a (conv, standardize, batch-norm, sum, relu)",
+                     "l (standardize, linear, unknown property)"}));
 }
 
 TEST(StagesTest, APropertyOfAnotherKindIsAPartThatNobodyTakes) {

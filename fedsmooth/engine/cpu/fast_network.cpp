@@ -30,7 +30,8 @@ int64_t images_in_part(const std::vector<Stage>& stages, const Weights& weights,
 
 // Returns the operations between a stage's norm and its pool: the sum and the activation.
 FastEnd end_of(const Stage& stage) {
-  return {stage.saved.has_value(), stage.is_activation(Kind::kRelu)};
+  const bool relu = stage.is_activation(Kind::kRelu);
+  return {stage.saved.has_value(), relu, /*pool=*/false, relu ? std::nullopt : stage.activation};
 }
 
 // Turns stages into steps.
@@ -69,22 +70,23 @@ class Builder {
     return static_cast<int>(steps_.size()) - 1;
   }
 
-  // Without a norm, the sum and the ReLU are the product's, and so is pooling where a scheme's
-  // tiles are whole windows.
+  // Without a norm and without an activation other than ReLU, the sum and the ReLU are the
+  // product's, and so is pooling where a scheme's tiles are whole windows.
   int add_product(const Stage& stage, int x, int saved) {
     const Layer& layer = *stage.op;
     const Array& weight = weights_[stage.op_tensor];
     const Array bias = layer.bias ? weights_[stage.op_tensor + 1] : Array({layer.outputs});
+    const bool fuses = !stage.norm && (!stage.activation || stage.is_activation(Kind::kRelu));
     FastEnd end;
-    if (!stage.norm) end = end_of(stage);
+    if (fuses) end = end_of(stage);
     const bool first = &stage == &stages_.front() + 1;
     const auto scheme = layer.kind != Kind::kConv ? std::nullopt
                         : layer.stride == 1       ? toeplitz_shape(layer, stage.in)
                         : first                   ? blocks_
                                                   : std::nullopt;
-    end.pool = scheme && !stage.norm && !stage.saved && stage.is_pool(Kind::kMaxPool) &&
+    end.pool = scheme && fuses && !stage.saved && stage.is_pool(Kind::kMaxPool) &&
                stage.pool->kernel == 2 && stage.pool->stride == 2;
-    const int fused = stage.norm ? FastNetwork::kNone : saved;
+    const int fused = fuses ? saved : FastNetwork::kNone;
     if (layer.kind == Kind::kLinear) {
       x = add(linear_step(layer, stage.in, images_, end, weight, bias), x, fused);
     } else if (scheme) {
@@ -92,7 +94,8 @@ class Builder {
     } else {
       x = add(window_step(layer, stage.in, stage.map, images_, end, weight, bias), x, fused);
     }
-    if (stage.norm) x = add_finish(stage, add_norm(stage, x), saved);
+    if (stage.norm) x = add_norm(stage, x);
+    if (!fuses) x = add_finish(stage, x, saved);
     return end.pool ? x : add_pool(stage, x);
   }
 

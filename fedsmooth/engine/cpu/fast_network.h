@@ -14,9 +14,10 @@ class FastNetwork {
  public:
   /// The parts of a stage that a FastNetwork computes. A stage with any other part is refused.
   /// Dropout is accepted because it is the identity in an evaluation.
-  static constexpr Parts kParts = {Part::kNormalize, Part::kConv,   Part::kLinear, Part::kSubsample,
-                                   Part::kBatchNorm, Part::kSum,    Part::kRelu,   Part::kMaxPool,
-                                   Part::kAvgPool,   Part::kDropout};
+  static constexpr Parts kParts = {Part::kNormalize, Part::kConv, Part::kLinear,  Part::kSubsample,
+                                   Part::kBatchNorm, Part::kSum,  Part::kRelu,    Part::kLeakyRelu,
+                                   Part::kSilu,      Part::kGelu, Part::kMaxPool, Part::kAvgPool,
+                                   Part::kDropout};
 
   /// Why it cannot run a network, with the stage that it does not know; empty if it can. It takes
   /// networks of kParts that begin with their only normalisation and end in logits.

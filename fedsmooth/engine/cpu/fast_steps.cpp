@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/base/vector_clones.h"
+#include "fedsmooth/engine/cpu/activations.h"
 #include "fedsmooth/engine/cpu/max_into.h"
 
 namespace fedsmooth {
@@ -246,6 +247,7 @@ FastStep finish_step(const Shape& in, int64_t images, const FastEnd& end) {
     std::copy_n(x, size, y);
     if (end.saved) add_map(saved, size, y);
     if (end.relu) apply_relu(size, y);
+    if (end.activation) activate(*end.activation, size, y);
   };
   return {run, size};
 }

@@ -28,7 +28,8 @@ FastStep blocks_step(const Layer& normalize, const Layer& conv, const Shape& in,
 struct FastEnd {
   bool saved = false;  // adds a map
   bool relu = false;
-  bool pool = false;  // the maximum over 2x2 pixels; not after a sum
+  bool pool = false;                               // the maximum over 2x2 pixels; not after a sum
+  std::optional<Layer> activation = std::nullopt;  // other than ReLU; in finish_step() alone
 };
 
 /// A convolution by patches. `bias` has a value for every output.
@@ -45,7 +46,7 @@ FastStep subsample_step(const Layer& layer, const Shape& in, const Shape& out, i
 /// x scale + shift per channel: a batch norm with its running statistics.
 FastStep scale_step(std::vector<float> scale, std::vector<float> shift, const Shape& in,
                     int64_t images);
-/// A sum, a ReLU, or both.
+/// A sum, an activation, or both.
 FastStep finish_step(const Shape& in, int64_t images, const FastEnd& end);
 FastStep max_pool_step(const Layer& layer, const Shape& in, const Shape& out, int64_t images);
 FastStep average_pool_step(const Shape& in, int64_t images);

@@ -172,7 +172,7 @@ class LanePasses : public Passes {
   void run_back(LaneStage& s, std::vector<float> dy, bool of_images, bool of_weights) {
     const Stage& stage = s.stage;
     if (stage.pool) dy = pool_back(s, std::move(dy));
-    if (stage.is_activation(Kind::kRelu)) relu_gradient(s.map.data(), std::ssize(dy), dy.data());
+    if (stage.activation) s.activation_back(dy);
     if (stage.saved) add_gradient(*stage.saved, copy_of(dy));
     if (stage.norm) {
       if (of_weights || s.norm.of_batch) {
@@ -182,13 +182,13 @@ class LanePasses : public Passes {
     }
     const std::vector<float>& x = stages_[stage.input].y();
     if (stage.is_product() && of_weights) {
-      s.gradient = kernel_gradient(s.conv, lanes_, x.data(), dy.data(), s.scratch);
+      s.find_kernel_gradient(x, dy, lanes_);
     }
     if (stage.input == 0 && !of_images) return buffers_.give_back(std::move(dy));
     if (!stage.op) return add_gradient(stage.input, std::move(dy));
     std::vector<float> dx = buffers_.take(std::ssize(x));
     if (stage.is_product()) {
-      convolve_gradient(s.conv, lanes_, s.kernel.data(), dy.data(), dx.data(), s.scratch);
+      convolve_gradient(s.conv, lanes_, s.filters().data(), dy.data(), dx.data(), s.scratch);
     } else {
       subsample_gradient(*stage.op, stage.in, stage.map, lanes_, dy.data(), dx.data());
     }

@@ -14,9 +14,10 @@
 namespace fedsmooth {
 
 /// The parts of a stage that lane_passes() compute. A stage with any other part is refused.
-inline constexpr Parts kLaneParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
-                                     Part::kSubsample, Part::kBatchNorm, Part::kSum,
-                                     Part::kRelu,      Part::kMaxPool,   Part::kAvgPool};
+inline constexpr Parts kLaneParts = {
+    Part::kNormalize, Part::kConv,    Part::kStandardize, Part::kLinear,    Part::kSubsample,
+    Part::kBatchNorm, Part::kSum,     Part::kRelu,        Part::kLeakyRelu, Part::kSilu,
+    Part::kGelu,      Part::kMaxPool, Part::kAvgPool};
 
 /// Why lane_passes() cannot run a network, with the stage that it does not know; empty if it can.
 /// It takes networks of kLaneParts that begin with a normalisation alone and end in logits.

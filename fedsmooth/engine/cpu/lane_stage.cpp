@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fedsmooth/engine/cpu/activations.h"
 #include "fedsmooth/engine/cpu/lane_pools.h"
 #include "fedsmooth/engine/cpu/lane_tiles.h"
 
@@ -84,7 +85,11 @@ void LaneStage::run(const std::vector<float>& x, const float* saved, Lanes lanes
   std::vector<float>& first = stage.norm ? before_norm : map;
   first.resize(map.size());
   if (stage.is_product()) {
-    convolve(conv, lanes, kernel.data(), bias.data(), x.data(), first.data(), fresh, scratch);
+    if (stage.op->standardize && fresh) {
+      standardized.resize(kernel.size());
+      standardize(filter_layout(), kernel.data(), standardized.data());
+    }
+    convolve(conv, lanes, filters().data(), bias.data(), x.data(), first.data(), fresh, scratch);
   } else if (stage.op) {
     subsample(*stage.op, stage.in, stage.map, lanes, x.data(), first.data());
   } else {
@@ -100,8 +105,36 @@ void LaneStage::run(const std::vector<float>& x, const float* saved, Lanes lanes
   }
 }
 
-// Norm, sum and ReLU, as far as the product has not done them.
+// Norm, sum and activation, as far as the product has not done them.
 void LaneStage::finish(const float* saved, Lanes lanes, bool training) {
+  finish_with_relu(saved, lanes, training);
+  if (!stage.activation || stage.is_activation(Kind::kRelu)) return;
+  before_activation = map;
+  activate(*stage.activation, std::ssize(map), map.data());
+}
+
+FilterLayout LaneStage::filter_layout() const {
+  const int64_t outputs = conv.out[0];
+  return {outputs, std::ssize(kernel) / outputs, 1, outputs};
+}
+
+void LaneStage::find_kernel_gradient(const std::vector<float>& x, const std::vector<float>& dy,
+                                     Lanes lanes) {
+  gradient = kernel_gradient(conv, lanes, x.data(), dy.data(), scratch);
+  if (!stage.op->standardize) return;
+  standardize_gradient(filter_layout(), kernel.data(), gradient.kernel.data());
+}
+
+// A ReLU's output says where it passes gradients.
+void LaneStage::activation_back(std::vector<float>& dy) const {
+  if (stage.is_activation(Kind::kRelu)) {
+    relu_gradient(map.data(), std::ssize(dy), dy.data());
+  } else {
+    activation_gradient(*stage.activation, before_activation.data(), std::ssize(dy), dy.data());
+  }
+}
+
+void LaneStage::finish_with_relu(const float* saved, Lanes lanes, bool training) {
   const bool has_relu = stage.is_activation(Kind::kRelu);
   if (stage.norm) {
     if (training) {

@@ -1,10 +1,12 @@
 #include "fedsmooth/engine/reference/convolutions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "fedsmooth/base/matrix_product.h"
 #include "fedsmooth/engine/reference/windows.h"
+#include "fedsmooth/model/standardize.h"
 
 namespace fedsmooth::reference {
 namespace {
@@ -164,12 +166,59 @@ Values<Number> bias_gradient(const Map<Number>& dy) {
   return gradient;
 }
 
+template <typename Number>
+Values<Number> filters_of(const Layer& layer, const Values<Number>& weight) {
+  if (!layer.standardize) return weight;
+  Values<Number> filters = weight;
+  const int64_t values = std::ssize(weight) / layer.outputs;
+  for (int64_t k = 0; k < layer.outputs; ++k) {
+    Number* filter = filters.data() + k * values;
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < values; ++i) mean += filter[i] / static_cast<double>(values);
+    for (int64_t i = 0; i < values; ++i) squares += (filter[i] - mean) * (filter[i] - mean);
+    const double length = std::sqrt(squares + kStandardizeEpsilon);
+    for (int64_t i = 0; i < values; ++i) {
+      filter[i] = static_cast<Number>((filter[i] - mean) / length);
+    }
+  }
+  return filters;
+}
+
+// With v = u / |u|, u = w - mean(w) and |u|^2 = sum of u^2 + epsilon: dv = du / |u| - v (v du) /
+// |u|, and du is dw less its mean.
+template <typename Number>
+Values<Number> filters_back(const Layer& layer, const Values<Number>& weight,
+                            const Values<Number>& gradient) {
+  if (!layer.standardize) return gradient;
+  const Values<Number> filters = filters_of(layer, weight);
+  Values<Number> found = gradient;
+  const int64_t values = std::ssize(weight) / layer.outputs;
+  for (int64_t k = 0; k < layer.outputs; ++k) {
+    const Number *w = weight.data() + k * values, *v = filters.data() + k * values;
+    Number* g = found.data() + k * values;
+    double mean = 0, squares = 0, mean_gradient = 0, product = 0;
+    for (int64_t i = 0; i < values; ++i) mean += w[i] / static_cast<double>(values);
+    for (int64_t i = 0; i < values; ++i) {
+      squares += (w[i] - mean) * (w[i] - mean);
+      mean_gradient += g[i] / static_cast<double>(values);
+      product += double{g[i]} * v[i];
+    }
+    const double length = std::sqrt(squares + kStandardizeEpsilon);
+    for (int64_t i = 0; i < values; ++i) {
+      g[i] = static_cast<Number>((g[i] - mean_gradient - v[i] * product) / length);
+    }
+  }
+  return found;
+}
+
 #define FEDSMOOTH_INSTANTIATE(N)                                                              \
   template Map<N> convolve(const Layer&, const Map<N>&, const Values<N>&, const Values<N>&,   \
                            const Shape&);                                                     \
   template Map<N> convolve_back(const Layer&, const Map<N>&, const Values<N>&, const Shape&); \
   template Values<N> weight_gradient(const Layer&, const Map<N>&, const Map<N>&);             \
-  template Values<N> bias_gradient(const Map<N>&);
+  template Values<N> bias_gradient(const Map<N>&);                                            \
+  template Values<N> filters_of(const Layer&, const Values<N>&);                              \
+  template Values<N> filters_back(const Layer&, const Values<N>&, const Values<N>&);
 FEDSMOOTH_INSTANTIATE(float)
 FEDSMOOTH_INSTANTIATE(double)
 

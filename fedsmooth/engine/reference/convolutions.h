@@ -20,4 +20,13 @@ Values<Number> weight_gradient(const Layer& layer, const Map<Number>& x, const M
 template <typename Number>
 Values<Number> bias_gradient(const Map<Number>& dy);
 
+/// The filters [K, n] that a convolution uses: `weight` itself, or standardised where the layer
+/// says so: (w - mean) / sqrt(sum of (w - mean)^2 + epsilon), see model/standardize.h.
+template <typename Number>
+Values<Number> filters_of(const Layer& layer, const Values<Number>& weight);
+/// The weights' gradient from that of the filters.
+template <typename Number>
+Values<Number> filters_back(const Layer& layer, const Values<Number>& weight,
+                            const Values<Number>& gradient);
+
 }  // namespace fedsmooth::reference

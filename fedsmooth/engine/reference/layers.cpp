@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/reference/windows.h"
 
 namespace fedsmooth::reference {
@@ -21,6 +23,61 @@ Map<Number> relu_back(const Map<Number>& y, const Map<Number>& dy) {
   Map<Number> dx = dy;
   for (size_t i = 0; i < dx.values.size(); ++i) {
     if (!(y.values[i] > 0)) dx.values[i] = 0;
+  }
+  return dx;
+}
+
+namespace {
+
+// P(Z <= x) of a standard normal Z.
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+
+double activation(const Layer& layer, double x) {
+  switch (layer.kind) {
+    case Layer::Kind::kLeakyRelu:
+      return x < 0 ? layer.slope * x : x;
+    case Layer::Kind::kSilu:
+      return x / (1 + std::exp(-x));
+    case Layer::Kind::kGelu:
+      return x * normal_cdf(x);
+    default:
+      throw Bug("reference: not an activation");
+  }
+}
+
+double activation_slope(const Layer& layer, double x) {
+  switch (layer.kind) {
+    case Layer::Kind::kLeakyRelu:
+      return x > 0 ? 1 : layer.slope;
+    case Layer::Kind::kSilu: {
+      const double sigmoid = 1 / (1 + std::exp(-x));
+      return sigmoid * (1 + x * (1 - sigmoid));
+    }
+    case Layer::Kind::kGelu: {
+      const double density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+      return normal_cdf(x) + x * density;
+    }
+    default:
+      throw Bug("reference: not an activation");
+  }
+}
+
+}  // namespace
+
+template <typename Number>
+Map<Number> activate(const Layer& layer, const Map<Number>& x) {
+  if (layer.kind == Layer::Kind::kRelu) return relu(x);
+  Map<Number> y = x;
+  for (Number& value : y.values) value = static_cast<Number>(activation(layer, value));
+  return y;
+}
+
+template <typename Number>
+Map<Number> activate_back(const Layer& layer, const Map<Number>& x, const Map<Number>& dy) {
+  if (layer.kind == Layer::Kind::kRelu) return relu_back(x, dy);  // as positive as the output
+  Map<Number> dx = dy;
+  for (size_t i = 0; i < dx.values.size(); ++i) {
+    dx.values[i] = static_cast<Number>(dx.values[i] * activation_slope(layer, x.values[i]));
   }
   return dx;
 }
@@ -121,6 +178,8 @@ Map<Number> subsample_back(const Layer& layer, const Map<Number>& dy, const Shap
 #define FEDSMOOTH_INSTANTIATE(N)                                                            \
   template Map<N> relu(const Map<N>&);                                                      \
   template Map<N> relu_back(const Map<N>&, const Map<N>&);                                  \
+  template Map<N> activate(const Layer&, const Map<N>&);                                    \
+  template Map<N> activate_back(const Layer&, const Map<N>&, const Map<N>&);                \
   template Map<N> max_pool(const Layer&, const Map<N>&, const Shape&);                      \
   template Map<N> max_pool_back(const Layer&, const Map<N>&, const Map<N>&, const Map<N>&); \
   template Map<N> average_pool(const Map<N>&);                                              \

@@ -15,6 +15,13 @@ Map<Number> relu(const Map<Number>& x);
 template <typename Number>
 Map<Number> relu_back(const Map<Number>& y, const Map<Number>& dy);
 
+/// A layer that acts on each value by itself: relu, leaky-relu, silu or gelu.
+template <typename Number>
+Map<Number> activate(const Layer& layer, const Map<Number>& x);
+/// The gradient at the input x.
+template <typename Number>
+Map<Number> activate_back(const Layer& layer, const Map<Number>& x, const Map<Number>& dy);
+
 /// The maximum over windows; NaN wins. Its gradient goes to the first pixel that has it.
 template <typename Number>
 Map<Number> max_pool(const Layer& layer, const Map<Number>& x, const Shape& out);

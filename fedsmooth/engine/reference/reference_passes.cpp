@@ -67,8 +67,11 @@ Map<Number> ReferenceNetwork<Number>::apply(const Stage& stage, Kept<Number>& ke
   Map<Number> h = apply_op(stage, map_of(stage.input));
   if (stage.norm) h = apply_norm(stage, std::move(h), kept);
   if (stage.saved) add(map_of(*stage.saved), h);
-  if (stage.is_activation(Kind::kRelu)) h = relu(h);
-  if (stage.activation || stage.pool) kept.map = h;
+  if (stage.activation) {
+    kept.before_activation = std::move(h);
+    h = activate(*stage.activation, kept.before_activation);
+  }
+  if (stage.pool) kept.map = h;
   if (stage.is_pool(Kind::kMaxPool)) h = kept.pooled = max_pool(*stage.pool, h, stage.out);
   if (stage.is_pool(Kind::kAvgPool)) h = average_pool(h);
   if (stage.dropout && training_) {
@@ -91,7 +94,8 @@ Map<Number> ReferenceNetwork<Number>::apply_op(const Stage& stage, const Map<Num
       return normalize(layer, x);
     case Kind::kConv:
     case Kind::kLinear:
-      return convolve(layer, x, tensor(0), layer.bias ? tensor(1) : Values<Number>{}, stage.map);
+      return convolve(layer, x, filters_of(layer, tensor(0)),
+                      layer.bias ? tensor(1) : Values<Number>{}, stage.map);
     case Kind::kSubsample:
       return subsample(layer, x, stage.map);
     default:
@@ -139,7 +143,7 @@ void ReferenceNetwork<Number>::apply_back(const Stage& stage, const Kept<Number>
   if (!kept.kept.empty()) scale_by(kept.kept, dy);
   if (stage.is_pool(Kind::kMaxPool)) dy = max_pool_back(*stage.pool, kept.map, kept.pooled, dy);
   if (stage.is_pool(Kind::kAvgPool)) dy = average_pool_back(dy, stage.map);
-  if (stage.is_activation(Kind::kRelu)) dy = relu_back(kept.map, dy);
+  if (stage.activation) dy = activate_back(*stage.activation, kept.before_activation, dy);
   if (stage.saved) add_or_set(dy, gradient_of(*stage.saved));
   if (stage.norm) dy = norm_back(stage, kept, dy);
   add_or_set(op_back(stage, std::move(dy)), gradient_of(stage.input));
@@ -167,9 +171,10 @@ Map<Number> ReferenceNetwork<Number>::op_back(const Stage& stage, Map<Number> dy
       return normalize_back(layer, dy);
     case Kind::kConv:
     case Kind::kLinear:
-      gradients_.weights[stage.op_tensor] = weight_gradient(layer, map_of(stage.input), dy);
+      gradients_.weights[stage.op_tensor] = filters_back(
+          layer, weights[stage.op_tensor], weight_gradient(layer, map_of(stage.input), dy));
       if (layer.bias) gradients_.weights[stage.op_tensor + 1] = bias_gradient(dy);
-      return convolve_back(layer, dy, weights[stage.op_tensor], stage.in);
+      return convolve_back(layer, dy, filters_of(layer, weights[stage.op_tensor]), stage.in);
     case Kind::kSubsample:
       return subsample_back(layer, dy, stage.in);
     default:

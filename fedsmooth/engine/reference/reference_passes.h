@@ -14,16 +14,16 @@
 namespace fedsmooth::reference {
 
 /// The oracle computes every part, and refuses one that it does not know, too.
-inline constexpr Parts kReferenceParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
-                                          Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
-                                          Part::kSum,       Part::kRelu,      Part::kMaxPool,
-                                          Part::kAvgPool,   Part::kDropout};
+inline constexpr Parts kReferenceParts = {
+    Part::kNormalize, Part::kConv,      Part::kStandardize, Part::kLinear,  Part::kSubsample,
+    Part::kBatchNorm, Part::kGroupNorm, Part::kSum,         Part::kRelu,    Part::kLeakyRelu,
+    Part::kSilu,      Part::kGelu,      Part::kMaxPool,     Part::kAvgPool, Part::kDropout};
 
 /// What a stage keeps of the last pass, as far as its gradient needs it.
 template <typename Number>
 struct Kept {
   Map<Number> y;  // the output, which others may read
-  Map<Number> before_norm;
+  Map<Number> before_norm, before_activation;
   Map<Number> map, pooled;   // before and after pooling
   Statistics statistics;     // batch and group norm
   bool of_batch = false;     // whether they are the batch's

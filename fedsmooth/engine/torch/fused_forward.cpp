@@ -61,7 +61,9 @@ class FusedPass {
     }
     if (stage.norm) h = {apply_alone(*stage.norm, stage.norm_tensor, finish(h))};
     if (stage.saved) h.other = output(*stage.saved);
-    Tensor y = finish(h, stage.is_activation(Kind::kRelu));
+    const bool relu = stage.is_activation(Kind::kRelu);
+    Tensor y = finish(h, relu);
+    if (stage.activation && !relu) y = apply_alone(*stage.activation, 0, y);
     if (stage.pool) y = apply_alone(*stage.pool, 0, y);
     outputs_.push_back(y);
   }

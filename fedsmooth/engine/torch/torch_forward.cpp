@@ -71,6 +71,12 @@ class Pass {
       }
       case Kind::kRelu:
         return overwrite ? h.relu_() : at::relu(h);
+      case Kind::kLeakyRelu:
+        return at::leaky_relu(h, layer.slope);
+      case Kind::kSilu:
+        return at::silu(h);
+      case Kind::kGelu:
+        return at::gelu(h);
       case Kind::kMaxPool:
         return at::max_pool2d(h, layer.kernel, layer.stride);
       case Kind::kAvgPool:

@@ -8,8 +8,8 @@
 
 #include "fedsmooth/model/architectures.h"
 #include "fedsmooth/model/fold.h"
+#include "tests/engine/networks.h"
 #include "tests/engine/passes.h"
-#include "tests/layers.h"
 
 namespace fedsmooth {
 namespace {
@@ -62,6 +62,33 @@ TEST(FastNetworkTest, GivesTheLogitsOfResidualNetworks) {
     expect_same(network, weights, 10 * kTolerance, 2);
     const Model folded = fold_batch_norm({network, weights});
     expect_same(folded.network, folded.weights, 10 * kTolerance, 2);
+  }
+}
+
+// Pre-activation blocks have norms that do not fold; VGG-16 has biases before its norms.
+TEST(FastNetworkTest, GivesTheLogitsOfWideNetworks) {
+  for (const Network& network : {named("wrn-10-1"), named("wrn-16-1"), thin_network("resnet18", 4),
+                                 thin_network("vgg16-bn", 4)}) {
+    SCOPED_TRACE(network.name);
+    const Weights weights = reference::lively_weights(network, std::sqrt(6.0f));
+    expect_same(network, weights, 10 * kTolerance, 2);
+    const Model folded = fold_batch_norm({network, weights});
+    expect_same(folded.network, folded.weights, 10 * kTolerance, 2);
+  }
+}
+
+// After norms, sums, products of every kind, and before pools.
+TEST(FastNetworkTest, GivesTheLogitsOfOtherActivations) {
+  using Kind = Layer::Kind;
+  for (const Kind kind : {Kind::kLeakyRelu, Kind::kSilu, Kind::kGelu}) {
+    for (const std::string name : {"small", "resnet8", "wrn-10-1"}) {
+      SCOPED_TRACE(fmt::format("{}, {}", name, static_cast<int>(kind)));
+      const Network network = with_activation(named(name), kind);
+      const Weights weights = reference::lively_weights(network, std::sqrt(6.0f));
+      expect_same(network, weights, 10 * kTolerance, 2);
+      const Model folded = fold_batch_norm({network, weights});
+      expect_same(folded.network, folded.weights, 10 * kTolerance, 2);
+    }
   }
 }
 

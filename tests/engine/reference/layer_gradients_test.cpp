@@ -23,6 +23,11 @@ Layer conv(const std::string& name, int64_t outputs, int64_t kernel, int64_t str
   return layer(Kind::kConv, name, outputs, kernel, stride, padding);
 }
 
+Layer standardized(Layer layer) {
+  layer.standardize = true;
+  return layer;
+}
+
 Layer max_pool(int64_t kernel, int64_t stride) {
   return layer(Kind::kMaxPool, "", 0, kernel, stride);
 }
@@ -33,14 +38,21 @@ Layer dropout(double rate) {
   return made;
 }
 
+Layer leaky_relu(double slope) {
+  Layer made{Kind::kLeakyRelu};
+  made.slope = slope;
+  return made;
+}
+
 Layer group_norm(int64_t groups) {
   Layer made = layer(Kind::kGroupNorm, "norm");
   made.groups = groups;
   return made;
 }
 
-const Layer kRelu = layer(Kind::kRelu, ""), kMean = layer(Kind::kAvgPool, ""),
-            kNorm = layer(Kind::kBatchNorm, "norm"), kNorm2 = layer(Kind::kBatchNorm, "norm2");
+const Layer kRelu = layer(Kind::kRelu, ""), kSilu{Kind::kSilu}, kGelu{Kind::kGelu},
+            kMean = layer(Kind::kAvgPool, ""), kNorm = layer(Kind::kBatchNorm, "norm"),
+            kNorm2 = layer(Kind::kBatchNorm, "norm2");
 
 // Maps are not square, so that rows and columns cannot be mistaken for each other. Layers with an
 // even number of outputs have a bias.
@@ -52,9 +64,22 @@ const std::vector<Case> kCases = {
     {"ConvolutionThatSkipsPixels", {2, 7, 6}, {conv("c", 3, 2, 3, 0)}},
     {"ConvolutionOfEvenSizeWithWidePadding", {1, 3, 4}, {conv("c", 2, 4, 3, 3)}},
     {"ConvolutionOfOnePixel", {3, 2, 3}, {conv("c", 18, 1, 1, 0)}},
+    {"StandardizedConvolution", {2, 5, 6}, {standardized(conv("c", 4, 3, 1, 1))}},
+    {"StandardizedConvolutionInTraining",
+     {2, 7, 6},
+     {standardized(conv("c", 3, 3, 2, 1)), kNorm, kRelu},
+     true},
     {"Linear", {2, 3, 4}, {layer(Kind::kLinear, "l", 4)}},
     {"LinearWithoutBias", {2, 3, 4}, {layer(Kind::kLinear, "l", 3)}},
     {"Relu", {2, 3, 4}, {kRelu}},
+    {"LeakyRelu", {2, 3, 4}, {leaky_relu(0.3)}},
+    {"Silu", {2, 3, 4}, {kSilu}},
+    {"Gelu", {2, 3, 4}, {kGelu}},
+    {"ActivationsInBlocks",
+     {2, 4, 5},
+     {residual({conv("c", 3, 3, 1, 1), kNorm, kSilu, conv("d", 2, 3, 1, 1)}, {kGelu}),
+      leaky_relu(0.1), max_pool(2, 2)},
+     true},
     {"MaxPool", {2, 4, 6}, {max_pool(2, 2)}},
     {"MaxPoolThatLeavesAnEdge", {2, 5, 6}, {max_pool(3, 3)}},
     {"MaxPoolWithOverlap", {2, 5, 7}, {max_pool(3, 2)}},

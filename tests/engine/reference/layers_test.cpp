@@ -30,6 +30,26 @@ Map<double> map(int64_t images, const Shape& shape, const Numbers& values) {
 /// 1 to 9 as one image of one channel.
 Map<double> one_to_nine() { return map(1, {1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
 
+// Values of PyTorch 2 in double.
+TEST(LayersTest, ActivationsArePyTorchs) {
+  const Map<double> x = map(1, {4, 1, 1}, {-3, -0.5, 0, 2}), ones = map(1, {4, 1, 1}, {1, 1, 1, 1});
+  Layer leaky{Kind::kLeakyRelu};
+  leaky.slope = 0.25;
+  const auto expect = [&](const Layer& layer, const Numbers& y, const Numbers& slopes) {
+    const Numbers found = activate(layer, x).values, back = activate_back(layer, x, ones).values;
+    for (size_t i = 0; i < y.size(); ++i) {
+      EXPECT_NEAR(found[i], y[i], 1e-14) << i;
+      EXPECT_NEAR(back[i], slopes[i], 1e-14) << i;
+    }
+  };
+  expect({Kind::kRelu}, {0, 0, 0, 2}, {0, 0, 0, 1});
+  expect(leaky, {-0.75, -0.125, 0, 2}, {0.25, 0.25, 0.25, 1});
+  expect({Kind::kSilu}, {-0.14227761953270035, -0.1887703343990727, 0.0, 1.7615941559557646},
+         {-0.08810410601516962, 0.2600388126973482, 0.5, 1.0907842487848955});
+  expect({Kind::kGelu}, {-0.00404969409489031, -0.15426876936299344, 0.0, 1.9544997361036416},
+         {-0.01194564720418392, 0.13250487534383712, 0.5, 1.085231801078197});
+}
+
 TEST(LayersTest, NormalizationIsPerChannel) {
   Layer layer{Kind::kNormalize};
   layer.mean = {0.5, 1};

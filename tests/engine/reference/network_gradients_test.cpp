@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/model/architectures.h"
+#include "tests/engine/networks.h"
 #include "tests/engine/reference/double_networks.h"
 
 namespace fedsmooth::reference {
@@ -10,8 +11,13 @@ namespace {
 
 constexpr int64_t kImages = 2;
 
-/// The architecture for images that are as small as it takes them.
+bool is_thin(const std::string& name) {
+  return name == "resnet18" || name == "vgg16-bn" || name.starts_with("wrn");
+}
+
+/// The architecture for images that are as small as it takes them, or with few channels.
 Network smallest_network(const std::string& name) {
+  if (is_thin(name)) return thin_network(name, name == "wrn-16-4" ? 4 : 16);
   const ModelOptions options{
       .name = name, .mean = {0.5, 0.4, 0.3}, .sd = {0.2, 0.25, 0.3}, .layers = {}};
   const int64_t side = name.starts_with("alexnet") ? 32 : name == "small" ? 16 : 8;
@@ -20,7 +26,8 @@ Network smallest_network(const std::string& name) {
 
 /// Residual blocks add to their input, and need no gain.
 Weights weights_of(const Network& network) {
-  return lively_weights(network, network.name.starts_with("resnet") ? 1 : std::sqrt(6.0f));
+  const bool residual = network.name.starts_with("resnet") || network.name.starts_with("wrn");
+  return lively_weights(network, residual ? 1 : std::sqrt(6.0f));
 }
 
 struct Loss {
@@ -115,6 +122,7 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> made;
   for (const std::string& name : architecture_names()) {
+    if (name == "wrn-28-10") continue;  // wrn-16-4 has all of its kinds of blocks
     made.push_back({name, Stream{make_key(2, Purpose::kDropout), 1, 4}});
     // A pass of the largest takes a second: with its dropout only.
     if (name != "alexnet-fc") made.push_back({name, std::nullopt});
@@ -160,6 +168,7 @@ TEST_P(NetworkGradientsTest, AreTheSameInFloat) {
   EXPECT_LT(relative_error(found.images.values, expected.images.values), 1e-5);
   for (size_t t = 0; t < weights.size(); ++t) {
     if (expected.weights[t].empty()) continue;  // not trained
+    if (GetParam().training && is_shift_before_a_norm(description, t)) continue;
     EXPECT_LT(relative_error(found.weights[t], expected.weights[t]), 1e-5) << t;
   }
 }

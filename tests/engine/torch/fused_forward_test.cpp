@@ -60,6 +60,7 @@ TEST(FusedForwardTest, OverwritesNothingThatIsStillNeeded) {
       {normalize, residual({}, {relu}), dropout, relu},
       {normalize, residual({dropout, residual({same}, {})}, {last}), relu},
       {normalize, residual({same}, {bn, relu}), last},
+      {normalize, residual({same}, {layer(Kind::kSilu, "")}), layer(Kind::kGelu, ""), last},
       {normalize, same, residual({residual({relu}, {last}), bn}, {}), residual({}, {})}};
   for (const std::vector<Layer>& layers : lists) {
     const Network network = {"test", {2, 6, 6}, layers};

@@ -30,16 +30,20 @@ Network every_kind() {
            residual({layer(Kind::kConv, "i", 8, 3, 2, 1)}, {layer(Kind::kSubsample, "", 8, 1, 2)}),
            residual({dropout, layer(Kind::kConv, "f", 8, 3, 1, 1)}, {}), relu,
            residual({layer(Kind::kAvgPool, "")}, {layer(Kind::kLinear, "g", 8)}), dropout, relu,
-           layer(Kind::kLinear, "h", 3)}};
+           layer(Kind::kLinear, "j", 8), layer(Kind::kSilu, ""), layer(Kind::kGelu, ""),
+           layer(Kind::kLeakyRelu, ""), layer(Kind::kLinear, "h", 3)}};
 }
 
 std::vector<std::string> names() {
   std::vector<std::string> all = architecture_names();
+  std::erase(all, "vgg16-bn");   // batch norms leave its biases no gradient
+  std::erase(all, "wrn-28-10");  // wrn-16-4 has all of its kinds of blocks
   all.push_back("every");
   return all;
 }
 
 Network network_called(const std::string& name) {
+  if (name == "resnet18" || name == "wrn-16-4") return thin_network(name, 4);
   return name == "every" ? every_kind() : named_network(name);
 }
 

@@ -7,6 +7,7 @@ data behind a header is as long as its offsets say and of no interest.
 
 import pathlib
 
+from networks import MODULES
 from safetensors.torch import save
 from torch import nn
 
@@ -62,3 +63,5 @@ write_header(nn.Sequential(nn.Identity(), nn.DataParallel(ResNet20())), "resnet2
 write_header(nn.Sequential(nn.Identity(), ResNet20()), "resnet20-sequential")
 write_header(nn.DataParallel(AlexNet()), "alexnet-parallel")
 write_header(AlexNet(), "alexnet")
+for name in ("resnet18", "vgg16-bn", "wrn-16-4"):
+    write_header(MODULES[name](), name)

@@ -5,7 +5,7 @@
 
 namespace fedsmooth {
 
-/// A convolution's tensors in a client's vector, see residual_graph.h.
+/// A convolution's tensors in a client's vector, see graph.h.
 struct KernelPlace {
   int64_t weight = 0;
   int taps = 0, in_channels = 0, out_channels = 0;
