@@ -10,12 +10,10 @@
 #include "fedsmooth/engine/cpu/lane_network.h"
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
-#include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
 #include "tests/engine/unknown_parts.h"
 
 #ifdef FEDSMOOTH_CUDA
-#include "fedsmooth/engine/cuda/device_network.h"
 #include "fedsmooth/engine/cuda/graph.h"
 #endif
 
@@ -91,41 +89,8 @@ TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) {
     expect_refusals(refusal_of(Family::kRows), named_network(name));
   }
 }
-
-TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
-  EXPECT_EQ(
-      network_refusal(named_network("wrn-10-1")),
-      "the GPU engine cannot run network wrn-10-1: stage block1.layer.0.bn1 (batch-norm, relu) "
-      "does not begin with a convolution");
-  for (const char* name : {"resnet18", "vgg16-bn", "wrn-16-4"}) {
-    const std::string why = network_refusal(named_network(name));
-    EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
-  }
-}
-TEST(UnknownPartsTest, TheGpuRefusesToStandardizeUnlessItIsFolded) {
-  for (const std::string name : {"resnet8-ws", "resnet8-gn-ws"}) {
-    const Network network = named_network(name);
-    EXPECT_NE(network_refusal(network).find(") has standardize, which"), std::string::npos);
-    const Model folded = fold_batch_norm({network, initial_weights(network, Key{1})});
-    EXPECT_EQ(network_refusal(folded.network), "");
-  }
-}
-
-TEST(UnknownPartsTest, TheGpuRefusesOtherActivationsThanRelu) {
-  for (const char* name : {"small", "resnet8"}) {
-    for (const auto& [activation, part] : {std::pair{Kind::kLeakyRelu, "leaky-relu"},
-                                           {Kind::kSilu, "silu"},
-                                           {Kind::kGelu, "gelu"}}) {
-      const std::string why = network_refusal(with_activation(named_network(name), activation));
-      EXPECT_NE(why.find(fmt::format(") has {}", part)), std::string::npos) << why;
-    }
-  }
-}
 #else
 TEST(UnknownPartsTest, ThePlansForTheGpuRefuseThem) { GTEST_SKIP() << "built without nvcc"; }
-TEST(UnknownPartsTest, TheGpuRefusesWideNetworksByTheirStage) {
-  GTEST_SKIP() << "built without nvcc";
-}
 #endif
 
 }  // namespace
