@@ -250,9 +250,11 @@ def test_masked_words_that_mean_nothing_give_a_round_up_and_many_end_the_run(exp
     def train(rounds, out, failures="drop"):
         longer = change_experiment(experiment, {"train.rounds": rounds})
         noise = np.random.default_rng(0)
-        change = hostile(with_fields(words=lambda w: noise.integers(-(2**63), 2**63 - 1, w.size)))
+        scramble = with_fields(words=lambda w: noise.integers(-(2**63), 2**63 - 1, w.size))
         nodes = open_nodes(longer, 2, masked=True)
-        server = make_server(longer, nodes, change, masked=True, failures=failures)
+        server = make_server(
+            longer, nodes, lambda node, _, answer: scramble(answer) if node == 2 else answer, masked=True, failures=failures
+        )
         return server, lambda: server.train(tmp_path / out)
 
     server, run = train(3, "few")
