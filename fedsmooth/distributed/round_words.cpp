@@ -34,6 +34,9 @@ void check_statistics(const std::vector<long long>& words, const SumSizes& sizes
     const long long* digits = words.data() + sizes.trained + i * kWideWords;
     const bool small = std::all_of(digits, digits + kWideWords,
                                    [&](long long word) { return word <= most && word >= -most; });
+    if (small && sizes.is_variance[i] && wide_value(digits) < 0) {
+      throw Error("running statistic {} is a sum of variances below zero", i);
+    }
     if (small && std::abs(wide_value(digits)) <= bound) continue;
     throw Error("running statistic {} is beyond what values within {:g} add up to", i,
                 kAveraged.statistic);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fedsmooth/base/check.h"
@@ -34,7 +35,10 @@ std::optional<std::string> out_of_bounds(const Weights& weights,
     const float largest = known[i].trained ? bounds.trained : bounds.statistic;
     const float* values = weights[i].floats();
     const int64_t count = weights[i].count();
-    if (all_within(values, count, largest)) continue;
+    if (all_within(values, count, largest)) {
+      if (!known[i].is_variance() || *std::min_element(values, values + count) >= 0) continue;
+      return known[i].name + " is below zero";
+    }
     if (!all_within(values, count, FLT_MAX)) return known[i].name + " is not finite";
     return fmt::format("{} is beyond {:g}", known[i].name, largest);
   }
@@ -44,6 +48,7 @@ std::optional<std::string> out_of_bounds(const Weights& weights,
 SumSizes::SumSizes(const Weights& like, const std::vector<Parameter>& known) {
   for (size_t i = 0; i < like.size(); ++i) {
     (known[i].trained ? trained : statistics) += like[i].count();
+    if (!known[i].trained) is_variance.resize(statistics, known[i].is_variance());
   }
 }
 

@@ -24,8 +24,9 @@ struct ValueBounds {
 inline constexpr ValueBounds kAveraged = {0x1p12f, 1e30f};
 inline constexpr ValueBounds kFinite = {FLT_MAX, FLT_MAX};
 
-/// Names the first tensor with a value that is not finite or beyond its bound, and says which of
-/// the two; nothing if there is none. `known` are the network's parameters().
+/// Names the first tensor with a value that is not finite, beyond its bound or a variance below
+/// zero, and says which of the three; nothing if there is none. `known` are the network's
+/// parameters().
 std::optional<std::string> out_of_bounds(const Weights& weights,
                                          const std::vector<Parameter>& known, ValueBounds bounds);
 
@@ -35,6 +36,7 @@ struct SumSizes {
   SumSizes(const Weights& like, const std::vector<Parameter>& known);
   int64_t words() const { return trained + kWideWords * statistics; }
   int64_t trained = 0, statistics = 0;
+  std::vector<bool> is_variance;  // of each running statistic
 };
 
 /// words[i] += llrint(scale values[i]), of running statistics in kWideWords words each.

@@ -124,6 +124,7 @@ void attack_rest(const AttackJob& plan, const AttackArguments& a, const fs::path
                      return attack_header() + format_rows(kept);
                    });
     attack_images(plan, kept.size() / plan.epsilons.size(), context, file);
+    seal_table(table);
   } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }

@@ -130,14 +130,14 @@ void check_classes(const Model& model, const std::string& name) {
   }
 }
 
-// A batch norm with a variance below zero answers NaN; a trained one has none that is zero.
+// A batch norm with a variance below zero answers NaN. One of zero is that of a dead channel.
 void check_variance(const Parameter& p, const Array& values, const std::string& name) {
-  const auto positive = [](float value) { return value > 0; };
-  if (!p.name.ends_with("running_var") ||
-      std::all_of(values.floats(), values.floats() + values.count(), positive)) {
+  const auto possible = [](float value) { return value >= 0; };
+  if (!p.is_variance() ||
+      std::all_of(values.floats(), values.floats() + values.count(), possible)) {
     return;
   }
-  throw Error("{}: {:?} has values that are not positive; the model is damaged", name, p.name);
+  throw Error("{}: {:?} has variances below zero; the model is damaged", name, p.name);
 }
 
 void check_fits(const Model& model, const ImageKind& data, const std::string& name) {

@@ -121,6 +121,8 @@ size_t count_tensors(const Layer& layer) {
   return layer.bias ? 2 : 1;
 }
 
+bool Parameter::is_variance() const { return !trained && name.ends_with(".running_var"); }
+
 std::vector<Parameter> parameters(const Network& network) {
   std::vector<Parameter> found;
   walk(network.layers, network.input, found);

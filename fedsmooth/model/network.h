@@ -69,6 +69,9 @@ struct Parameter {
   bool trained = true;  // false: a running statistic
   int64_t fan_in = 0;   // bounds the initial value; 0: starts at `initial`
   float initial = 0.0f;
+
+  /// Whether it holds a batch norm's running variances, which are never negative.
+  bool is_variance() const;
 };
 
 /// The network's tensors in the order in which the forward pass uses them. An Error where layers do

@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/records/table_file.h"
 #include "fedsmooth/records/tsv.h"
 
 namespace fedsmooth {
@@ -33,7 +34,9 @@ std::vector<AttackRow> parse_attacks(std::string_view text, const std::string& n
 }
 
 std::vector<AttackRow> read_attacks(const std::filesystem::path& path) {
-  return parse_attacks(read_file(path), path.string());
+  const std::string text = read_file(path);
+  check_seal(path, text);
+  return parse_attacks(text, path.string());
 }
 
 }  // namespace fedsmooth

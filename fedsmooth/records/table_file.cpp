@@ -8,12 +8,15 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/records/certificate_identity.h"
 
 namespace fedsmooth {
 
 using nlohmann::json;
+
+constexpr const char* kSeal = "table_sha256";  // of the JSON beside a finished table
 
 std::string identity_difference(const json& here, const json& there) {
   json both = here;  // every key of either
@@ -86,6 +89,20 @@ void write_new_table(const std::filesystem::path& table, std::string_view text,
   }
 }
 
+void seal_table(const std::filesystem::path& table) {
+  json sidecar = read_sidecar(table);
+  sidecar[kSeal] = sha256(read_file(table));
+  write_file(sidecar_path(table), dump_json_lines(sidecar));
+}
+
+void check_seal(const std::filesystem::path& table, std::string_view text) {
+  if (!std::filesystem::exists(sidecar_path(table))) return;
+  const auto seal = find_string(read_sidecar(table), kSeal, sidecar_path(table).string());
+  if (!seal || *seal == sha256(text)) return;
+  throw Error("{}: its rows are not those that {} was written for", table.string(),
+              sidecar_path(table).filename().string());
+}
+
 void refuse_difference(const std::string& difference, const std::filesystem::path& table) {
   if (difference.empty()) return;
   throw Error("{}: holds another measurement, which differs in {}", table.string(), difference);
@@ -100,14 +117,19 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
     if (!resume) {
       throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
     }
-    const json old = read_sidecar(table_)["identity"];
+    const json beside = read_sidecar(table_);
+    const json& old = beside["identity"];
     if (check_continues) {
       check_continues(old);
     } else {
       refuse_difference(identity_difference(sidecar["identity"], old), table_);
     }
-    const std::string kept = keep(read_file(table_));
-    if (old != sidecar["identity"]) write_file(sidecar_path(table_), dump_json_lines(sidecar));
+    const std::string text = read_file(table_);
+    check_seal(table_, text);
+    const std::string kept = keep(text);
+    if (old != sidecar["identity"] || beside.contains(kSeal)) {
+      write_file(sidecar_path(table_), dump_json_lines(sidecar));
+    }
     write_file(table_, kept);
   } else {
     write_new_table(table_, header, sidecar);

@@ -28,6 +28,12 @@ void remove_unfinished_table(const std::filesystem::path& table, const FileLock&
 void write_new_table(const std::filesystem::path& table, std::string_view text,
                      const nlohmann::json& sidecar);
 
+/// Binds the rows of a finished table to its JSON, by their SHA-256. A table that is continued
+/// loses its seal until it is finished again.
+void seal_table(const std::filesystem::path& table);
+/// Throws an Error if the JSON beside a table has the seal of other rows than `text`.
+void check_seal(const std::filesystem::path& table, std::string_view text);
+
 /// The first member in which two identities differ, with both values; empty if there is none.
 std::string identity_difference(const nlohmann::json& here, const nlohmann::json& there);
 /// An Error if a table that exists differs in its identity from the one that is to continue it.

@@ -146,6 +146,8 @@ class Node:
 
     def run(self, task: Task) -> Answer:
         """Trains the task's clients. An Error for a task that cannot be meant."""
+        if type(task.t) is not int or task.t < 0:
+            raise Error(f"task: its round is {task.t!r}")
         if bool(task.public_keys) != bool(self._private_key):
             raise Error("task: masks are asked for on one side only")
         if self._private_key:

@@ -227,6 +227,13 @@ def test_telemetry_within_bounds_does_not_end_the_run(experiment, three, here, t
     assert server.train(tmp_path / "run").model_sha256 == here and not server.refused
 
 
+@pytest.mark.parametrize("t", [float("nan"), -1, "1", None, True])
+def test_a_round_that_is_no_number_of_one_is_refused(experiment, t):
+    node = open_node(experiment, masked=False)
+    with pytest.raises(fs.Error, match="task: its round is"):
+        node.run(Task(t, 0, 1, (0,), np.zeros(1, np.float32)))
+
+
 OPENED = [("data.root", "/etc"), ("partition.file", "/etc/shadow"), ("objective.teacher", "/etc/passwd")]
 
 

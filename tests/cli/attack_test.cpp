@@ -52,6 +52,28 @@ TEST_F(AttackCommandTest, StaysInTheBallAndNeverHelps) {
   EXPECT_LT(curve[3]["accuracy"].get<double>(), curve[0]["accuracy"].get<double>());
 }
 
+// As a copy of two runs may leave it.
+TEST_F(AttackCommandTest, RowsOfAnotherAttackAreRefused) {
+  ASSERT_EQ(run(attack("--out " + path("attack.tsv"))).status, 0);
+  const std::string rows = read_file(path("attack.tsv"));
+  ASSERT_EQ(run(attack("--estimator one-point --out " + path("other.tsv"))).status, 0);
+  write_file(path("attack.tsv"), read_file(path("other.tsv")));
+  const std::string what = "attack.tsv: its rows are not those that attack.json was written for";
+  expect_refused(run(attack("--resume --out " + path("attack.tsv"))), what);
+  EXPECT_THROW(read_attacks(path("attack.tsv")), Error);
+  write_file(path("attack.tsv"), rows);
+  EXPECT_EQ(run(attack("--resume --out " + path("attack.tsv"))).status, 0);
+  // What a kill left has no seal, and gets one when it is finished.
+  fs::resize_file(path("attack.tsv"), rows.size() / 2);
+  auto sidecar = nlohmann::json::parse(read_file(path("attack.json")));
+  sidecar.erase("table_sha256");
+  write_file(path("attack.json"), sidecar.dump());
+  EXPECT_FALSE(read_attacks(path("attack.tsv")).empty());
+  EXPECT_EQ(run(attack("--resume --out " + path("attack.tsv"))).status, 0);
+  EXPECT_EQ(read_file(path("attack.tsv")), rows);
+  EXPECT_NE(read_file(path("attack.json")).find("table_sha256"), std::string::npos);
+}
+
 TEST_F(AttackCommandTest, WithoutPerturbationItIsThePrediction) {
   ASSERT_EQ(run(attack("--out " + path("a.tsv"))).status, 0);
   std::vector<int64_t> predicted;

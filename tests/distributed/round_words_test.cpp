@@ -91,6 +91,23 @@ TEST(RoundWordsTest, MaskedPartsAddUpToTheAverageOfAll) {
   EXPECT_FLOAT_EQ(found[1].floats()[0], 1.75e29F);
 }
 
+TEST(RoundWordsTest, SumsOfVariancesAreNotNegative) {
+  const std::vector<Parameter> known = {{"norm.running_mean", {1}, /*trained=*/false},
+                                        {"norm.running_var", {1}, /*trained=*/false}};
+  const auto words_with = [&](float mean, float variance) {
+    RoundResult result;
+    result.sum.add({Array::full({1}, mean), Array::full({1}, variance)}, known, kShare);
+    std::vector<long long> words;
+    append_words(result, 2 * kWideWords, words);
+    return words;
+  };
+  const SumSizes sizes({Array({1}), Array({1})}, known);
+  check_words(words_with(-3, 0), sizes, {kShare});
+  check_words(words_with(-3, 1e20F), sizes, {kShare});
+  expect_error([&] { check_words(words_with(3, -1e-3F), sizes, {kShare}); },
+               "running statistic 1 is a sum of variances below zero");
+}
+
 TEST(RoundWordsTest, WordsThatNoHonestClientSendsAreRefused) {
   const std::vector<long long> honest = words_of(one_client(1));
   const auto refused = [&](size_t place, long long value, const std::string& why) {

@@ -17,7 +17,7 @@ const Network kNormed{"normed", {2, 3, 3}, {{Layer::Kind::kBatchNorm, "norm"}}};
 
 Weights normed(float trained, float statistic) {
   return {Array::full({2}, trained), Array::full({2}, -trained), Array::full({2}, statistic),
-          Array::full({2}, -statistic)};
+          Array::full({2}, std::fabs(statistic))};
 }
 
 // Fixed point keeps the bits of every weight of at least 2^-27.
@@ -87,7 +87,7 @@ TEST(AggregateTest, LargeStatisticsAverageInAnyOrder) {
   std::ranges::sort(order);
   const Weights expected = average(order);
   EXPECT_FLOAT_EQ(expected[2].floats()[0], 1e29f);
-  EXPECT_FLOAT_EQ(expected[3].floats()[0], -1e29f);
+  EXPECT_FLOAT_EQ(expected[3].floats()[0], 3.5e29f);  // of magnitudes
   for (int turn = 0; turn < 500 && std::ranges::next_permutation(order).found; ++turn) {
     expect_same(average(order), expected);
   }
@@ -120,6 +120,12 @@ TEST(AggregateTest, NamesTheTensorThatCannotBeAveraged) {
   EXPECT_EQ(why(normed(NAN, 1), kAveraged), "norm.weight is not finite");
   EXPECT_EQ(why(normed(3e38f, 3e38f), kFinite), "");
   EXPECT_EQ(why(normed(1, INFINITY), kFinite), "norm.running_mean is not finite");
+  Weights negative = normed(1, 1);
+  negative[3] = Array::full(negative[3].sizes(), -1e-6f);
+  EXPECT_EQ(why(negative, kAveraged), "norm.running_var is below zero");
+  EXPECT_EQ(why(negative, kFinite), "norm.running_var is below zero");
+  negative[3] = Array::full(negative[3].sizes(), 0.0f);  // a dead channel's
+  EXPECT_EQ(why(negative, kAveraged), "");
 }
 
 TEST(AggregateTest, ABrokenClientIsLeftOutAndNamed) {

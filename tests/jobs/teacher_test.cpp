@@ -54,6 +54,20 @@ TEST_F(TeacherTest, MayBeAModelThatIsThere) {
   EXPECT_EQ(train("b"), by_run);
 }
 
+TEST_F(TeacherTest, VotesOfATeacherThatWasReplacedAreRefused) {
+  Experiment gaussian = experiment_;
+  gaussian.train.method = Method::kGaussian;
+  gaussian.objective = {};
+  jobs::train({gaussian, path("teacher")}, context_);
+  gaussian.seed = 5;
+  jobs::train({gaussian, path("another")}, context_);
+  experiment_.objective.teacher = (path("teacher") / "model.safetensors").string();
+  train("run");
+  fs::remove(path("run") / "DONE");
+  write_file(experiment_.objective.teacher, read_file(path("another") / "model.safetensors"));
+  expect_error([&] { train("run"); }, "teacher.safetensors: is of another teacher");
+}
+
 TEST_F(TeacherTest, VotesOfAnotherExperimentAreRefused) {
   train("run");
   experiment_.seed = 9;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/safetensors.h"
 
@@ -14,11 +15,19 @@ namespace fs = std::filesystem;
 constexpr double kSigma = 0.25;  // the teacher's, whatever sigma is trained
 constexpr const char* kVotes = "votes";
 
-// What the votes depend on, beside the weights of the teacher.
-std::map<std::string, std::string> identity(const TrainingContext& setting, const Experiment& e) {
-  return {{"teacher", e.objective.teacher},
-          {"votes", std::to_string(e.objective.teacher_votes)},
-          {"data_sha256", setting.train_digest.get()}};
+fs::path model_file(const fs::path& teacher) {
+  return fs::is_directory(teacher) ? teacher / "model.safetensors" : teacher;
+}
+
+// What the votes depend on. A teacher that is trained follows from the experiment.
+Provenance identity(const TrainingContext& setting, const Experiment& e) {
+  Provenance found = {{"teacher", e.objective.teacher},
+                      {"votes", std::to_string(e.objective.teacher_votes)},
+                      {"data_sha256", setting.train_digest.get()}};
+  if (e.objective.teacher != "auto") {
+    found["teacher_sha256"] = sha256(read_file(model_file(e.objective.teacher)));
+  }
+  return found;
 }
 
 Model train_teacher(const TrainingContext& setting, Experiment e, const Partition& partition) {
@@ -37,7 +46,7 @@ Model train_teacher(const TrainingContext& setting, Experiment e, const Partitio
 }
 
 Model load_teacher(const fs::path& path, const Dataset& data) {
-  const Model model = load_model(fs::is_directory(path) ? path / "model.safetensors" : path);
+  const Model model = load_model(model_file(path));
   if (std::ssize(model.class_names) != data.classes()) {
     throw Error("objective.teacher={}: has {} classes, the data has {}", path.string(),
                 model.class_names.size(), data.classes());
