@@ -119,6 +119,10 @@ const std::vector<std::string>& architecture_names() {
 }
 
 Network build_network(const ModelOptions& options, const Shape& input, int64_t classes) {
+  if (!options.layers.empty() && options.name != "layers") {
+    throw Error("model.layers: model.name={:?} has layers of its own; give model.name=\"layers\"",
+                options.name);
+  }
   Network network{options.name, input, {normalize(options)}};
   const Layers layers =
       options.name == "layers" ? options.layers : named_layers(options.name, classes);

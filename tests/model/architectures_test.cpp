@@ -163,5 +163,14 @@ TEST(ArchitecturesTest, RefusesLayersThatGiveAnotherNumberOfClasses) {
             "network layers: gives [4, 1, 1] for images [1, 2, 2], expected 10 classes");
 }
 
+TEST(ArchitecturesTest, LayersBesideANameAreRefused) {
+  ModelOptions options;
+  options.name = "small";
+  options.layers = {{Layer::Kind::kLinear, "fc", 10}};
+  EXPECT_EQ(refusal([&] { build_network(options, {3, 32, 32}, 10); }),
+            "model.layers: model.name=\"small\" has layers of its own; give "
+            "model.name=\"layers\"");
+}
+
 }  // namespace
 }  // namespace fedsmooth
