@@ -10,6 +10,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
@@ -53,6 +54,7 @@ bool go_together(const fs::path& table, const fs::path& other) {
 void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(folder / "experiment.toml"))
     run.experiment = read_file(folder / "experiment.toml");
+  check_history(folder);
   if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
   if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
   const fs::path attacks = folder / "attack.tsv";

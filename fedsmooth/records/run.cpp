@@ -95,11 +95,30 @@ Run open_run(const fs::path& folder) {
   return run;
 }
 
-std::optional<std::string> trained_sha256(const fs::path& folder) {
+namespace {
+
+// SHA-256 of a file that training wrote, as provenance.json has it.
+std::optional<std::string> recorded_sha256(const fs::path& folder, const std::string& key) {
   const fs::path file = folder / "provenance.json";
   if (!fs::exists(file)) return std::nullopt;
   const auto provenance = parse_json_object(read_file(file), file.string());
-  return find_string(provenance, "model_sha256", file.string());
+  return find_string(provenance, key, file.string());
+}
+
+}  // namespace
+
+std::optional<std::string> trained_sha256(const fs::path& folder) {
+  return recorded_sha256(folder, "model_sha256");
+}
+
+void check_history(const fs::path& folder) {
+  for (const std::string stem : {"clients", "rounds"}) {
+    const fs::path table = folder / (stem + ".tsv");
+    const auto recorded = recorded_sha256(folder, stem + "_sha256");
+    if (!recorded || !fs::exists(table) || *recorded == sha256(read_file(table))) continue;
+    throw Error("{}: is not the table that this run wrote; provenance.json has another SHA-256",
+                table.string());
+  }
 }
 
 void copy_training(const fs::path& from, const Run& to) {

@@ -35,6 +35,10 @@ Run open_run(const std::filesystem::path& folder);
 /// SHA-256 of the model that was trained in this folder; none if it does not say.
 std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
 
+/// Throws an Error if clients.tsv or rounds.tsv is not the one that training left in this folder.
+/// Runs of version 0.2 do not say, and are not compared.
+void check_history(const std::filesystem::path& folder);
+
 /// Gives the folder what training gave another one, with the same seed, data, network and training
 /// options.
 void copy_training(const std::filesystem::path& from, const Run& to);

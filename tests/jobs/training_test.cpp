@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/jobs/load_run.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/refusal.h"
 
@@ -29,6 +31,20 @@ TEST_F(TrainingTest, SaysWhichUpdatesWereDropped) {
                               " in round 1 (features.0.weight is beyond 4096), " + who +
                               " in round 2 (features.0.weight is beyond 4096), " + who +
                               " in round 3 (features.0.weight is beyond 4096)");
+}
+
+TEST_F(TrainingTest, TablesOfAnotherRunAreRefusedInReports) {
+  Experiment e = small_experiment();
+  jobs::train({e, path("run")}, context_);
+  e.seed = 5;
+  jobs::train({e, path("other")}, context_);
+  EXPECT_EQ(jobs::load_run(path("run")).rounds.size(), jobs::load_run(path("other")).rounds.size());
+  for (const std::string table : {"rounds.tsv", "clients.tsv"}) {
+    const std::string own = read_file(path("run") / table);
+    write_file(path("run") / table, read_file(path("other") / table));
+    expect_error([&] { jobs::load_run(path("run")); }, table + ": is not the table that this run");
+    write_file(path("run") / table, own);
+  }
 }
 
 // All clients send the opposite of what they learned.
