@@ -111,13 +111,20 @@ std::optional<std::string> trained_sha256(const fs::path& folder) {
   return recorded_sha256(folder, "model_sha256");
 }
 
-void check_history(const fs::path& folder) {
+std::map<std::string, std::string> digest_history(const fs::path& folder) {
+  std::map<std::string, std::string> digests;
   for (const std::string stem : {"clients", "rounds"}) {
     const fs::path table = folder / (stem + ".tsv");
-    const auto recorded = recorded_sha256(folder, stem + "_sha256");
-    if (!recorded || !fs::exists(table) || *recorded == sha256(read_file(table))) continue;
-    throw Error("{}: is not the table that this run wrote; provenance.json has another SHA-256",
-                table.string());
+    if (fs::exists(table)) digests[stem + "_sha256"] = sha256(read_file(table));
+  }
+  return digests;
+}
+
+void check_history(const fs::path& folder) {
+  for (const auto& [key, found] : digest_history(folder)) {
+    if (recorded_sha256(folder, key).value_or(found) == found) continue;
+    throw Error("{}: is not the table that this run wrote; provenance.json has another {}",
+                (folder / (key.substr(0, key.find('_')) + ".tsv")).string(), key);
   }
 }
 

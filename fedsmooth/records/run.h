@@ -35,6 +35,10 @@ Run open_run(const std::filesystem::path& folder);
 /// SHA-256 of the model that was trained in this folder; none if it does not say.
 std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
 
+/// SHA-256 of clients.tsv and of rounds.tsv, as far as they are there, by key in provenance.json. A
+/// federation of nodes with images of their own has no clients.tsv.
+std::map<std::string, std::string> digest_history(const std::filesystem::path& folder);
+
 /// Throws an Error if clients.tsv or rounds.tsv is not the one that training left in this folder.
 /// Runs of version 0.2 do not say, and are not compared.
 void check_history(const std::filesystem::path& folder);

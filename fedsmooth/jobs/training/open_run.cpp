@@ -336,9 +336,8 @@ void OpenRun::finish(const Traffic& traffic) const {
                                {"started", setting_.started},
                                {"finished", utc_now()},
                                {"model_sha256", sha256(bytes)},
-                               {"clients_sha256", sha256(read_file(run_.folder / "clients.tsv"))},
-                               {"rounds_sha256", sha256(read_file(run_.folder / "rounds.tsv"))},
                                {"data_sha256", setting_.train_digest.get()}};
+  provenance.update(nlohmann::json(digest_history(run_.folder)));
   if (setting_.ranks > 1) {
     provenance.update({{"ranks", setting_.ranks},
                        {"bytes_to_each_rank", traffic.down},
