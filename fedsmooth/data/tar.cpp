@@ -31,6 +31,13 @@ uint64_t number_at(std::string_view header, size_t at, size_t size, const std::s
   return value;
 }
 
+std::string file_name(std::string_view header) {
+  const std::string prefix = text_at(header, 345, 155);
+  const bool has_prefix =
+      header.substr(257, 6) == std::string_view("ustar\0", 6) && !prefix.empty();
+  return (has_prefix ? prefix + "/" : "") + text_at(header, 0, 100);
+}
+
 /// The sum of the header's bytes, those of the sum itself taken as spaces.
 uint64_t header_sum(std::string_view header) {
   uint64_t sum = 0;
@@ -44,6 +51,11 @@ uint64_t header_sum(std::string_view header) {
 
 std::vector<TarFile> list_tar(std::string_view archive, const std::string& name) {
   std::vector<TarFile> files;
+  const auto bytes_of = [&](const std::string& earlier) {
+    const auto found = std::ranges::find(files, earlier, &TarFile::name);
+    if (found == files.end()) throw damaged_tar(name, "a link leads to no file before it");
+    return found->bytes;
+  };
   while (true) {
     if (archive.size() < kBlock) throw damaged_tar(name, "it ends early");
     const std::string_view header = archive.substr(0, kBlock);
@@ -56,12 +68,9 @@ std::vector<TarFile> list_tar(std::string_view archive, const std::string& name)
     if (size > archive.size()) throw damaged_tar(name, "it ends early");
     const char type = header[156];
     if (type == '0' || type == '\0') {
-      const std::string prefix = text_at(header, 345, 155);
-      files.push_back({(header.substr(257, 6) == std::string_view("ustar\0", 6) && !prefix.empty()
-                            ? prefix + "/"
-                            : "") +
-                           text_at(header, 0, 100),
-                       archive.substr(0, size)});
+      files.push_back({file_name(header), archive.substr(0, size)});
+    } else if (type == '1') {
+      files.push_back({file_name(header), bytes_of(text_at(header, 157, 100))});
     } else if (type != '5' && type != 'x' && type != 'g') {  // folder; notes of POSIX tar
       throw Error("{}: {:?} is neither a file nor a folder", name, text_at(header, 0, 100));
     }

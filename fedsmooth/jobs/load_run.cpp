@@ -9,6 +9,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/pages/kept_runs.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/statistics.h"
@@ -142,11 +143,15 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
+bool can_be_read(const std::string& path) {
+  return fs::exists(path) || find_archived(path).has_value();
+}
+
 /// Length of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
 size_t name_length(const std::string& argument) {
-  if (fs::exists(argument)) return 0;
+  if (can_be_read(argument)) return 0;
   for (size_t i = 1; i < argument.size(); ++i) {
-    if (argument[i] == '=' && fs::exists(argument.substr(i + 1))) return i;
+    if (argument[i] == '=' && can_be_read(argument.substr(i + 1))) return i;
   }
   return 0;
 }
@@ -165,6 +170,10 @@ void check_table_options(const TableOptions& o) {
 
 fs::path find_table(const fs::path& path) {
   const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
+  if (const auto archived = find_archived(path)) {
+    throw Error("{}: may be in {}; unpack that first, with `tar -xzf`", path.string(),
+                archived->archive.string());
+  }
   if (!fs::exists(table)) {
     throw Error("{}: no certificates here; `fedsmooth certify` writes them", table.string());
   }
@@ -173,6 +182,10 @@ fs::path find_table(const fs::path& path) {
 
 RunRecord load_run(const fs::path& path, const std::string& name, const TableOptions& options) {
   check_table_options(options);
+  if (const auto archived = find_archived(path)) {
+    const UnpackedRuns unpacked(*archived);
+    return load_run(unpacked.folder() / archived->inside, name, options);
+  }
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   RunRecord run{name.empty() ? run_name(table) : name};
@@ -206,6 +219,7 @@ std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
 
 bool holds_runs(const fs::path& folder) {
   if (!fs::is_directory(folder) || is_run(folder)) return false;
+  if (!archive_in(folder).empty()) return true;
   const std::vector<fs::path> folders = folders_in(folder);
   return std::any_of(folders.begin(), folders.end(), is_run);
 }

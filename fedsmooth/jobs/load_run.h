@@ -29,14 +29,15 @@ void check_table_options(const TableOptions& options);
 /// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
 /// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
 /// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
-/// an image has. In other norms than l2 attacks are left out.
+/// an image has. A path that does not exist is read from the runs.tar.gz of the folder above it. In
+/// other norms than l2 attacks are left out.
 RunRecord load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
 /// The run at each PATH, or NAME=PATH for another name.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
-/// Whether a folder is none of a run but of runs, such as a sweep leaves.
+/// Whether a folder is not a run's but holds runs, such as a sweep leaves, or their runs.tar.gz.
 bool holds_runs(const std::filesystem::path& folder);
 /// The run folders in it that have a row of certificates or rounds, by name.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);

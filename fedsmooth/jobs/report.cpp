@@ -4,6 +4,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/config/figure_list.h"
 #include "fedsmooth/jobs/pages/gallery_images.h"
+#include "fedsmooth/jobs/pages/kept_runs.h"
 #include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/figures/panels.h"
 #include "fedsmooth/report/page/html.h"
@@ -22,7 +23,9 @@ struct LoadedRuns {
 LoadedRuns load_readable(const fs::path& folder, const Context& context,
                          const TableOptions& options) {
   LoadedRuns loaded;
-  for (const std::string& run : find_runs(folder)) {
+  std::optional<UnpackedRuns> unpacked;
+  if (const fs::path archive = archive_in(folder); !archive.empty()) unpacked.emplace(archive);
+  for (const std::string& run : find_runs(unpacked ? unpacked->folder() : folder)) {
     try {
       loaded.runs.push_back(load_run(run, "", options));
       loaded.folders.push_back(run);

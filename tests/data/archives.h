@@ -74,7 +74,9 @@ inline std::string make_idx(const Sizes& sizes, const std::string& bytes) {
   return file + bytes;
 }
 
-inline std::string make_tar(const NamedBytes& files, char type = '0') {
+/// With `target`, the second name of a file that tar stored as `target`.
+inline std::string make_tar(const NamedBytes& files, char type = '0',
+                            const std::string& target = "") {
   std::string archive;
   for (const auto& [name, bytes] : files) {
     std::string header = name;
@@ -82,7 +84,7 @@ inline std::string make_tar(const NamedBytes& files, char type = '0') {
     header += fmt::format("{:011o}", bytes.size());
     header.resize(148);
     header += "        ";
-    header += type;
+    header += type + target;
     header.resize(257);
     header += std::string(
         "ustar\0"

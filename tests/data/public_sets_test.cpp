@@ -67,5 +67,19 @@ TEST(TarTest, RefusesCutsAndLinks) {
             "t: not a whole tar archive: a header's sum is wrong; download it again");
 }
 
+TEST(TarTest, AHardLinkHasTheBytesOfAnEarlierFile) {
+  const NamedBytes first = {{"a/clients.tsv", "rows"}};
+  const std::string linked =
+      make_tar(first).substr(0, 1024) + make_tar({{"b/clients.tsv", ""}}, '1', "a/clients.tsv");
+  const std::vector<TarFile> files = list_tar(linked, "t");
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[1].name, "b/clients.tsv");
+  EXPECT_EQ(files[1].bytes, "rows");
+  EXPECT_EQ(refusal([] {
+              list_tar(make_tar({{"b", ""}}, '1', "a"), "t");
+            }),
+            "t: not a whole tar archive: a link leads to no file before it; download it again");
+}
+
 }  // namespace
 }  // namespace fedsmooth
