@@ -13,6 +13,7 @@ import math
 import pathlib
 import statistics
 import sys
+import tarfile
 
 RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 # Discordant images. With fewer, intervals by t may miss almost always; used from here on only, they cover at
@@ -24,9 +25,26 @@ NOTE = f"""
 
 
 @functools.cache
+def open_archive(path):
+    return tarfile.open(path)
+
+
+def read_text(table):
+    """The file, or that of the runs.tar.gz of the nearest folder above it that exists."""
+    if table.exists():
+        return table.read_text()
+    folder = next(parent for parent in table.parents if parent.exists())
+    try:
+        member = open_archive(folder / "runs.tar.gz").extractfile(table.relative_to(folder).as_posix())
+    except (FileNotFoundError, KeyError):
+        sys.exit(f"{table}: no such file, and {folder / 'runs.tar.gz'} does not have it")
+    return member.read().decode()
+
+
+@functools.cache
 def read_radii(table):
-    """Of each image, the radius at which it is right and certified; -1 if at none."""
-    lines = pathlib.Path(table).read_text().splitlines()
+    """The radius at which each image is right and certified; -1 if there is none."""
+    lines = read_text(pathlib.Path(table)).splitlines()
     for line in lines:
         if line.startswith("void"):
             sys.exit(f"{table}: the table is void ({line[4:].strip()})")

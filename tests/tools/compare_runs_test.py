@@ -4,8 +4,10 @@
 import importlib.util
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -128,6 +130,15 @@ class CompareRunsTest(unittest.TestCase):
         more = [lines[0] + "\tnoise\tlate"] + [line + "\texact\t1" for line in lines[1:]]
         table.write_text("\n".join(more) + "\n")
         self.assertEqual(self.cells("a", "b"), before)
+
+    def test_runs_may_be_kept_in_an_archive(self):
+        apart = self.cells("a", "b")
+        with tarfile.open(self.folder / "runs.tar.gz", "w:gz") as archive:
+            for name in ("a", "b"):
+                archive.add(self.folder / name, arcname=name)
+                shutil.rmtree(self.folder / name)
+        self.assertEqual(self.cells("a", "b"), apart)
+        self.assertIn("does not have it", self.compare("a", "c").stderr)
 
     def test_other_images_are_refused(self):
         refused = self.compare("a", "fewer")
