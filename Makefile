@@ -186,7 +186,7 @@ $(DOCS_VENV)/ready: docs/site/requirements.txt
 
 docs: wheel $(DOCS_VENV)/ready
 	@SETUP="$(SETUP)" tools/setup.sh docs
-	@$(DOCS_VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	@$(DOCS_VENV)/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links $(WHEELS) fedsmooth
 	@rm -rf build-docs
 	@tools/stage_docs.py build-docs/pages
 	@mkdir -p build-docs/pages/reference
