@@ -33,10 +33,9 @@ class Staging:
         self.done.add(file)
         to = self.out / file
         to.parent.mkdir(parents=True, exist_ok=True)
-        if file.suffix == ".md":
-            to.write_text(LINK.sub(lambda link: self.follow(file, *link.groups()), file.read_text()))
-        elif file.suffix == ".ipynb":
-            to.with_suffix(".md").write_text("\n\n".join(page_of(file)) + "\n")
+        if file.suffix in (".md", ".ipynb"):
+            text = file.read_text() if file.suffix == ".md" else "\n\n".join(page_of(file)) + "\n"
+            to.with_suffix(".md").write_text(LINK.sub(lambda link: self.follow(file, *link.groups()), text))
         else:
             shutil.copy(file, to)
 
@@ -45,6 +44,8 @@ class Staging:
         if re.match(r"\w+:", target):
             return f"{words}({target}{anchor or ''})"
         file = (page.parent / target).resolve().relative_to(pathlib.Path.cwd())
+        if not file.exists():  # not a link: `layers[0](x)` in code, as check_docs.py has seen to the links
+            return f"{words}({target}{anchor or ''})"
         if file.is_dir():
             if not (file / "README.md").exists():
                 return words[1:-1]
