@@ -1,5 +1,6 @@
-// The regular files of a tar archive (POSIX ustar, and what GNU tar writes for short names). Only
-// names and contents are taken: whoever unpacks decides where, so that no name leads elsewhere.
+// Lists the regular files of a tar archive (POSIX ustar, and GNU tar's form for short names). It
+// returns only names and contents; the caller decides where to write them, so that no name in the
+// archive leads outside a folder.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ struct TarFile {
   std::string_view bytes;  // within the archive
 };
 
-/// An Error, which begins with `name`, if a header's sum is wrong, if the archive ends early, or
-/// for links and other special files. Folders are passed over.
+/// Returns the files; folders are skipped. Throws an Error that begins with `name` if a header's
+/// checksum is wrong, if the archive ends early, or for links and other special files.
 std::vector<TarFile> list_tar(std::string_view archive, const std::string& name);
 
 }  // namespace fedsmooth
