@@ -25,6 +25,7 @@ TESTS ?=
 VENV ?= .venv-python
 SANITIZED ?=
 FLOWER_VENV ?= .venv-flower
+DOCS_VENV ?= .venv-docs
 WHEELS ?= build-python/wheels
 EXTRAS ?=
 FLOWER_TESTS ?=
@@ -52,7 +53,7 @@ define configure
 endef
 
 .PHONY: all build program setup run paper test slow check bench format fuzz sanitize install package \
-  image image-cuda clean library wheel sdist test-python test-flower
+  image image-cuda clean library wheel sdist test-python test-flower docs program-cuda
 all: build
 
 setup:
@@ -67,6 +68,11 @@ program:
 	@TORCH="$(TORCH)" SETUP="$(SETUP)" tools/setup.sh program
 	@grep -qs "^TORCH=$(TORCH) " $(BUILD)/configured || $(MAKE) --no-print-directory configure-program
 	@cmake --build $(BUILD) --target fedsmooth-cli
+
+# The program with the engine for GPUs; an error where nvcc is not found.
+program-cuda: program
+	@grep -q '^NVCC:FILEPATH=.*nvcc$$' $(BUILD)/CMakeCache.txt || \
+	  { echo "make program-cuda: no nvcc was found" >&2; exit 2; }
 
 # The library alone, for what links it.
 library:
@@ -170,6 +176,26 @@ test-flower: wheel $(FLOWER_VENV)/ready
 	@$(FLOWER_VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
 	@cd examples/flower && $(abspath $(FLOWER_VENV))/bin/python -m pytest -q -s test_flower.py $(FLOWER_TESTS)
 
+# The documents as a site with a search, and the references of both APIs: build-docs/site. The pages are read on the
+# hosting site without it.
+$(DOCS_VENV)/ready: docs/site/requirements.txt
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/pip install --quiet --upgrade pip
+	@$(DOCS_VENV)/bin/pip install --quiet -r docs/site/requirements.txt
+	@touch $@
+
+docs: wheel $(DOCS_VENV)/ready
+	@SETUP="$(SETUP)" tools/setup.sh docs
+	@$(DOCS_VENV)/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links $(WHEELS) fedsmooth
+	@rm -rf build-docs
+	@tools/stage_docs.py build-docs/pages
+	@mkdir -p build-docs/pages/reference
+	@cmake -DSOURCE=$(CURDIR) -DINCLUDE=$(CURDIR)/build-docs/include -P cmake/public_headers.cmake > /dev/null
+	@doxygen docs/site/Doxyfile
+	@$(DOCS_VENV)/bin/pdoc -o build-docs/pages/reference/python fedsmooth fedsmooth.art fedsmooth.federation fedsmooth.log
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
+	@echo "build-docs/site/index.html; its search needs a server: python3 -m http.server -d build-docs/site"
+
 install: build
 	@cmake --install $(BUILD)
 
@@ -188,4 +214,4 @@ image-cuda:
 	  --build-arg BUILD_IMAGE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
 
 clean:
-	rm -rf $(BUILD) build-fuzz build-sanitize build-python
+	rm -rf $(BUILD) build-fuzz build-sanitize build-python build-docs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what fedsmooth needs from Debian's packages, and only what is missing; with the argument
 # `program`, what the program alone needs, with `package`, what its Debian package needs too, with
-# `python`, what the wheel needs too. Where it cannot (no apt, or neither root nor sudo) it says what is
+# `python`, what the wheel needs too, with `docs`, what the site of the documents needs too. Where it cannot (no apt, or neither root nor sudo) it says what is
 # missing. SETUP=no skips it.
 set -eu
 [ "${SETUP:-yes}" != no ] || exit 0
@@ -12,6 +12,8 @@ if [ "${1:-}" = package ]; then
   packages="$packages dpkg-dev file"
 elif [ "${1:-}" = python ]; then
   packages="$packages python3-dev python3-venv"
+elif [ "${1:-}" = docs ]; then
+  packages="$packages python3-dev python3-venv doxygen"
 elif [ "${1:-}" != program ]; then
   packages="$packages libopenmpi-dev openmpi-bin libgtest-dev libbenchmark-dev clang-format clang-tidy
     python3"

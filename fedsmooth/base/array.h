@@ -1,5 +1,5 @@
-// A dense array of numbers: sizes, type, and a buffer that copies share. The last axis lies
-// closest; there are no strides, so that what needs another order makes a copy. Arithmetic is
+// A dense array of numbers: sizes, a type, and a buffer that copies share. Values are stored in
+// row-major order without strides; code that needs another order makes a copy. Arithmetic is
 // written where it is used, over plain pointers.
 #pragma once
 
@@ -16,17 +16,19 @@ using Sizes = std::vector<int64_t>;
 /// The product of the sizes.
 int64_t count_of(const Sizes& sizes);
 
+/// Copies share the buffer, which lives as long as the last of them; clone() makes one of its own.
+/// Threads may read one array at the same time. Writing needs the same care as for a plain buffer.
 class Array {
  public:
   enum class Type { kFloat, kByte, kInteger };  // float, uint8_t, int64_t
 
-  /// Without a buffer; see defined().
+  /// Makes an array without a buffer: defined() is false.
   Array() = default;
-  /// Zeros.
+  /// Makes an array of zeros.
   explicit Array(Sizes sizes, Type type = Type::kFloat);
-  /// All the same value.
+  /// Returns a float array in which every entry is `value`.
   static Array full(Sizes sizes, float value);
-  /// A copy of the values, which must be as many as the sizes say.
+  /// Copies the values. Their number must be the product of the sizes, else it is a Bug.
   static Array of(Sizes sizes, const std::vector<float>& values);
   static Array of(const std::vector<int64_t>& values);
 
@@ -38,30 +40,30 @@ class Array {
   int64_t count() const { return count_; }
   int64_t byte_count() const;
 
-  /// The values; a Bug if the type is another one.
+  /// Return a pointer to the values. A Bug if the array has another type or no buffer.
   const float* floats() const { return static_cast<const float*>(values(Type::kFloat)); }
   float* floats() { return static_cast<float*>(values(Type::kFloat)); }
   const uint8_t* bytes() const { return static_cast<const uint8_t*>(values(Type::kByte)); }
   uint8_t* bytes() { return static_cast<uint8_t*>(values(Type::kByte)); }
   const int64_t* integers() const { return static_cast<const int64_t*>(values(Type::kInteger)); }
   int64_t* integers() { return static_cast<int64_t*>(values(Type::kInteger)); }
-  /// Whatever the type.
+  /// Return a pointer to the values of any type.
   const void* data() const { return buffer_.get() + offset_; }
   void* data() { return buffer_.get() + offset_; }
 
-  // What shares the buffer.
+  // The results of these share the buffer.
 
-  /// Entry `i` of the first axis, without that axis.
+  /// Returns entry `i` of the first axis, without that axis.
   Array operator[](int64_t i) const;
-  /// Entries first .. first + count - 1 of the first axis.
+  /// Returns entries first .. first + count - 1 of the first axis.
   Array part(int64_t first, int64_t count) const;
-  /// The same values under other sizes.
+  /// Returns the values under other sizes with the same product.
   Array with_sizes(Sizes sizes) const;
 
-  // What does not.
+  // The results of these have a buffer of their own.
 
   Array clone() const;
-  /// Entries of the first axis, in this order.
+  /// Returns these entries of the first axis, in the given order.
   Array pick(const std::vector<int64_t>& entries) const;
 
  private:
@@ -79,10 +81,10 @@ class Array {
   int64_t offset_ = 0;  // bytes
 };
 
-/// The same sizes, type and bits.
+/// Returns whether sizes, type and every bit of the values are equal.
 bool same_bits(const Array& a, const Array& b);
 
-/// Bytes as floats in [0, 1].
+/// Converts bytes to floats in [0, 1].
 Array to_unit_interval(const Array& bytes);
 
 }  // namespace fedsmooth

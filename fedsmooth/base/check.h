@@ -1,5 +1,5 @@
-// Our own mistakes: what cannot be unless the program is wrong. The command line prints them as a
-// bug and exits with status 1. The user's mistakes are Errors, see error.h.
+// Bug: a state that is impossible unless the library has a defect. The command line reports it as a
+// bug and exits with status 1. Mistakes of the user are Errors, see error.h.
 #pragma once
 
 #include <fmt/format.h>

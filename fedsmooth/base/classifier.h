@@ -1,4 +1,4 @@
-// Classifiers as functions: what smoothing and attack know of a model.
+// Classifiers as functions. Smoothing and attack know nothing else of a model.
 #pragma once
 
 #include <functional>
@@ -7,14 +7,14 @@
 
 namespace fedsmooth {
 
-/// Images [B, C, H, W] to logits [B, K].
+/// Maps images [B, C, H, W] to logits [B, K].
 using Classifier = std::function<Array(const Array&)>;
 
-/// One whose gradients can be asked for. Made for one thread.
+/// A classifier with gradients. It serves one thread at a time.
 struct DifferentiableClassifier {
   Classifier logits;
-  /// The gradient with respect to the images of the last call, [B, C, H, W], of a function of its
-  /// logits that has this gradient [B, K] there.
+  /// Backpropagates: takes the gradient [B, K] of a loss with respect to the logits of the last
+  /// call, and returns the gradient of that loss with respect to its images, [B, C, H, W].
   std::function<Array(const Array& gradient)> backward;
 };
 

@@ -1,4 +1,4 @@
-// Random choices from one stream, in order: whole numbers, subsets, permutations.
+// Random choices drawn from one stream, one after another: integers, subsets, permutations.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Draws {
   /// Gamma(shape, 1), shape > 0.
   double gamma(double shape);
 
-  /// `count` different numbers of [0, n) in random order.
+  /// Returns `count` different integers of [0, n) in random order.
   std::vector<int64_t> choose(int64_t count, int64_t n);
 
  private:

@@ -1,5 +1,5 @@
-// The user's mistakes: bad arguments, experiment files, data, models. The command line prints them
-// as one line and exits with status 2. Our own mistakes are Bugs, see check.h.
+// Error: a mistake of the user in arguments, experiment files, data or models. The command line
+// prints it as one line and exits with status 2. Defects of the library are Bugs, see check.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace fedsmooth {
 
-/// A message is `where: what is wrong, with the value; what to do`.
+/// The message has the form `where: what is wrong, with the value; what to do`, on one line.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}

@@ -1,5 +1,5 @@
-// Files, whole or not at all: readers get every byte or an Error, writers leave either the old
-// content or the new one, also when the machine stops in between.
+// Reading and writing of whole files: a reader gets every byte or an Error; a writer leaves either
+// the old content or the new one, even if the machine stops in between.
 #pragma once
 
 #include <filesystem>
@@ -9,24 +9,26 @@
 
 namespace fedsmooth {
 
-/// The whole file; an Error that names it if it cannot be read.
+/// Returns the content of the file. Throws an Error that names the file if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
 /// Writes a temporary neighbour, flushes it to disk and renames it over `path`. Missing folders are
-/// made. On failure (a full disk, say) the temporary file is removed and `path` is as it was.
+/// made. On failure, such as a full disk, the temporary file is removed and `path` is unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Flushes what was appended to a file to disk. An Error if the disk does not take it.
+/// Flushes appended bytes of a file to disk. Throws an Error if that fails.
 void flush_file(const std::filesystem::path& path);
 
-/// Removes what a kill left of writing one of `names` in `folder`, and nothing else.
+/// Removes the temporary files that a killed write_file() of one of `names` left in `folder`, and
+/// no other file.
 void remove_unfinished(const std::filesystem::path& folder,
                        std::initializer_list<std::string_view> names);
 
-/// Keeps other processes that ask for it out of a folder, until it or the process ends.
+/// An exclusive lock on a folder, held until the object is destroyed or the process ends. It keeps
+/// out processes that ask for the lock too.
 class FolderLock {
  public:
-  /// An Error if another process has it.
+  /// Throws an Error if another process holds the lock.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -36,7 +38,9 @@ class FolderLock {
   int descriptor_;
 };
 
-/// The same for a file that may be replaced, by a lock on `path`.lock, which is removed at the end.
+/// An exclusive lock for writing a file that may be replaced by a rename. It locks the file
+/// `path`.lock, and removes that file at the end. The constructor throws an Error if another
+/// process holds the lock.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);

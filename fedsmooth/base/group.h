@@ -1,4 +1,4 @@
-// Things of a kind, found by comparing them.
+// Groups of equivalent items, found by comparing them.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@ namespace fedsmooth {
 
 using Indices = std::vector<size_t>;
 
-/// The numbers 0 .. count - 1 in groups, in the order in which the first of each appears. `same(a,
-/// b)` says whether two belong together; a group's first member is asked for all of it.
+/// Divides the numbers 0 .. count - 1 into groups, ordered by their first members. `same(a, b)`
+/// tells whether two numbers belong together; a number is compared with the first member of each
+/// group.
 template <typename Same>
 std::vector<Indices> group_indices(size_t count, const Same& same) {
   std::vector<Indices> groups;

@@ -1,4 +1,4 @@
-// For functions that g++ compiles for the CPU and nvcc for the GPU.
+// A marker for functions that g++ compiles for the CPU and nvcc for both CPU and GPU.
 #pragma once
 
 #ifdef __CUDACC__

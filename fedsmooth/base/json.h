@@ -11,11 +11,12 @@
 
 namespace fedsmooth {
 
-/// `name` stands in error messages. An Error unless `text` is a JSON object at most 64 levels deep.
+/// Parses a JSON object. Throws an Error that begins with `name` unless `text` is a JSON object
+/// with at most 64 levels.
 nlohmann::json parse_json_object(std::string_view text, const std::string& name);
 
-/// The member `key`; empty if the object does not have it, an Error if it has another type or is
-/// out of range.
+/// Each of these returns the member `key`, or nothing if the object does not have it. Each throws
+/// an Error that begins with `name` if the member has another type or is out of range.
 std::optional<std::string> find_string(const nlohmann::json& object, const std::string& key,
                                        const std::string& name);
 std::optional<int64_t> find_count(const nlohmann::json& object, const std::string& key,
@@ -27,7 +28,7 @@ std::optional<double> find_number(const nlohmann::json& object, const std::strin
 std::optional<bool> find_flag(const nlohmann::json& object, const std::string& key,
                               const std::string& name);
 
-/// On one line, or indented by two spaces.
+/// Formats a value on one line (dump_json) or on many, indented by two spaces (dump_json_lines).
 std::string dump_json(const nlohmann::json& value);
 std::string dump_json_lines(const nlohmann::json& value);
 

@@ -1,8 +1,8 @@
-// Products of small matrices, read where they lie: the rows of the right side are used as whole
-// vectors, so that they must be dense, the entries of the left side one by one. A BLAS lays out
-// both sides anew at every call, which at these sizes costs as much as it saves. Every result is
-// one chain of fused multiply-adds over the depth, in order, so that a row's result does not depend
-// on its position or on the other rows.
+// Products of small matrices in place: rows of the right side are read as whole vectors and must be
+// dense; entries of the left side are read one by one. A BLAS copies both sides into a layout of
+// its own at every call, which at these sizes costs as much as it saves. Every result is one chain
+// of fused multiply-adds over the depth, in order, so that a row's result does not depend on its
+// position or on the other rows.
 #pragma once
 
 #include <cstdint>
@@ -24,18 +24,19 @@ struct Product {
   bool add = false;
 };
 
-/// In rising order; a machine has all up to best_instructions(). The portable products round after
-/// the multiplication too; the others agree to the bit.
+/// Instruction sets in ascending order; a machine has all up to best_instructions(). kPortable also
+/// rounds after each multiplication; kAvx2 and kAvx512 give the same bits as each other.
 enum class Instructions { kPortable, kAvx2, kAvx512 };
 Instructions best_instructions();
 
+/// Computes the product with `instructions`, which the machine must have.
 void multiply(const Product& product, Instructions instructions = best_instructions());
 
-/// Columns of a panel for matrices with so many columns, which must be a multiple of 16.
+/// Returns the width of a panel for matrices with `columns` columns, a multiple of 16.
 int64_t panel_width(int64_t columns);
 
-/// Matrices [P, depth, columns] to panels [columns / width, P, depth, width], which stay in the
-/// first-level cache while many rows pass by.
+/// Rearranges matrices [P, depth, columns] into panels [columns / width, P, depth, width]. A panel
+/// stays in the first-level cache while many rows are multiplied by it.
 Array pack_panels(const Array& matrices);
 
 }  // namespace fedsmooth

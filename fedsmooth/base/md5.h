@@ -1,5 +1,5 @@
-// MD5, only because the digests that publishers of data sets pin are of this kind. It finds a
-// download that was cut or altered by chance; use SHA-256 (sha256.h) for everything else.
+// MD5, which is used only because publishers of data sets state digests of this kind. It detects a
+// download that was cut or damaged by chance; use SHA-256 (sha256.h) for everything else.
 #pragma once
 
 #include <string>

@@ -110,20 +110,21 @@ FEDSMOOTH_INLINE void normal_pair(uint32_t radius_word, uint32_t angle_word, flo
   normals_at(minus_two_log(u, 31), angle_word, first, second);
 }
 
-/// Words below this begin with 16 zeros: the uniform is taken from 32 more bits.
+/// Words below this value have 16 leading zero bits: 32 more bits are drawn for their uniform.
 constexpr uint32_t kTailWord = 1 << 16;
-/// Philox blocks from here on hold the further bits of those below.
+/// Block b + kFurtherBits holds the additional bits for block b.
 constexpr uint32_t kFurtherBits = 1u << 31;
 
-/// The same for a word below kTailWord, with the 64-bit uniform (word 2^32 + further + 1/2) 2^-64.
+/// As normal_pair(), for a radius word below kTailWord: with the 64-bit uniform
+/// u = (word 2^32 + further + 1/2) 2^-64.
 FEDSMOOTH_INLINE void tail_pair(uint32_t radius_word, uint32_t further, uint32_t angle_word,
                                 float& first, float& second) {
   const float u = add(static_cast<float>(uint64_t{radius_word} << 32 | further), 0.5f);
   normals_at(minus_two_log(u, 64), angle_word, first, second);
 }
 
-/// Coordinates 4 block .. 4 block + 3 of a sample of fill_noise(), from the four words of the
-/// block.
+/// Writes coordinates 4 block .. 4 block + 3 of a sample of fill_noise(), from the four words of
+/// the block.
 FEDSMOOTH_INLINE void to_noise(const philox4x32_ctr_t& words, uint64_t key, uint32_t block,
                                uint32_t sample, uint32_t item, uint32_t client, float* out) {
   normal_pair(words.v[0], words.v[1], out[0], out[1]);

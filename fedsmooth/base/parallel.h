@@ -1,5 +1,5 @@
-// Threads of our own, one per core, each with work of its own: threads within an operation lose
-// more to synchronisation than they gain at these sizes, and collapse when cores are shared.
+// A pool of threads, each with independent work. Splitting one operation over threads loses more to
+// synchronisation than it gains at these sizes, and collapses when cores are shared.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace fedsmooth {
 
-/// Cores this process may use.
+/// Returns the number of cores that this process may use.
 int available_cores();
 
-/// Threads that live as long as the object.
+/// Threads that live as long as the object. One thread at a time may call run().
 class Workers {
  public:
   explicit Workers(int count);
@@ -20,8 +20,8 @@ class Workers {
 
   int count() const;
 
-  /// Calls job(0) .. job(count - 1), each in its own thread, and waits. The first exception of any
-  /// of them is thrown here.
+  /// Calls job(0) .. job(count - 1), each in its own thread, and waits for all of them. Rethrows
+  /// the first exception that a job threw.
   void run(const std::function<void(int)>& job);
 
  private:

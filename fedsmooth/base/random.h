@@ -15,7 +15,7 @@ struct Key {
   uint64_t value = 0;
 };
 
-/// What a stream is for. Draws of different purposes are independent: the votes that choose a class
+/// The use of a stream. Draws of different purposes are independent: the votes that choose a class
 /// and the votes that bound its probability must never share noise.
 enum class Purpose : uint64_t {
   kSelection = 1,   // CERTIFY, the n0 draws
@@ -55,20 +55,22 @@ struct Stream {
   uint32_t client = 0;
 };
 
-/// Writes coordinates 0 .. count-1 of sample number `sample`: standard normals, a pure function of
-/// the arguments on every machine. The largest is 6.66, as a 31-bit uniform reaches no further.
+/// Writes coordinates 0 .. count - 1 of sample number `sample`: standard normals, a pure function
+/// of the arguments, with the same bits on every machine. Their magnitude is at most 6.66, because
+/// the uniform has 31 bits. Training uses this function.
 void fill_normal(Stream stream, uint32_t sample, float* out, int64_t count);
 
-/// Noise for votes: the same but that tails are drawn from 64 bits where the first 16 are zero,
-/// once in 65,536 pairs, and reach 9.4. A certificate rests on the law of its noise up to the last
-/// vote; training keeps fill_normal(), by which its models repeat bit for bit.
+/// Writes noise for votes: standard normals as fill_normal(), except that the uniform has 64 bits
+/// where its first 16 are zero (once in 65,536 pairs), so that magnitudes reach 9.4. A certificate
+/// depends on the tails of the noise; training keeps fill_normal(), so that models repeat bit for
+/// bit.
 void fill_noise(Stream stream, uint32_t sample, float* out, int64_t count);
 
-/// The same stream as raw 32-bit words: uniform integers for everything that is not noise. A stream
-/// must not be read both ways.
+/// Writes the stream as raw 32-bit words: uniform integers for everything that is not noise. One
+/// stream must not be read both as words and as normals.
 void fill_words(Stream stream, uint32_t sample, uint32_t* out, int64_t count);
 
-/// Uniform floats in [0, 1) with 24 bits, from the words of the stream.
+/// Writes uniform floats in [0, 1) with 24 bits, from the words of the stream.
 void fill_uniform(Stream stream, uint32_t sample, float* out, int64_t count);
 
 }  // namespace fedsmooth

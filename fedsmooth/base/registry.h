@@ -1,4 +1,4 @@
-// A table of rows that are chosen by name: the library's own, and those that a program adds to it.
+// A table of rows that are chosen by name: the rows of the library, and those that a program adds.
 #pragma once
 
 #include <deque>
@@ -11,22 +11,23 @@
 
 namespace fedsmooth {
 
-/// `Row` has a member `name`. Rows live as long as the table and are never moved.
+/// `Row` has a member `name`. Rows live as long as the table and are never moved, so references to
+/// them stay valid. Threads may read the table at the same time; add() needs it for itself.
 template <typename Row>
 class Registry {
  public:
-  /// `key` is what users choose a row by; messages name it.
+  /// `key` is the experiment's key that names a row; messages show it.
   Registry(std::string key, std::vector<Row> rows) : key_(std::move(key)) {
     for (Row& row : rows) add(std::move(row));
   }
 
-  /// Before any thread reads the table. A name that is taken is a Bug.
+  /// Adds a row. Must be called before other threads read the table. A name that is taken is a Bug.
   void add(Row row) {
     for (const Row& one : rows_) check(one.name != row.name, "{}: {} is taken", key_, row.name);
     rows_.push_back(std::move(row));
   }
 
-  /// An Error if there is none of this name.
+  /// Returns the row of this name. Throws an Error that lists the names if there is none.
   const Row& find(const std::string& name) const {
     for (const Row& row : rows_) {
       if (row.name == name) return row;
@@ -34,7 +35,7 @@ class Registry {
     throw Error("{}={:?}: must be {}", key_, name, fmt::join(names(), ", "));
   }
 
-  /// In the order in which they were added.
+  /// Returns the names in the order in which the rows were added.
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const Row& row : rows_) all.push_back(row.name);

@@ -12,7 +12,7 @@ namespace fedsmooth {
 class Sha256 {
  public:
   void update(const void* bytes, size_t size);
-  /// The digest of everything so far, as 64 hexadecimal digits.
+  /// Returns the digest of all bytes so far, as 64 hexadecimal digits.
   std::string hex() const;
 
  private:
@@ -24,6 +24,7 @@ class Sha256 {
   uint64_t size_ = 0;
 };
 
+/// Returns the digest of `bytes`, as 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
 
 }  // namespace fedsmooth

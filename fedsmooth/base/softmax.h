@@ -1,5 +1,5 @@
-// Probabilities of classes from logits, in double: rows are short, and what is lost here is lost to
-// every gradient.
+// Class probabilities from logits, in double: rows are short, and every gradient inherits the
+// rounding errors made here.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace fedsmooth {
 
-/// exp(logits_k) / sum_j exp(logits_j) for one row of `classes` logits.
+/// Returns exp(logits_k) / sum_j exp(logits_j) for one row of `classes` logits.
 inline std::vector<double> softmax(const float* logits, int64_t classes) {
   const double largest = *std::max_element(logits, logits + classes);
   std::vector<double> p(classes);

@@ -1,4 +1,5 @@
-// One way to stop work that takes long: it asks now and then, and throws when told to stop.
+// Stopping long work: the work calls a Stop from time to time and throws Interrupted if it returns
+// true.
 #pragma once
 
 #include <functional>
@@ -6,10 +7,12 @@
 
 namespace fedsmooth {
 
-/// Whether to stop. Asked often, from any thread. An empty one never says so.
+/// Returns whether to stop. Called often and from any thread, so it must be fast and thread-safe.
+/// An empty Stop means: never.
 using Stop = std::function<bool()>;
 
-/// Thrown by work that was told to stop, after it saved what can be resumed.
+/// Thrown by work that was stopped, after it saved the state from which it can be resumed. Not a
+/// std::exception.
 struct Interrupted {
   std::string message = "interrupted";
 };

@@ -1,5 +1,5 @@
-// Names come from users and files. Before they are shown they become one line of valid UTF-8, and
-// HTML's special characters lose their meaning.
+// Makes names from users and files safe to show: one line of valid UTF-8, with HTML's special
+// characters escaped.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace fedsmooth {
 
-/// Control characters become spaces, bytes that are not UTF-8 become U+FFFD.
+/// Replaces control characters by spaces and bytes that are not UTF-8 by U+FFFD.
 std::string one_line(std::string_view text);
 
-/// one_line() cut to at most `width` characters (at least 3), with an ellipsis in the middle: runs
-/// often differ only in the beginning or the end of their names.
+/// Returns one_line(text) cut to at most `width` characters (`width` >= 3), with an ellipsis in the
+/// middle: names of runs often differ only at the beginning or the end.
 std::string shorten(std::string_view text, size_t width);
 
-/// one_line() for use between tags and in quoted attributes.
+/// Returns one_line(text), escaped for use between tags and in quoted attributes.
 std::string escape_html(std::string_view text);
 
-/// The candidate with the fewest edits to `word`; empty if none is near.
+/// Returns the candidate that takes the fewest edits to become `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace fedsmooth

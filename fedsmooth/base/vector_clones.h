@@ -1,6 +1,6 @@
-// One clone of a plain loop per vector width, chosen when the program starts. Additions and
-// multiplications round the same in each (the build forbids contraction), so results do not depend
-// on the machine. Sanitizers cannot run before that choice is made and get the plain version.
+// Compiles a plain loop once per vector width; the program chooses one when it starts. Additions
+// and multiplications round the same in each (the build forbids contraction), so results do not
+// depend on the machine. Sanitizers cannot run before that choice and get the plain version.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -4,11 +4,12 @@
 
 namespace fedsmooth {
 
-/// "0.2.0", and the commit that was built ("unknown" outside a checkout).
+/// Return the version, such as "0.2.0", and the commit that was built ("unknown" outside a
+/// checkout).
 std::string version();
 std::string commit();
 
-/// Now, in UTC, as 2026-01-31T12:34:56Z.
+/// Returns the current time in UTC, such as 2026-01-31T12:34:56Z.
 std::string utc_now();
 
 }  // namespace fedsmooth

@@ -1,7 +1,7 @@
 // Sums of integers up to 2^150 in four 64-bit words, S = sum_j words[j] 2^(40 j). Each integer adds
-// one signed digit of 40 bits to each word, and nothing is carried before the sum is read: words of
-// parts of a sum add up, in any order and modulo 2^64, to the words of the whole, as long as no
-// more than kMostWide integers were added.
+// one signed digit of 40 bits to each word, and carries are resolved only when the sum is read. So
+// the words of partial sums add up, in any order and modulo 2^64, to the words of the whole sum, as
+// long as at most kMostWide integers were added.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 inline constexpr int kWideWords = 4, kWideBits = 40;
-inline constexpr int64_t kMostWide = 1 << 22;  // integers in a sum
+inline constexpr int64_t kMostWide = 1 << 22;  // most integers in one sum
 
 /// Adds an integer of at most 2^150 in magnitude. Every step is exact.
 FEDSMOOTH_HOST_DEVICE inline void add_wide(double integer, long long* words) {
@@ -26,8 +26,8 @@ FEDSMOOTH_HOST_DEVICE inline void add_wide(double integer, long long* words) {
   words[0] += static_cast<long long>(integer);
 }
 
-/// The sum as a double, whatever carries its words need: the nearest one where the sum is below
-/// 2^80, as that of a long long would be.
+/// Returns the sum as a double, carries resolved. It is the nearest double where the magnitude of
+/// the sum is below 2^80.
 inline double wide_value(const long long* words) {
   constexpr long long kBase = 1LL << kWideBits;
   long long digits[kWideWords], carry = 0;

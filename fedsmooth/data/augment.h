@@ -7,8 +7,8 @@
 
 namespace fedsmooth {
 
-/// Images [B, C, H, W], each moved by up to four pixels (zeros come in) and flipped in half of the
-/// cases: row i by sample i of `stream`.
+/// Returns images [B, C, H, W], each moved by up to four pixels (zeros are shifted in) and flipped
+/// with probability 1/2. Row i is drawn from sample i of `stream`.
 Array augment(const Array& images, Stream stream);
 
 }  // namespace fedsmooth

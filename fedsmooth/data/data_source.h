@@ -1,6 +1,6 @@
 // The table of data sources. A row is a name for `data.name` and a function that reads one half of
-// the data; experiments, commands and Python know a source by its row alone. A program that links
-// the library adds a row of its own:
+// the data; experiments, commands and Python know a source only by its row. A program that links
+// the library can add a row:
 //
 //   data_sources().add({"ramps", read_ramps});
 #pragma once
@@ -16,12 +16,13 @@ namespace fedsmooth {
 
 struct DataSource {
   std::string name;  // data.name
-  /// Reads from `root`, which is data.root. Images are bytes [N, C, H, W] with N > 0; both halves
-  /// have the same shape and the same class names. An Error names the file that is wrong.
+  /// Reads one half from `root`, the value of data.root. Images are bytes [N, C, H, W] with N > 0;
+  /// both halves have equal shapes and class names. Throws an Error that names the file that is
+  /// wrong.
   std::function<Dataset(const std::filesystem::path& root, Split split)> read;
 };
 
-/// Rows are added before the first experiment is read, by one thread.
+/// Returns the table. Rows must be added before the first experiment is read, by one thread.
 Registry<DataSource>& data_sources();
 
 }  // namespace fedsmooth

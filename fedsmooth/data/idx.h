@@ -1,5 +1,5 @@
-// IDX, the format of MNIST's files: two zero bytes, a type, the number of axes, their sizes as
-// four bytes each, the largest first, then the values with the last axis closest.
+// IDX, the format of MNIST's files: two zero bytes, a type, the number of axes, their sizes as four
+// bytes each (big-endian), then the values in row-major order.
 // http://yann.lecun.com/exdb/mnist
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace fedsmooth {
 
-/// A whole file of unsigned bytes, with one to four axes. Other types, empty axes and files that
-/// are shorter or longer than their sizes say are refused; `name` is what an Error calls it.
+/// Parses a file of unsigned bytes with one to four axes. Throws an Error that begins with `name`
+/// for another type, an empty axis, or a file that is shorter or longer than its sizes say.
 Array parse_idx(std::string_view bytes, const std::string& name);
 
 }  // namespace fedsmooth

@@ -1,5 +1,5 @@
-// Images and labels that lie in files of their own, joined and checked. Such files do not name the
-// classes: they are the numbers from 0 to the largest training label, in both halves.
+// Joins and checks images and labels from separate files. Such files do not name classes: in both
+// halves the classes are the numbers from 0 to the largest training label.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace fedsmooth {
 
-/// What an Error calls the three.
+/// The names of the three inputs in error messages.
 struct LabelledNames {
   std::string images, labels, train_labels;
 };
 
-/// `images` are bytes [N, C, H, W]. Refuses another number of labels, labels that are negative or
-/// above `kMostClasses`, test labels that training does not have, sides above 4096 pixels.
+/// Makes a data set of images, bytes [N, C, H, W], and labels. Throws an Error for another number
+/// of labels, labels that are negative or above `kMostClasses`, test labels that training does not
+/// have, and sides above 4096 pixels.
 Dataset label_images(const Array& images, const std::vector<int64_t>& labels,
                      const std::vector<int64_t>& train_labels, const LabelledNames& names);
 

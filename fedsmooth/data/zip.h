@@ -1,4 +1,4 @@
-// The members of a zip file: stored or deflated, checked against their CRC-32. See npz.h.
+// Reads members of a zip file, stored or deflated, and checks their CRC-32. See npz.h.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ struct ZipMember {
   std::string name;
   uint32_t method, crc;  // method 0: stored; 8: deflated
   uint64_t packed_size, size;
-  uint64_t offset;  // of its header in the file
+  uint64_t offset;  // of the member's header in the file
 };
 
-/// The directory at the end of the file. An Error, which begins with `name`, for encrypted members,
-/// several volumes and files of 4 GiB and more.
+/// Returns the directory at the end of the file. Throws an Error that begins with `name` for
+/// encrypted members, several volumes and files of 4 GiB or more.
 std::vector<ZipMember> list_zip(std::string_view file, const std::string& name);
 
-/// The bytes of one member.
+/// Returns the unpacked bytes of one member.
 std::string read_zip_member(std::string_view file, const ZipMember& member,
                             const std::string& name);
 

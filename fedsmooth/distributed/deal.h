@@ -1,4 +1,4 @@
-// Who does what: work of unequal cost dealt out so that all are done at about the same time.
+// Divides work of unequal cost so that all ranks finish at about the same time.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 
 namespace fedsmooth {
 
-/// For each of `ranks`, the indices in `costs` of what it gets, rising. The most expensive goes
-/// first, each to whoever has the least, so no rank has more than 4/3 of what the best plan gives
-/// the busiest one (Graham 1969).
+/// Returns, for each rank, the indices in `costs` of its items, in ascending order. Items are
+/// assigned in descending order of cost, each to the rank with the least work, so the busiest rank
+/// has at most 4/3 of the work that it has in the best division (Graham 1969).
 std::vector<std::vector<size_t>> deal(const std::vector<double>& costs, int ranks);
 
 }  // namespace fedsmooth

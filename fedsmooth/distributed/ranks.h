@@ -1,7 +1,7 @@
-// The processes that mpirun (or srun) started together, over MPI. Rank 0 leads: it sends to the
-// others and adds up what they did. No rank waits forever: one that hears nothing for as long as
-// its patience ends all of them. MPI is seen by ranks.cpp alone; where a build has none,
-// ranks_without_mpi.cpp takes its place.
+// The processes that mpirun or srun started together, over MPI. Rank 0 leads: it sends to the
+// others and adds up their results. No rank waits forever: one that receives nothing for the time
+// set by set_patience() ends all of them. Only ranks.cpp includes MPI; builds without MPI compile
+// ranks_without_mpi.cpp in its place.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace fedsmooth {
 
 class Ranks {
  public:
-  /// Meets the others if a launcher started this process; if not, there is one rank and MPI is left
-  /// alone. An Error if there are others and the build has no MPI.
+  /// Joins the other processes if a launcher started this one; otherwise there is one rank and MPI
+  /// is not initialised. Throws an Error if there are other processes and the build has no MPI.
   Ranks();
-  /// This process by itself, whoever started it.
+  /// Returns this process as the only rank, even if a launcher started others.
   static Ranks alone();
   ~Ranks();
   Ranks(Ranks&& other) noexcept;
@@ -25,22 +25,24 @@ class Ranks {
   int rank() const;
   int size() const;
   bool leads() const { return rank() == 0; }
-  /// The rank among all, which is another one than rank() in a group.
+  /// Returns the rank among all processes; in a group it differs from rank().
   int world_rank() const;
-  /// Among the ranks on this machine.
+  /// Returns the number of this rank among the ranks on this machine.
   int local_rank() const;
-  /// Cores that this rank may use, divided by the ranks that were given the same ones.
+  /// Returns the cores that this rank may use, divided by the number of ranks that share them.
   int cores() const;
 
-  /// Rank 0 gives up after `seconds` without a word, the others a tenth later, so that the user
-  /// gets one message.
+  /// Sets after how many seconds without a message rank 0 gives up. The others wait a tenth longer,
+  /// so that the user gets one message.
   void set_patience(std::chrono::seconds seconds);
 
-  /// What rank 0 has, at every rank.
+  /// Copies the bytes of rank 0 to every rank. All ranks must call it.
   void broadcast(std::string& bytes);
-  /// The sum over all ranks, at rank 0. Elsewhere `values` stay as they are.
+  /// Replaces `values` at rank 0 by the sums over all ranks; leaves them unchanged elsewhere. All
+  /// ranks must call it.
   void add_up(std::vector<long long>& values);
-  /// What each rank has, at rank 0; nothing elsewhere. `patient`: however long it takes.
+  /// Returns at rank 0 what each rank passed, nothing elsewhere. All ranks must call it. `patient`:
+  /// waits without a limit of time.
   std::vector<std::string> gather(const std::string& mine, bool patient = false);
 
   struct Message {
@@ -50,20 +52,21 @@ class Ranks {
   static constexpr int kAnyRank = -1;
   void send(int to, const std::string& bytes);
   std::string receive(int from);
-  /// A message that is there, if one is. There must be other ranks.
+  /// Returns a message that has arrived, or nothing. There must be other ranks.
   std::optional<Message> poll(int from = kAnyRank);
-  /// Ends all ranks with the message that this one waited for `rank` in vain.
+  /// Ends all ranks, with a message that this one waited for `rank` in vain.
   [[noreturn]] void give_up_on(int rank);
   std::chrono::steady_clock::duration patience() const;
 
-  /// This rank's group, of `count` groups of neighbours.
+  /// Divides the ranks into `count` groups of neighbours and returns the group of this one. All
+  /// ranks must call it.
   Ranks group(int count);
 
-  /// Whether anything was said between the ranks yet.
+  /// Returns whether the ranks have exchanged any message yet.
   bool met() const;
 
-  /// A rank that leaves in the middle of what all do together loses step: the others cannot be told
-  /// anything any more but to end.
+  /// Records that this rank left in the middle of an operation of all ranks. From then on the
+  /// others can only be ended.
   void lose_step();
   bool in_step() const;
 

@@ -1,5 +1,5 @@
-// What rank 0 sends the others about the rounds to come: who runs which clients, and the weights to
-// start from. A rank finds the rest (data, options, images of a client) from the experiment.
+// The message of rank 0 about the next rounds: which rank runs which clients, and the weights to
+// start from. Each rank derives the rest (data, options, images of a client) from the experiment.
 #pragma once
 
 #include <string>
@@ -14,21 +14,22 @@ struct RoundAssignment {
   int64_t total = 0;                          // images of the whole cohort
   std::vector<std::vector<int64_t>> clients;  // of each rank
   Weights global;
-  Array teacher, image_weights;  // of the task, which only rank 0 has
-  Weights velocity = {};         // of a continuous task's client; empty: none yet
+  Array teacher, image_weights;  // tables of the task, which only rank 0 has
+  Weights velocity = {};         // momentum of a continuous task's client; empty: none yet
 };
 
-/// Clients are dealt out by what they cost: the images that they train on in the round.
+/// Divides the clients among the ranks by their cost: the number of images that they train on.
 std::vector<RoundAssignment> plan_rounds(const std::vector<Round>& rounds, int ranks);
 
-/// These clients and their images, as a part of a cohort that holds `total` images.
+/// Returns these clients and their images, as a part of a cohort that holds `total` images.
 Cohort gather_cohort(const Partition& partition, const std::vector<int64_t>& clients,
                      int64_t total);
 
-/// Eight bytes a client and four a weight, and the task's tables and momentum where it has any.
+/// Returns the message: eight bytes per client, four per weight, and the task's tables and momentum
+/// where it has any.
 std::string format_plan(const std::vector<RoundAssignment>& plan);
 
-/// `network` gives the weights their shapes.
+/// Reads a message of format_plan(). `network` gives the weights their shapes.
 std::vector<RoundAssignment> parse_plan(const std::string& bytes, const Network& network,
                                         int ranks);
 

@@ -1,6 +1,6 @@
-// A round's result as 64-bit words: those of the sums, the share of the cohort that was kept, how
-// many clients were dropped, the telemetry. All are integers, so results of parts of a cohort add
-// up word by word, in any order and modulo 2^64, to the result of the whole.
+// A round's result as 64-bit words: the sums, the share of the cohort that was kept, the number of
+// dropped clients, the telemetry. All are integers, so the results of parts of a cohort add up word
+// by word, in any order and modulo 2^64, to the result of the whole.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A base classifier that another library runs on the GPU.
+// A base classifier that another library evaluates on the GPU.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace fedsmooth {
 
-/// function_classifier(); none in a build without CUDA, or where no GPU is found.
+/// Returns function_classifier() with these arguments, or nothing in a build without CUDA or on a
+/// machine without a GPU.
 std::optional<BaseClassifier> device_function_classifier(const DeviceFunction& function,
                                                          const Shape& input, int classes, int batch,
                                                          const std::string& description);

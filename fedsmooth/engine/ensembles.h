@@ -1,5 +1,5 @@
-// Several models as one base classifier, f = argmax of the mean of their logits, where its votes
-// are counted.
+// Several models as one base classifier, f = argmax of the mean of their logits, on CPU cores or a
+// GPU.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 namespace fedsmooth {
 
 struct EnsembleMember {
-  std::string name;                    // of its file, for messages
+  std::string name;                    // name of its file, for messages
   std::shared_ptr<const Model> model;  // null: a TorchScript module
   BaseClassifier on_cpu;
 };
 
-/// The mean of the members in the order of the list, for votes under `law`; see mean_classifier().
-/// `device` is auto, cpu or cuda. Throws an Error if it is cuda and something is missing for that,
-/// which names the member where it is one's fault.
+/// Returns the mean of the members, added in the order of the list, for votes under `law`; see
+/// mean_classifier(). `device` is auto, cpu or cuda. Throws an Error if it is cuda and the build,
+/// the machine or a member does not allow that; it names the member.
 BaseClassifier choose_ensemble(const std::string& device,
                                const std::vector<EnsembleMember>& members, const NoiseLaw& law);
 

@@ -1,5 +1,5 @@
-// Which executor trains: the GPU's where there is one and it knows the network's layers, else the
-// threaded one.
+// Chooses the executor: the GPU's if there is a GPU and its engine knows the network's layers, else
+// the threaded one.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ struct ChosenExecutor {
   std::string device;  // "cpu", or the GPU's name and the precision
 };
 
-/// `device` is auto, cpu or cuda. An Error if it is cuda and something is missing for that.
+/// `device` is auto, cpu or cuda. Throws an Error if it is cuda and the build, the machine or the
+/// network does not allow that.
 ChosenExecutor choose_executor(const std::string& device, int threads, const Network& network);
 
 }  // namespace fedsmooth

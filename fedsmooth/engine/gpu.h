@@ -9,25 +9,26 @@
 
 namespace fedsmooth {
 
-/// Why no GPU can be used; empty if one can.
+/// Returns why no GPU can be used; empty if one can.
 std::string gpu_unavailable_reason();
 
-/// For `device` auto, cpu or cuda: whether the GPU is to be used; if so, it is selected. `missing`
-/// returns what is missing for that, and is not asked for cpu: looking for a GPU takes time. An
-/// Error if it is cuda and something is.
+/// Returns whether `device` (auto, cpu or cuda) means the GPU, and selects it for this thread if
+/// so. `missing` returns what the GPU lacks, empty if nothing; it is not called for cpu, as looking
+/// for a GPU takes time. Throws an Error if `device` is cuda and something is missing.
 bool use_gpu(const std::string& device, const std::function<std::string()>& missing);
 
-/// What is missing for the GPU engine to train the network or, with its batch norms folded, to
-/// count its votes; with the stage's name if it is one.
+/// Returns what the GPU engine lacks to train the network or, with its batch norms folded, to count
+/// its votes; empty if nothing. Names the stage that it cannot compute.
 std::string missing_for_engine(const Network& network);
 
-/// Bytes of the selected GPU's memory that are in use, by whomever; 0 if there is none.
+/// Returns the bytes of the selected GPU's memory that all processes use; 0 without a GPU.
 int64_t gpu_bytes_in_use();
 
-/// Which of several GPUs this process uses, modulo their number. Called once, before any thread.
+/// Sets which of several GPUs this process uses: `number` modulo how many there are. Must be called
+/// once, before other threads start.
 void take_gpu(int number);
 
-/// Makes that GPU the one of the calling thread. What is done there later stays with it.
+/// Makes the GPU of take_gpu() the current one of the calling thread.
 void select_gpu();
 
 }  // namespace fedsmooth

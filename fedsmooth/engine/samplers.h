@@ -1,5 +1,5 @@
-// Which base classifier is certified, and what counts its votes: the GPU's where there is one and
-// it knows the network's layers, else the CPU's.
+// Chooses the base classifier that is certified and the sampler that counts its votes: on the GPU
+// if there is one and its engine knows the network's layers, else on CPU cores.
 #pragma once
 
 #include <filesystem>
@@ -11,26 +11,28 @@
 
 namespace fedsmooth {
 
-/// The model, for votes under `law`. `device` is auto, cpu or cuda. An Error if it is cuda and
-/// something is missing for that.
+/// Returns the model as a base classifier for votes under `law`; it shares the model's weights.
+/// `device` is auto, cpu or cuda. Throws an Error if it is cuda and the build, the machine or the
+/// network does not allow that.
 BaseClassifier choose_classifier(const std::string& device, const Model& model,
                                  const NoiseLaw& law);
 
-/// A TorchScript module that takes images of shape `input`, for votes under `law`. A build that
-/// runs none says how to get one that does.
+/// Returns a TorchScript module that takes images of shape `input` as a base classifier for votes
+/// under `law`. A build without LibTorch throws an Error that says how to get one.
 BaseClassifier choose_classifier(const std::string& device, const std::filesystem::path& script,
                                  const Shape& input, const NoiseLaw& law);
 
-/// The model with gradients, where its votes are counted; each call makes one for a thread.
+/// Returns a function that makes the model with gradients, on the device where its votes are
+/// counted. Call it once per thread.
 std::function<DifferentiableClassifier()> choose_gradients(const std::string& device,
                                                            const Model& model);
 
-/// The module's gradients with respect to images, on the CPU.
+/// Returns a TorchScript module with gradients with respect to images, on the CPU.
 DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
-/// Makes what counts votes of f under `law`: the engine's own sampler, or one on `threads` cores.
-/// An Error that names the law if it cannot be drawn there. `stopped` is asked before each batch;
-/// the sampler throws Interrupted if it says so.
+/// Makes a sampler of f under `law`: the engine's own, or one on `threads` cores. `law` must
+/// outlive it. Throws an Error that names the law if it cannot be drawn there. `stopped` is called
+/// before each batch; if it returns true, the sampler throws Interrupted.
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, const NoiseLaw& law, int threads,
                                       Stop stopped = {});
 

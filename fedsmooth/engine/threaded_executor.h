@@ -1,6 +1,7 @@
-// The clients of all rounds on all cores: each worker takes clients until there are none left, and
-// adds their weights to sums of its own. Memory: one model and a sum for each round per worker,
-// whatever the cohort; and the cohort where a round gathers each client's weights.
+// Runs the clients of all rounds on all cores: each worker takes clients until there are none left,
+// and adds their weights to sums of its own. Each worker needs memory for one model and for one sum
+// per round, whatever the size of the cohort. A round that gathers each client's weights also keeps
+// the cohort.
 #pragma once
 
 #include "fedsmooth/base/parallel.h"
@@ -8,13 +9,13 @@
 
 namespace fedsmooth {
 
-/// The fastest passes on a CPU that know the network.
+/// Returns the fastest passes on a CPU that know the network, for one thread.
 std::unique_ptr<Passes> fastest_passes(const Network& network);
 
 class ThreadedExecutor : public Executor {
  public:
-  /// By passes that `make` gives each worker; left out, the fastest that know the network. With the
-  /// same passes it agrees with the SerialExecutor to the bit, whatever the threads.
+  /// `make` gives each worker its passes; without it they are the fastest that know the network.
+  /// With the same passes, results have the bits of the SerialExecutor, for any number of threads.
   explicit ThreadedExecutor(int threads, MakePasses make = {});
   std::optional<std::string> unsupported(const Round& round) const override {
     return unsupported_on_cpu(round);

@@ -1,4 +1,4 @@
-// Votes counted on all cores: each worker takes batches until there are none left.
+// Counts votes on all cores: each worker takes batches until there are none left.
 #pragma once
 
 #include <algorithm>
@@ -10,21 +10,21 @@ namespace fedsmooth {
 
 class ThreadedSampler : public Sampler {
  public:
-  /// `stopped` is asked before each batch.
+  /// `stopped` is called before each batch; if it returns true, count_all() throws Interrupted.
   ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, int threads, Stop stopped = {});
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
   int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
 
  protected:
-  /// By the workers' classifiers in turn.
+  /// Evaluates by the workers' classifiers in turn, so that all of them are checked.
   Array evaluate(const Array& images) override;
 
  private:
-  std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
+  std::vector<Classifier> classifiers_;  // one per worker, with scratch memory of its own
   std::vector<Array> noisy_;
   LawDraws draws_;
-  size_t next_ = 0;  // worker to be evaluated
+  size_t next_ = 0;  // worker whose classifier evaluates next
   Stop stopped_;
   Workers workers_;
 };

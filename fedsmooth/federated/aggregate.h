@@ -19,37 +19,37 @@ namespace fedsmooth {
 struct ValueBounds {
   float trained, statistic;
 };
-/// What an average takes: 2^12 2^50 still fits into a word, and 1e30 2^50 into four, for any
-/// shares.
+/// The bounds of an average: 2^12 2^50 fits into one word and 1e30 2^50 into four, for any shares.
 inline constexpr ValueBounds kAveraged = {0x1p12f, 1e30f};
 inline constexpr ValueBounds kFinite = {FLT_MAX, FLT_MAX};
 
-/// Names the first tensor with a value that is not finite, beyond its bound or a variance below
-/// zero, and says which of the three; nothing if there is none. `known` are the network's
-/// parameters().
+/// Returns the name of the first tensor with a value that is not finite, beyond its bound, or a
+/// variance below zero, and which of the three it is; nothing if there is none. `known` are the
+/// network's parameters().
 std::optional<std::string> out_of_bounds(const Weights& weights,
                                          const std::vector<Parameter>& known, ValueBounds bounds);
 
-/// How many values a sum is of. Its words are one for each trained weight, in the order of the
-/// tensors, and then kWideWords for each running statistic.
+/// The numbers of values in a sum. It has one word for each trained weight, in the order of the
+/// tensors, followed by kWideWords words for each running statistic.
 struct SumSizes {
   SumSizes(const Weights& like, const std::vector<Parameter>& known);
   int64_t words() const { return trained + kWideWords * statistics; }
   int64_t trained = 0, statistics = 0;
-  std::vector<bool> is_variance;  // of each running statistic
+  std::vector<bool> is_variance;  // for each running statistic
 };
 
-/// words[i] += llrint(scale values[i]), of running statistics in kWideWords words each.
+/// Adds llrint(scale values[i]) to words[i], or for running statistics (`trained` false) to the
+/// kWideWords words of value i.
 void add_scaled(const float* values, int64_t count, double scale, bool trained, long long* words);
-/// out[i] = sums[i] / share.
+/// Writes out[i] = (sum i of `words`) / share.
 void divide_sums(const long long* words, int64_t count, double share, bool trained, float* out);
 
 class FixedPointSum {
  public:
-  /// Adds `share` times the weights, which are within kAveraged.
+  /// Adds `share` times the weights, which must be within kAveraged.
   void add(const Weights& weights, const std::vector<Parameter>& known, double share);
   void add(const FixedPointSum& other);
-  /// Adds words made elsewhere; `share` is the sum of llrint(share_k 2^50) over their clients k.
+  /// Adds the words() of another sum; `share` is its share(), in units of 2^-50.
   void add(const long long* words, int64_t count, int64_t share);
 
   static constexpr double kUnit = 0x1p50;
@@ -59,7 +59,7 @@ class FixedPointSum {
   const std::vector<long long>& words() const { return words_; }
   int64_t share() const { return share_; }
 
-  /// The average over the clients, in the shapes of `like`.
+  /// Returns the average over the clients that were added, in the shapes of `like`.
   Weights average(const Weights& like, const std::vector<Parameter>& known) const;
 
  private:

@@ -1,5 +1,5 @@
-// One client's part of a round: LocalTrain and SmoothAdv of the paper's Algorithm 1. What SmoothAdv
-// puts on its list and minimises on it is the objective's (objective.h).
+// One client's part of a round: LocalTrain and SmoothAdv of the paper's Algorithm 1. The objective
+// (objective.h) decides which examples are on SmoothAdv's list and which loss they get.
 #pragma once
 
 #include <vector>
@@ -24,21 +24,23 @@ struct LocalOptions {
   int64_t batch = 30;  // clean images a minibatch
   int64_t passes = 1;  // SGD steps over the list L of noisy adversarial examples
   double learning_rate = 0.01;
-  /// The fraction of the learning rate that is left in a round's last step: it falls linearly.
+  /// Fraction of the learning rate in a round's last step. The rate falls linearly; 1: it is
+  /// constant.
   double decay = 1.0;
   double momentum = 0.9;  // kept within a client's round, and in centralized training beyond it
   double weight_decay = 1e-4;
   double mu = 0.0;         // FedProx (Li et al. 2020): the gradient gets + mu (w - w_global)
-  bool calibrate = false;  // CalFAT: logits get the logarithms of the client's class shares
+  bool calibrate = false;  // CalFAT: add the logarithms of the client's class shares to logits
 
-  /// The learning rate of a round's step i, counted from 0. A round of one step has all of it.
+  /// Returns the learning rate of a round's step i, counted from 0. A round of one step has the
+  /// full rate.
   double rate_of_step(int64_t i) const;
 
   bool operator==(const LocalOptions&) const = default;
 };
 
-/// The options of a local step. Those that without_numbers() leaves decide which operations a step
-/// has; an engine may run steps that have them in common side by side.
+/// The options of a local step. Those that without_numbers() keeps decide which operations a step
+/// consists of; an engine may run steps with equal ones side by side.
 struct StepOptions {
   bool augment = true;
   Method method = Method::kSmoothAdv;
@@ -54,7 +56,8 @@ struct StepOptions {
   bool operator==(const StepOptions&) const = default;
 };
 
-/// All that a client needs to know beyond the weights it is sent. The data outlive it.
+/// Everything that a client needs beyond the weights that it is sent. The network and the data must
+/// outlive it.
 struct LocalTask {
   const Network& network;
   const Dataset& data;
@@ -65,20 +68,22 @@ struct LocalTask {
   LocalOptions local;
   uint64_t seed = 0;
   ObjectiveOptions objective;
-  double progress = 0;                 // share of the run's rounds that are done
+  double progress = 0;                 // fraction of the run's rounds that are done
   Array teacher = {};                  // [images, K]: shares of a teacher's votes, for cat-rs
-  Array image_weights = {};            // [images], by which sun draws them; 0: never
-  std::vector<int64_t> flippers = {};  // clients, rising, that train on flipped labels
+  Array image_weights = {};            // [images]: weights by which sun draws images; 0: never
+  std::vector<int64_t> flippers = {};  // clients that train on flipped labels, ascending
   /// Centralized: a round is an interval of one training. Momentum is kept from round to round, and
   /// minibatches are counted from the first round on.
   bool continuous = false;
 
-  /// The round that keys the streams of round t, and the number of its first minibatch in them.
+  /// Return the round number that keys the streams of round t, and the number of round t's first
+  /// minibatch in these streams.
   int64_t stream_round(int64_t t) const { return continuous ? 0 : t; }
   int64_t first_step(int64_t t) const { return continuous ? t * local.steps : 0; }
 };
 
-/// The images that client `k` takes in round `t`, minibatch after minibatch.
+/// Returns the images of client `k` in round `t`, minibatch after minibatch, as the task's
+/// objective chooses them.
 std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int64_t>& images,
                                    int64_t k, int64_t t);
 
@@ -86,28 +91,29 @@ std::vector<int64_t> choose_images(const LocalTask& task, const std::vector<int6
 /// the number of steps of the objective's own ascent, which may depend on sigma.
 StepOptions step_of(const LocalTask& task);
 
-/// Whether client `k` takes label y for K - 1 - y.
+/// Returns whether client `k` trains on K - 1 - y in place of label y.
 bool flips_labels(const LocalTask& task, int64_t k);
 
-/// A client's streams in round `t` are make_key(seed, purpose, t) with its minibatch as the item
-/// and `k` as the client; see LocalTask for continuous tasks. The `count` images that client `k`
-/// takes in round `t` after as many as it `skips`: one random order of its images after another.
+/// Returns images [skips, skips + count) of client k's sequence in round t, a concatenation of
+/// random permutations of its images. The streams of a client are make_key(seed, purpose, t) with
+/// its minibatch as the item and `k` as the client; see LocalTask for continuous tasks.
 std::vector<int64_t> shuffle_images(const std::vector<int64_t>& images, int64_t count,
                                     uint64_t seed, int64_t k, int64_t t, int64_t skips = 0);
 
-/// Those that the task's client `k` takes in round `t`.
+/// Returns shuffle_images() for the task's client `k` in round `t`: one image for each example of
+/// its minibatches.
 std::vector<int64_t> images_of_round(const LocalTask& task, const std::vector<int64_t>& images,
                                      int64_t k, int64_t t);
 
 struct Update {
   Weights weights;
   Telemetry telemetry;
-  Weights velocity = {};  // of a continuous task; zero where nothing is trained
+  Weights velocity = {};  // momentum of a continuous task; zero for running statistics
 };
 
-/// LocalTrain: client `k` holding `images`, starting from `global`, in round `t`. A pure function
-/// of these, by passes of the task's network. A continuous task takes up the momentum `velocity`;
-/// empty: none yet.
+/// LocalTrain: trains client `k` with its `images` from `global` in round `t`. The result is a pure
+/// function of these; `passes` are those of the task's network, for one thread. A continuous task
+/// continues with the momentum `velocity`; empty: none yet.
 Update local_train(const LocalTask& task, Passes& passes, const Weights& global, int64_t k,
                    const std::vector<int64_t>& images, int64_t t, const Weights& velocity = {});
 

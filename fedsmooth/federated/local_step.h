@@ -1,5 +1,5 @@
-// What a client's step is made of: its streams, a minibatch, the noises. Objectives that list
-// examples of their own see a LocalStep.
+// The ingredients of a client's step: its streams, a minibatch, the noises. Objectives that make
+// their own examples receive a LocalStep.
 #pragma once
 
 #include "fedsmooth/federated/client.h"
@@ -17,29 +17,28 @@ struct Streams {
   }
 };
 
-/// Local iteration i of a client, by which its streams are numbered. What is referred to outlives
-/// it.
+/// Local iteration i of a client; i also numbers its streams. References must outlive it.
 struct LocalStep {
   const LocalTask& task;
-  Passes& passes;  // of theta
+  Passes& passes;  // loaded with the current weights theta
   Streams streams;
   int64_t i = 0;
   Telemetry& telemetry;
   int64_t t = 0;  // the round
 
-  int64_t first() const { return task.first_step(t); }  // iteration of the round
+  int64_t first() const { return task.first_step(t); }  // the round's first iteration
 };
 
-/// What is added to the logits of client `k` if they are calibrated: see calibrate.h. One that
-/// flips labels counts them as it sees them.
+/// Returns the offsets that calibration adds to the logits of client `k`, see calibrate.h. A client
+/// that flips labels counts the flipped ones.
 std::vector<float> label_offsets(const LocalTask& task, int64_t k,
                                  const std::vector<int64_t>& images);
 
-/// The images of these numbers with the labels of the stream's client, cropped and flipped if the
-/// task asks for it.
+/// Returns these images with their labels, as the stream's client sees them (see flips_labels()),
+/// and randomly cropped and flipped if the task augments.
 Batch load_batch(const LocalTask& task, const std::vector<int64_t>& images, Stream stream);
 
-/// Noises delta ~ sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
+/// Returns noises delta ~ sigma N(0, I) as [B, m, C, H, W]: copy i of image j is sample j m + i.
 Array draw_noise(const Array& x, int64_t m, double sigma, Stream stream);
 
 }  // namespace fedsmooth

@@ -1,6 +1,6 @@
-// A sum of real numbers that does not depend on their order: whole parts and fractions, these in
-// units of 2^-32, are added up apart, as integers. So threads, waves and machines report the same
-// bits.
+// A sum of real numbers that does not depend on their order: integer parts, and fractions in units
+// of 2^-32, are added up separately as integers. So any number of threads, waves and machines
+// reports the same bits.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ class OrderFreeSum {
   OrderFreeSum() = default;
   OrderFreeSum(double value) { *this += value; }  // NOLINT(google-explicit-constructor): a number
 
-  /// A number that is not finite or beyond +-2^40 makes the sum NaN.
+  /// Adds a number. One that is not finite or beyond +-2^40 makes the sum NaN.
   OrderFreeSum& operator+=(double value) {
     if (!(std::abs(value) <= 0x1p40)) {
       ++not_finite_;
@@ -26,8 +26,8 @@ class OrderFreeSum {
     return *this;
   }
 
-  /// Calls `visit` with each of the integers that a sum consists of. Sums are added by adding
-  /// these.
+  /// Calls `visit` with each of the integers that a sum consists of. Two sums are added by adding
+  /// these integers.
   template <typename Self, typename Visit>
   static constexpr void visit_words(Self& sum, const Visit& visit) {
     visit(sum.whole_), visit(sum.fraction_), visit(sum.not_finite_);

@@ -1,5 +1,5 @@
-// A network's passes forwards and backwards, with weights of their own: what a client trains by.
-// The reference (engine/reference) is written to be read; faster ones are tested against it.
+// Forward and backward passes through a network, with weights of their own. Clients train by them.
+// The reference (engine/reference) is written to be read; faster passes are tested against it.
 #pragma once
 
 #include <functional>
@@ -20,35 +20,36 @@ struct WeightGradient {
   int64_t count;
 };
 
-/// Made for one network and one thread.
+/// Passes of one network, for one thread at a time.
 class Passes {
  public:
   virtual ~Passes() = default;
 
-  /// Takes a copy of the weights, which are in the order and shapes of parameters().
+  /// Copies the weights, which must be in the order and shapes of parameters().
   virtual void load(const Weights& weights) = 0;
-  /// They as they are now.
+  /// Returns a copy of the current weights.
   virtual Weights weights() const = 0;
-  /// Where the trained ones lie, in the order of parameters(); within a tensor values may have an
-  /// order of their own. They may be written until the next load().
+  /// Returns the memory of the trained weights, one span per tensor in the order of parameters();
+  /// within a tensor the engine chooses the order. The caller may write to it until the next
+  /// load().
   virtual std::vector<std::span<float>> trained_values() = 0;
 
-  /// Images [B, C, H, W] in [0, 1] to logits [B, K], as the network answers. With a stream, as it
-  /// trains: batch norm normalises by the batch and moves its running statistics, dropout drops by
-  /// the stream. Remembers what the gradients need until the next pass.
+  /// Maps images [B, C, H, W] in [0, 1] to logits [B, K] in evaluation mode, or with a stream in
+  /// training mode: batch norm normalises by the batch and updates its running statistics, dropout
+  /// draws from the stream. Keeps what backward passes need until the next forward pass.
   virtual Array forward(const Array& images, const std::optional<Stream>& training) = 0;
 
-  /// For a function of the last pass's logits that has `gradient` [B, K] there: its gradient with
-  /// respect to the images, [B, C, H, W].
+  /// Takes the gradient [B, K] of a loss with respect to the logits of the last forward pass, and
+  /// returns its gradient with respect to the images, [B, C, H, W].
   virtual Array backward_to_images(const Array& gradient) = 0;
-  /// With respect to the trained weights, in the order of parameters(). Pointers are good until the
-  /// next pass, before which the caller may move the weights.
+  /// As backward_to_images(), with respect to the trained weights, in the order of parameters().
+  /// The pointers are valid until the next pass; until then the caller may update the weights.
   virtual std::vector<WeightGradient> backward_to_weights(const Array& gradient) = 0;
 };
 
 using MakePasses = std::function<std::unique_ptr<Passes>(const Network&)>;
 
-/// The network as it answers, over passes that outlive it.
+/// Returns the network in evaluation mode as a classifier with gradients. `passes` must outlive it.
 inline DifferentiableClassifier answers_of(Passes& passes) {
   return {[&passes](const Array& x) { return passes.forward(x, std::nullopt); },
           [&passes](const Array& gradient) { return passes.backward_to_images(gradient); }};

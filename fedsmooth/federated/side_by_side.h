@@ -1,5 +1,5 @@
-// Several runs at once: a round of each goes to the executor together, which fills a machine for
-// which one run's cohort is too small. A run ends as train() would end it, to the bit.
+// Several runs at once: the executor gets a round of each run together, which fills a machine for
+// which one run's cohort is too small. Every run gives the bits that train() gives.
 #pragma once
 
 #include <exception>
@@ -9,9 +9,9 @@
 
 namespace fedsmooth {
 
-/// Each run continues from its state to its last round, all of them a round at a time. What a run
-/// throws, its on_round included, ends that run alone and is returned in its place; null: nothing.
-/// What the executor throws ends all of them and is thrown here.
+/// Trains each run from its state to its last round, all of them one round at a time. An exception
+/// of a run or of its on_round ends only that run and is returned at its index; null: none. An
+/// exception of the executor ends all runs and is rethrown.
 std::vector<std::exception_ptr> train_side_by_side(const std::vector<Training>& runs,
                                                    Executor& executor);
 

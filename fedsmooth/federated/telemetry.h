@@ -1,4 +1,4 @@
-// What is recorded of a client's training, apart from the training itself.
+// Measurements of a client's training and of its attacks.
 #pragma once
 
 #include <array>
@@ -12,19 +12,19 @@
 
 namespace fedsmooth {
 
-/// What a round reports of its training and its attacks. It consists of 64-bit integers only, so
-/// clients, ranks and nodes add theirs up word by word, in any order.
+/// The measurements of a round. They are 64-bit integers only, so those of clients, ranks and nodes
+/// are added up word by word, in any order.
 struct Telemetry {
-  static constexpr int64_t kBins = 200;  // of |x_adv - x| / epsilon, from 0 to 1
+  static constexpr int64_t kBins = 200;  // bins of |x_adv - x| / epsilon in [0, 1]
 
-  OrderFreeSum loss;             // over SGD steps
-  OrderFreeSum robust, entropy;  // those terms of it
+  OrderFreeSum loss;             // sum over SGD steps
+  OrderFreeSum robust, entropy;  // sums of these terms of the loss
   int64_t steps = 0;
-  OrderFreeSum perturbation;  // over images, of |x_adv - x| / epsilon
-  OrderFreeSum drop;          // over images, of the fall of the true class's mean probability
-  int64_t attacked = 0;       // images
-  OrderFreeSum cosine;        // over images, of that between one-point and true gradient
-  int64_t compared = 0;       // images
+  OrderFreeSum perturbation;  // sum over attacked images of |x_adv - x| / epsilon
+  OrderFreeSum drop;          // sum over them of the fall of the true class's mean probability
+  int64_t attacked = 0;       // number of these images
+  OrderFreeSum cosine;        // sum over images of cos(one-point gradient, true gradient)
+  int64_t compared = 0;       // number of these images
   std::array<int64_t, kBins + 1> histogram = {};
 
   /// Calls `visit` with each integer, the same order every time. This is the only list of fields:
@@ -38,7 +38,7 @@ struct Telemetry {
     for (auto& bin : t.histogram) visit(bin);
   }
   std::vector<int64_t> to_words() const;
-  /// Adds kTelemetryWords words modulo 2^64: those of a node may be anything.
+  /// Adds kTelemetryWords words modulo 2^64. Words of a node may have any value.
   template <typename Word>
   void add_words(const Word* words) {
     static_assert(std::is_integral_v<Word> && sizeof(Word) == sizeof(int64_t));
@@ -47,9 +47,10 @@ struct Telemetry {
     });
   }
   void add(const Telemetry& other) { add_words(other.to_words().data()); }
-  /// The sums over so many SGD steps of the loss's terms.
+  /// Adds the sums of the loss's terms over `count` SGD steps.
   void add_steps(const Terms& sums, int64_t count);
-  /// One image: |x_adv - x| / epsilon, and the true class's mean probability before and after.
+  /// Adds one image: |x_adv - x| / epsilon, and the true class's mean probability before and after
+  /// the attack.
   void add_attack(double ratio, double before, double after);
   double mean_loss() const;  // NaN if there was no step
   double mean_robust() const;
@@ -57,7 +58,7 @@ struct Telemetry {
   double mean_perturbation() const;
   double p95_perturbation() const;
   double mean_drop() const;
-  std::optional<double> mean_cosine() const;  // if it was measured
+  std::optional<double> mean_cosine() const;  // nothing if it was not measured
 };
 
 inline constexpr size_t kTelemetryWords = [] {

@@ -1,5 +1,5 @@
-// Algorithm 1 of the paper, Fed-SmoothAdv: the server's side. An Executor runs the clients, a
-// Reduction makes one update of their weights, a ServerOptimizer moves the global weights by it.
+// Algorithm 1 of the paper, Fed-SmoothAdv, at the server. An Executor runs the clients, a Reduction
+// joins their weights to one update, a ServerOptimizer moves the global weights by it.
 #pragma once
 
 #include <functional>
@@ -20,10 +20,12 @@ struct TrainOptions {
   int64_t rounds = 150;
   int64_t clients_per_round = 100;
   Schedule schedule = Schedule::kConstant;  // of the learning rate over the rounds
-  std::vector<int64_t> milestones;  // schedule step: rounds after which it is multiplied by decay;
-  double decay = 0.1;               // none: after a half and after three quarters of them
-  int64_t evaluate_every = 0;       // rounds between measurements of noisy accuracy; 0: never
-  int64_t checkpoint_every = 10;    // rounds
+  /// With kStep: rounds after which the rate is multiplied by `decay`; empty: after a half and
+  /// three quarters of the rounds.
+  std::vector<int64_t> milestones;
+  double decay = 0.1;
+  int64_t evaluate_every = 0;     // rounds between measurements of noisy accuracy; 0: never
+  int64_t checkpoint_every = 10;  // rounds between checkpoints
   LocalOptions local;
   AggregateOptions aggregate;
   ServerOptions server;
@@ -32,75 +34,76 @@ struct TrainOptions {
 
 struct RoundReport {
   int64_t round = 0;                 // counted from 1
-  int64_t dropped = 0;               // clients
-  std::vector<DroppedClient> named;  // of these, by client; see RoundResult
+  int64_t dropped = 0;               // number of dropped clients
+  std::vector<DroppedClient> named;  // dropped clients by number; see RoundResult
   Telemetry telemetry;
 };
 
-/// What the server keeps from round to round.
+/// The state that the server keeps from round to round.
 struct ServerState {
   int64_t round = 0;  // rounds done
   Weights global;     // theta
-  NamedWeights kept;  // by the server's rule
+  NamedWeights kept;  // state of the server's rule
   Weights velocity;   // centralized: the one client's momentum; empty before the first round
   // Within a round of several clusters; empty between rounds.
-  int64_t cluster = 0;  // the next one's
+  int64_t cluster = 0;  // number of the next cluster
   RoundReport so_far;
 };
 
 /// Called after each round; returns false to stop.
 using OnRound = std::function<bool(const ServerState&, const RoundReport&)>;
 
-/// One run. What is referred to outlives it; a const Training still moves its `state`.
+/// One run. References must outlive it. Constness does not extend to `state`: train() moves it.
 struct Training {
   LocalTask task;
   TrainOptions options;
   const Partition& partition;
   ServerState& state;
   OnRound on_round;
-  int64_t number = 0;  // by which an Executor identifies it
-  /// The table LocalTask::image_weights of the round that follows the state, for objectives that
-  /// have such tables; left out: the task has it.
+  int64_t number = 0;  // identifies the run to an Executor
+  /// Returns the table LocalTask::image_weights for the round after the state, for objectives that
+  /// have such tables; empty: the task's own is used.
   std::function<Array(const ServerState&, const LocalTask&)> image_weights = {};
 };
 
-/// Algorithm 1, from the run's state to its last round. A round that the executor does not support
-/// is refused before the first one. Every client dropped in a round is an Error.
+/// Runs Algorithm 1 from the run's state to its last round. Throws an Error before the first round
+/// if the executor does not support it, and when every client of a round is dropped, unless the
+/// round was given up.
 void train(const Training& run, Executor& executor);
 
-// What train() and train_side_by_side() are made of.
+// The parts of train() and train_side_by_side().
 
 /// One of `count` fixed clusters of clients.
 struct Cluster {
   int64_t number = 0, count = 1;
 };
 
-/// S_t: `count` clients of the cluster without replacement, and their images.
+/// Draws S_t: `count` clients of the cluster without replacement, with their images.
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
                      const Cluster& cluster = {});
 
-/// What an executor has to return of a round.
+/// Returns the form in which an executor has to return a round's weights.
 Gather gathered_for(const TrainOptions& options);
 
-/// The task as it stands in round t of a run with so many clients: learning rate by the schedule,
-/// epsilon by the warm-up, and who flips labels.
+/// Returns the task in round t of a run with `clients` clients: with the learning rate of the
+/// schedule, the epsilon of the warm-up, and the clients that flip labels.
 LocalTask task_in_round(const LocalTask& task, const TrainOptions& options, int64_t clients,
                         int64_t t);
 
-/// The round that follows the run's state.
+/// Returns the round that follows the run's state.
 Round next_round(const Training& run);
 
 inline int64_t rounds_left(const Training& run) { return run.options.rounds - run.state.round; }
 
-/// The server's part of a round: moves the run's state by what its clients gave. Returns what
-/// on_round does, which is called after the round's last cluster.
+/// Moves the run's state by the results of a round's clients. Calls on_round after the round's last
+/// cluster and returns its answer; true before that.
 bool aggregate(const Training& run, RoundResult theta_k);
 
 /// Refuses a run with a round that the executor does not support, or with steps or cohorts that
 /// take more than `room` bytes. Returns the bytes that are left for other runs.
 int64_t check_executor(const Training& run, const Executor& executor, int64_t room);
 
-/// Refuses what cannot be trained.
+/// Throws an Error for options that cannot be trained.
 void check_train_options(const TrainOptions& options, const AttackOptions& attack,
                          const Partition& partition);
 

@@ -1,4 +1,5 @@
-// Accuracy of the smoothed classifier under SmoothAdv's attack, into a table.
+// Measures the accuracy of the smoothed classifier under SmoothAdv's attack and writes it to a
+// table.
 #pragma once
 
 #include <filesystem>
@@ -24,8 +25,9 @@ struct AttackOutcome {
   AttackSummary summary;
 };
 
-/// Attacks every image that the experiment certifies, on CPU cores. Where there are certificates of
-/// the same classifier, the summary has theirs beside it; warns if an attack broke one.
+/// Attacks every image that the experiment certifies. If there are certificates of the same
+/// classifier, the summary shows their accuracy too, and an attack that broke one is warned about.
+/// Throws Interrupted when stopped; finished rows stay.
 AttackOutcome attack(const AttackArguments& arguments, const Overrides& overrides,
                      const Context& context);
 

@@ -14,8 +14,8 @@ struct CompareArguments {
   TableOptions tables;
 };
 
-/// Compares, and writes the page if one is asked for. An Error if no image is in both, or a label
-/// differs.
+/// Compares two tables and writes the page if `out` names one. Throws an Error if no image is in
+/// both tables or if a label differs.
 ComparedRuns compare(const CompareArguments& arguments);
 
 }  // namespace fedsmooth::jobs

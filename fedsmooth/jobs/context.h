@@ -1,6 +1,6 @@
-// Where a job runs, who hears of it, and how it is stopped. A job is what a command does, without a
-// terminal: it reads and writes files, checks what makes its result sound, and throws Error for the
-// user's mistakes.
+// The context of a job: its device and threads, the receivers of its messages, and how it is
+// stopped. A job does the work of a command without a terminal: it reads and writes files, makes
+// the checks that its result needs to be sound, and throws Error for mistakes of the user.
 #pragma once
 
 #include <cstdint>
@@ -16,44 +16,47 @@ class Ranks;
 
 namespace fedsmooth::jobs {
 
-/// Shows how far a job is, from its first step until it is destroyed.
+/// Shows the progress of a job, from its first step until this object is destroyed.
 class Progress {
  public:
   virtual ~Progress() = default;
-  /// One more step is done. Called by one thread at a time.
+  /// Reports one more finished step. Called by one thread at a time.
   virtual void step(const std::string& note) = 0;
 };
 
-/// Called from any thread, as are all functions of a Context.
+/// Receives one line of text. Called from any thread, as all functions of a Context are.
 using Say = std::function<void(const std::string& line)>;
 
+/// A job only reads its Context, which must outlive it.
 struct Context {
   std::string device = "auto";  // auto, cpu or cuda
   int threads = 0;              // 0: one per core
 
-  /// Asked often. Once it says so, the job saves what is done and throws Interrupted.
+  /// Called often. Once it returns true, the job saves its state and throws Interrupted.
   Stop stopped = [] { return false; };
-  /// What a job is at, and what the user should know. Nothing is printed by default.
+  /// Receive what a job is doing (`note`) and what the user should know (`warn`). By default
+  /// nothing is printed.
   Say note = [](const std::string&) {};
   Say warn = [](const std::string&) {};
-  /// Begins `total` steps, of which `done` were done by an earlier job. May be empty.
+  /// Begins a display of `total` steps, of which an earlier job has done `done`. May be empty.
   std::function<std::unique_ptr<Progress>(const std::string& what, int64_t done, int64_t total)>
       progress;
 
-  /// Those that do the job together; of a sweep, a group of them. Null: this process alone.
+  /// The processes that do the job together, in a sweep a part of them. Null: only this process.
   Ranks* ranks = nullptr;
 };
 
 Ranks& ranks_of(const Context& context);
 
-/// Never null.
+/// Calls context.progress, and returns a display that does nothing if that is empty. Never null.
 std::unique_ptr<Progress> begin_progress(const Context& context, const std::string& what,
                                          int64_t done, int64_t total);
 
-/// Refuses a device or a number of threads that cannot be meant. Jobs do it before anything else.
+/// Throws an Error for an unknown device or an impossible number of threads. Every job calls it
+/// first.
 void check_context(const Context& context);
 
-/// Number of threads asked for, or one per core that this rank has to itself.
+/// Returns the number of threads that the context asks for, or one per core of this rank.
 int thread_count(const Context& context);
 
 }  // namespace fedsmooth::jobs

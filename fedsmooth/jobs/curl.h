@@ -1,4 +1,4 @@
-// Downloads, by the program curl.
+// Downloads by the program curl.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace fedsmooth::jobs {
 
-/// Writes what is at `address` (http, https, ftp or file) to `path`, which is in a folder of the
-/// caller's own: curl's notes lie beside it. Redirections are followed, from https to https only.
-/// Transfers that stall for a minute or exceed `limit` bytes are given up. An Error says what curl
-/// says; a stop that is asked for is Interrupted.
+/// Downloads `address` (http, https, ftp or file) to `path`, in a folder that only the caller uses:
+/// curl writes its messages beside it. Redirections are followed, from https only to https. Throws
+/// an Error with curl's message if the transfer fails, stalls for a minute or exceeds `limit`
+/// bytes, and Interrupted when stopped.
 void download(const std::string& address, const std::filesystem::path& path, int64_t limit,
               const Context& context);
 

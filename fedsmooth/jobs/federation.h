@@ -17,19 +17,19 @@ namespace fedsmooth::jobs {
 
 struct TrainingContext;
 
-/// Adds up what nodes answered to a round.
+/// Adds up the answers of nodes to a round.
 class RoundSum {
  public:
   explicit RoundSum(const AskedRound& round);
 
-  /// The words of a node that ran these clients, of which each counts once. An Error, and nothing
-  /// is added, if no honest node can have sent them.
+  /// Adds the words of a node that ran these clients, each client once. If no honest node can have
+  /// sent them, throws an Error and adds nothing.
   void add(const std::vector<int64_t>& clients, const std::vector<long long>& words);
-  /// The same for words that are masked, modulo 2^64: they mean nothing before those of all nodes
-  /// whose masks cancel are there, and total() refuses what they add up to.
+  /// Adds masked words, modulo 2^64. They can be checked only when the words of all nodes whose
+  /// masks cancel have been added: total() throws the Error then.
   void add_masked(const std::vector<int64_t>& clients, const std::vector<long long>& words);
 
-  /// Clients that nobody answered for are counted as dropped.
+  /// Returns the sum. Clients of the round without an answer count as dropped.
   std::vector<long long> total() const;
   const std::vector<int64_t>& clients() const { return clients_; }
 
@@ -39,37 +39,38 @@ class RoundSum {
 
   AskedRound round_;
   SumSizes sizes_;
-  std::vector<int64_t> clients_;  // that were answered for
+  std::vector<int64_t> clients_;  // clients with an answer
   std::vector<long long> words_;
 };
 
-/// Images that a node has for itself, as the client of that number. The class names are the
-/// server's.
+/// A node's own images, which are those of client `client`. The class names must be the server's.
 struct OwnImages {
   Dataset images;
   int64_t client = 0;
 };
 
-/// What nodes and server must agree on for one result, and what only the server is told.
+/// The facts about a node on which server and nodes must agree, and its number of images.
 struct NodeFacts {
   std::string version, commit;
-  std::string device, arithmetic;  // what rounds: see Provenance
+  std::string device, arithmetic;  // decide how results are rounded: see Provenance
   std::string data_sha256;         // empty if the images are the node's own
   int64_t images = 0;
 };
 
-/// A node's side.
+/// The node's side. For one thread at a time.
 class Node {
  public:
-  /// With the experiment's data.
+  /// Makes a node that has the experiment's data.
   Node(const Experiment& experiment, const Context& context);
-  /// With images of its own; of the experiment's data only the name counts, for the normalisation.
+  /// Makes a node with images of its own. From the experiment's [data] it uses only the name, which
+  /// decides the normalisation.
   Node(const Experiment& experiment, const OwnImages& own, const Context& context);
   ~Node();
 
   NodeFacts facts() const;
-  /// The words of these clients in round `t` (from 0), whose cohort holds `total` images, starting
-  /// from these weights, one after another. An Error for what cannot be meant.
+  /// Trains these clients in round `t` (from 0), whose cohort holds `total` images, from `weights`
+  /// (all tensors, one after another) and returns their words. Throws an Error for impossible
+  /// arguments.
   std::vector<long long> run(int64_t t, int64_t total, const std::vector<int64_t>& clients,
                              const std::vector<float>& weights);
 

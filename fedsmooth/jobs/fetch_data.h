@@ -1,4 +1,4 @@
-// A published data set, downloaded, verified and unpacked: all of it or nothing.
+// Downloads, verifies and unpacks a published data set, completely or not at all.
 #pragma once
 
 #include <filesystem>
@@ -16,17 +16,16 @@ struct FetchArguments {
 
 struct FetchedData {
   std::filesystem::path folder;
-  bool is_new = false;  // false: it was there, and is what was published
+  bool is_new = false;  // false: it existed and agrees with what was published
 };
 
-/// The row of this name; an Error that lists the names if there is none.
+/// Returns the set of this name. Throws an Error that lists the names if there is none.
 const PublicSet& find_public_set(const std::string& name);
 
 /// Puts the set's files into out/FOLDER, with their SHA-256 in SHA256SUMS beside them. A folder
-/// that is there is verified: by SHA256SUMS if it has one, else against the archives. One that
-/// differs is refused and left alone. The folder appears by one rename, so that a kill leaves
-/// nothing half; what it leaves under a hidden name is removed by the next call. Addresses are read
-/// by curl.
+/// that exists is verified, by SHA256SUMS if it has one, else against the archives; one that
+/// differs is refused and not changed. A new folder appears by one rename, so that a kill leaves no
+/// partial folder; the next call removes the hidden folder that a kill left.
 FetchedData fetch_data(const PublicSet& set, const FetchArguments& arguments,
                        const Context& context);
 

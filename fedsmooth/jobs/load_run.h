@@ -1,4 +1,4 @@
-// Runs to report on: run folders or .tsv files of certificates.
+// Loads runs for reports, from run folders or .tsv files of certificates.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,47 @@
 
 namespace fedsmooth::jobs {
 
-/// The table of a run folder, or the file itself; an Error if there is none.
+/// Returns the table of a run folder, or the file itself. Throws an Error if there is none.
 std::filesystem::path find_table(const std::filesystem::path& path);
 
-/// In which norm radii are shown, and what published tables do not state; 0: not known.
+/// The norm in which radii are shown, and facts that published tables do not state; 0: not known.
 struct TableOptions {
   std::string norm = "l2";  // or linf, l1
   int64_t values = 0;       // numbers in an image
   double sigma = 0.0;
   double alpha = 0.0;
   int64_t n = 0;
-  std::string data;  // folder of the data set, for test images; empty: where the run had it
+  std::string data;  // folder of the data set, for test images; empty: the run's own data.root
 };
 
-/// An Error for what no table can have.
+/// Throws an Error for values that no table can have.
 void check_table_options(const TableOptions& options);
 
+<<<<<<< HEAD
 /// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
 /// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
 /// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
 /// an image has. A path that does not exist is read from the runs.tar.gz of the folder above it. In
 /// other norms than l2 attacks are left out.
+=======
+/// Loads a run folder or a table. The result is called `name` or, if that is empty, after the path.
+/// A folder may lack certificates if it has rounds; a certificates.tsv stands for its folder.
+/// Published tables of six columns are accepted, with the facts in `options`; radii in l_inf
+/// require options.values or a table that states it. In norms other than l2 attacks are left out.
+>>>>>>> 6b221cdb7ff4026701e86252b7f957262062f698
 RunRecord load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
-/// The run at each PATH, or NAME=PATH for another name.
+/// Loads the run at each PATH, or NAME=PATH for another name.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
+<<<<<<< HEAD
 /// Whether a folder is not a run's but holds runs, such as a sweep leaves, or their runs.tar.gz.
+=======
+/// Returns whether a folder contains runs, as that of a sweep does, and is not a run itself.
+>>>>>>> 6b221cdb7ff4026701e86252b7f957262062f698
 bool holds_runs(const std::filesystem::path& folder);
-/// The run folders in it that have a row of certificates or rounds, by name.
+/// Returns the run folders in `folder` that have a row of certificates or rounds, sorted by name.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);
 
 }  // namespace fedsmooth::jobs

@@ -1,4 +1,4 @@
-// The shards of one certification, joined.
+// Joins the shards of one certification.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace fedsmooth::jobs {
 
-/// Writes the table of all rows to `out`, which must not exist. An Error unless the tables are the
-/// shards of one certification, all of them, each complete.
+/// Writes the table of all rows to `out`, which must not exist. Throws an Error unless the tables
+/// are all shards of one certification and each is complete.
 void merge(const std::vector<std::string>& tables, const std::filesystem::path& out);
 
 }  // namespace fedsmooth::jobs

@@ -1,4 +1,4 @@
-// Layers of the named networks, in one expression each.
+// Makes the layers of the named networks, each in one expression.
 #pragma once
 
 #include <cstdint>

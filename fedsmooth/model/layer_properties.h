@@ -1,6 +1,6 @@
-// The properties that layers of each kind have, in one list: model files carry them, and an engine
-// that takes a kind computes all of them. What else is set in a layer belongs to nobody: it is
-// refused, never ignored.
+// The one list of the properties of each kind of layer. Model files store them, and an engine that
+// accepts a kind computes all of them. A layer in which any other property is set is refused, never
+// computed without it.
 #pragma once
 
 #include "fedsmooth/model/network.h"
@@ -56,7 +56,7 @@ void for_each_property(Layer::Kind kind, const Use& use) {
   }
 }
 
-/// Whether everything else in a layer, apart from its name, is as it is by default.
+/// Returns whether all properties of the layer that its kind does not have are at their defaults.
 inline bool has_only_its_properties(const Layer& layer) {
   Layer known{layer.kind, layer.name};
   for_each_property(layer.kind, [&](const char*, auto member) { known.*member = layer.*member; });

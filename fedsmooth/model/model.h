@@ -1,4 +1,4 @@
-// A trained network with all that certification needs to know about it, and its file.
+// A trained network with the facts that certification needs, and its file.
 #pragma once
 
 #include <filesystem>
@@ -13,23 +13,25 @@ namespace fedsmooth {
 struct Model {
   Network network;
   Weights weights;
-  double sigma = 0.0;                    // the noise it was trained for; 0: not known
+  double sigma = 0.0;                    // noise level of its training; 0: not known
   std::vector<std::string> class_names;  // may be empty
 };
 
-/// What a data set asks of its models.
+/// The shape of a data set's images and the number of its classes, which a model must fit.
 struct ImageKind {
   Shape input = {};
   int64_t classes = 0;
 };
 
-/// A safetensors file with the network, its normalisation, sigma and class names in the metadata.
+/// Returns the bytes of a safetensors file with the weights, and with the network, its
+/// normalisation, sigma and class names in the metadata.
 std::string format_model(const Model& model);
 
-/// Reads what format_model() wrote, also after Python rewrote it, or a plain state dict as the
-/// common PyTorch codes save it: then the network is `options.name` if that is not empty, else the
-/// named network whose tensors fit. Its keys may carry the prefixes that Sequential(normalize, net)
-/// and DataParallel add (1. and module.). `data` may be null for files that describe their network.
+/// Reads a file of format_model(), also after Python's safetensors package has rewritten it, or a
+/// plain state dict as the common PyTorch codes save it. For a state dict the network is
+/// `options.name` if that is not empty, else the named network whose tensors fit; its keys may have
+/// the prefixes that Sequential(normalize, net) and DataParallel add (1. and module.). `data` may
+/// be null for files that describe their network. Throws an Error that begins with `name`.
 Model parse_model(std::string_view bytes, const std::string& name, const ModelOptions& options,
                   const ImageKind* data);
 

@@ -1,6 +1,7 @@
-// Networks are data: a list of layers, with the weights passed beside it. One description serves
-// the reference passes, the faster engines, the parameter counter and the model file.
-// Nothing here holds state, so that many sets of weights can go through one network.
+// A network is data: a list of layers, without weights, which are passed separately. One
+// description serves the reference passes, the faster engines, the parameter counter and the model
+// file. It holds no state, so one network can be evaluated with many sets of weights at the same
+// time.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ struct Layer {
   enum class Kind {
     kNormalize,  // (x - mean) / sd per channel
     kConv,       // square kernel, zero padding
-    kBatchNorm,  // with its running statistics
+    kBatchNorm,  // by batch statistics in training, by running statistics in evaluation
     kGroupNorm,  // by the statistics of `groups` groups of an image's channels
     kRelu,       // max(x, 0)
     kLeakyRelu,  // x where x > 0, else slope x
@@ -25,8 +26,8 @@ struct Layer {
     kGelu,       // x Phi(x) with the normal distribution Phi, by erf
     kMaxPool,    // square window, stride = kernel unless given, no padding
     kAvgPool,    // over the whole map
-    kSubsample,  // every stride-th pixel; channels filled up with zeros to `outputs`
-    kDropout,    // the identity whenever votes are counted
+    kSubsample,  // keeps every stride-th pixel; zero channels are appended up to `outputs`
+    kDropout,    // in training only; the identity when votes are counted
     kLinear,     // flattens its input
     kResidual    // body(x) + shortcut(x); an empty shortcut is x itself
   };
@@ -48,10 +49,10 @@ struct Layer {
   bool operator==(const Layer&) const = default;
 };
 
-/// Added to a variance before its root is taken, by group norm too.
+/// Added to the variance before its square root is taken, in batch and group norms.
 inline constexpr double kBatchNormEpsilon = 1e-5;
 
-/// [C, H, W]; after a linear layer [features, 1, 1].
+/// Sizes [C, H, W] of a map; [features, 1, 1] after a linear layer.
 using Shape = std::array<int64_t, 3>;
 
 struct Network {
@@ -67,31 +68,32 @@ struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
   bool trained = true;  // false: a running statistic
-  int64_t fan_in = 0;   // bounds the initial value; 0: starts at `initial`
+  int64_t fan_in = 0;   // initial values are within 1 / sqrt(fan_in); 0: all are `initial`
   float initial = 0.0f;
 
-  /// Whether it holds a batch norm's running variances, which are never negative.
+  /// Returns whether the tensor holds a batch norm's running variances, which are never negative.
   bool is_variance() const;
 };
 
-/// The network's tensors in the order in which the forward pass uses them. An Error where layers do
-/// not fit together.
+/// Returns the network's tensors in the order in which the forward pass uses them. Throws an Error
+/// where layers do not fit together.
 std::vector<Parameter> parameters(const Network& network);
 
-/// The weights that a layer itself has, without those of the layers inside a residual.
+/// Returns the number of tensors of a layer itself, without those of the layers inside a residual.
 size_t count_tensors(const Layer& layer);
 
-/// Shape after all layers; [classes, 1, 1] for a classifier.
+/// Returns the shape after all layers: [classes, 1, 1] for a classifier.
 Shape output_shape(const Network& network);
 
-/// Shape after one layer other than a residual block, or an Error if it cannot follow `shape`.
+/// Returns the shape after one layer other than a residual block. Throws an Error if the layer
+/// cannot follow `shape`.
 Shape shape_after(const Layer& layer, const Shape& shape);
 
-/// Number of trained values.
+/// Returns the number of trained values, running statistics excluded.
 int64_t count_weights(const Network& network);
 
-/// PyTorch's default initialisation: uniform within 1 / sqrt(fan_in), norms with weight 1 and bias
-/// 0.
+/// Returns weights by PyTorch's default initialisation: uniform within 1 / sqrt(fan_in), norms with
+/// weight 1 and bias 0.
 Weights initial_weights(const Network& network, Key key);
 
 }  // namespace fedsmooth

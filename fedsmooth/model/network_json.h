@@ -1,5 +1,4 @@
-// A network as JSON: what a model file carries and what [[model.layers]] in an experiment
-// describes.
+// A network as JSON, as model files store it and [[model.layers]] in an experiment describes it:
 //
 //   {"kind": "conv", "name": "features.0", "outputs": 64, "kernel": 11, "stride": 4, "padding": 5}
 //
@@ -16,13 +15,13 @@
 
 namespace fedsmooth {
 
-/// Every kind of layer by its name in JSON.
+/// Returns every kind of layer by its name in JSON.
 const std::map<std::string, Layer::Kind>& layer_kinds();
 const std::string& kind_name(Layer::Kind kind);
 
 nlohmann::json to_json(const std::vector<Layer>& layers);
-/// Strict: an unknown kind or key, a wrong type and a value out of range are Errors. `where` stands
-/// in the messages.
+/// Reads a list of layers. Throws an Error that begins with `where` for an unknown kind or key, a
+/// wrong type or a value out of range.
 std::vector<Layer> layers_from_json(const nlohmann::json& json, const std::string& where);
 
 nlohmann::json to_json(const Network& network);

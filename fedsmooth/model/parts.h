@@ -1,6 +1,6 @@
-// What a stage consists of, as a set. Each engine states the parts that it computes, as one
-// constant, and refuses a stage that has any other. So a part that is added here is refused
-// everywhere until an engine states it.
+// The parts of a stage, as a set. Each engine states the parts that it computes as one constant and
+// refuses a stage that has any other. So every engine refuses a part that is added here until it
+// states it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace fedsmooth {
 
-/// Parts in the order in which a stage applies them. A property that engines may lack, such as the
-/// groups of a convolution, is a part of its own beside that of the layer.
+/// Parts in the order in which a stage applies them. A property that an engine may lack, such as a
+/// convolution's `standardize`, is a part of its own beside that of the layer.
 enum class Part : uint8_t {
   kNormalize,
   kConv,
@@ -29,7 +29,7 @@ enum class Part : uint8_t {
   kMaxPool,
   kAvgPool,
   kDropout,
-  kUnknownProperty  // something is set in a layer that its kind does not have; no engine takes it
+  kUnknownProperty  // the layer has a property that its kind does not have; every engine refuses it
 };
 
 class Parts {
@@ -41,9 +41,9 @@ class Parts {
 
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool has(Part part) const { return (bits_ & bit(part)) != 0; }
-  /// The parts of both.
+  /// Returns the parts of `a` and those of `b`.
   friend constexpr Parts operator|(Parts a, Parts b) { return Parts(a.bits_ | b.bits_); }
-  /// The parts of `a` that `b` does not have.
+  /// Returns the parts of `a` that `b` does not have.
   friend constexpr Parts operator-(Parts a, Parts b) { return Parts(a.bits_ & ~b.bits_); }
   bool operator==(const Parts&) const = default;
 
@@ -54,11 +54,11 @@ class Parts {
   uint32_t bits_ = 0;
 };
 
-/// Names in the order of the parts, such as "conv, batch-norm, sum, relu".
+/// Returns the names in the order of the parts, such as "conv, batch-norm, sum, relu".
 std::string to_string(Parts parts);
 
-/// The parts that a layer is in a stage. A residual block is a sum; what is inside it has stages of
-/// its own.
+/// Returns the parts that a layer adds to a stage. A residual block adds kSum; the layers inside it
+/// have stages of their own.
 Parts parts_of(const Layer& layer);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// The named residual networks for CIFAR, with the tensor names of the codes that users come from:
+// The named residual networks for CIFAR, with the tensor names of common PyTorch codes:
 //
 //   resnetN    He et al. 2016, 16 to 64 channels, N = 6 n + 2 layers; locuslab/smoothing
 //   resnet18   64 to 512 channels, two basic blocks in each of four stages; kuangliu/pytorch-cifar
@@ -14,7 +14,7 @@
 
 namespace fedsmooth {
 
-/// The layers of a residual network, without the normalisation; none if `name` is not one of
+/// Returns the layers of a residual network without the normalisation; nothing if `name` is none of
 /// resnetN with N = 6 n + 2 from 8 to 1202 (shortcuts that change the shape project), resnetN-a
 /// (they leave pixels out and fill up with channels of zeros), resnetN-gn (group norms of eight
 /// groups in place of batch norms), resnetN-ws and resnetN-gn-ws (every convolution standardises
@@ -23,8 +23,8 @@ std::optional<std::vector<Layer>> residual_layers(const std::string& name, int64
 
 bool is_residual_network(const std::string& name);
 
-/// Why `name` is none of these networks though it is written like one, such as wrn-17-4; empty if
-/// it is one, or if it is not written so.
+/// Returns why `name` is refused although it has the form of such a name, such as wrn-17-4. Empty
+/// if it names a network or has another form.
 std::string depth_refusal(const std::string& name);
 
 }  // namespace fedsmooth

@@ -1,6 +1,6 @@
-// The safetensors format: eight bytes of header length, a JSON header, the tensors' bytes without
-// gaps. Written so that Python's safetensors package loads it; read strictly, as files come from
-// anywhere.
+// The safetensors format: eight bytes of header length, a JSON header, and the tensors' bytes
+// without gaps. Python's safetensors package loads the files written here. Files may come from
+// anywhere, so reading is strict.
 #pragma once
 
 #include <map>
@@ -16,11 +16,12 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  // the header's "__metadata__"
 };
 
-/// F64, F16 and BF16 become float32. A file that is cut off, has bytes left over, overlapping or
-/// missing ranges, or sizes that do not add up is an Error that starts with `name`.
+/// Reads a file; F64, F16 and BF16 tensors are converted to float32. Throws an Error that begins
+/// with `name` if the file is cut off, has bytes left over, overlapping or missing ranges, or sizes
+/// that do not add up.
 Safetensors parse_safetensors(std::string_view bytes, const std::string& name);
 
-/// float32 tensors only, in the order of their names.
+/// Returns the bytes of a file with the tensors in the order of their names. All must be float32.
 std::string format_safetensors(const Safetensors& content);
 
 }  // namespace fedsmooth

@@ -13,16 +13,16 @@ namespace fedsmooth {
 
 inline constexpr double kStandardizeEpsilon = 1e-5;
 
-/// Where the values of filters are: value i of filter k at k * filter_stride + i * value_stride.
+/// Places of the values of filters: value i of filter k is at k * filter_stride + i * value_stride.
 struct FilterLayout {
   int64_t filters, values;
   int64_t filter_stride, value_stride;
 };
 
-/// v of every filter of w, in the layout of w. Sums are in double. v may be w.
+/// Writes the standardised filters of w to v, in the layout of w. Sums are in double. v may be w.
 void standardize(const FilterLayout& layout, const float* w, float* v);
 
-/// Turns the gradient at v into that at w, in place:
+/// Replaces the gradient with respect to v by that with respect to w:
 /// (g - mean(g) - v sum(g v)) / sqrt(n var(w) + epsilon).
 void standardize_gradient(const FilterLayout& layout, const float* w, float* gradient);
 

@@ -1,9 +1,9 @@
-// What a client may expect on data like its own: with its label shares p_c,
+// The expected certified accuracy of a client on data like its own: with its label shares p_c,
 //   sum over classes c of p_c * (certified accuracy at radius r on the test images of class c).
 // Classes without certified images are left out, and the other shares scaled up to 1.
 //
-// It is an estimate from few images of each class, and the least of many estimates is more often
-// too low than too high. The interval of the worst client is therefore one for all clients at once.
+// It is an estimate from few images of each class, and the minimum of many estimates is more often
+// too low than too high. The interval of the worst client therefore holds for all clients at once.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,8 @@ struct ClientAccuracy {
   double accuracy = 0.0;
 };
 
-/// In the order of `clients`; without those that hold no class with certified images.
+/// Returns the accuracies in the order of `clients`, without clients that hold no class with
+/// certified images.
 std::vector<ClientAccuracy> accuracy_by_client(const std::vector<CertificateRow>& rows,
                                                const std::vector<ClientRow>& clients, double r);
 
@@ -27,17 +28,17 @@ struct ClientSummary {
   int64_t clients = 0;  // those that hold a class with certified images
   double mean = 0.0;
   double median = 0.0;
-  ClientAccuracy worst;  // the first of equals
-  /// At least about 95% over the choice of test images, for the least that any of the clients may
-  /// expect, whichever it is: the least lower and the least upper end of intervals that hold for
-  /// all clients at once. These are 2 to 3.5 standard errors to either side.
+  ClientAccuracy worst;  // the first one if several are equal
+  /// An interval with a coverage of at least about 95% over the choice of test images, for the true
+  /// minimum over the clients: the smallest lower and the smallest upper end of intervals that hold
+  /// for all clients at once. These extend 2 to 3.5 standard errors to either side.
   double worst_low = 0.0, worst_high = 0.0;
 };
-/// Nothing if no client holds a class with certified images.
+/// Returns nothing if no client holds a class with certified images.
 std::optional<ClientSummary> summarize_clients(const std::vector<CertificateRow>& rows,
                                                const std::vector<ClientRow>& clients, double r);
 
-/// Classes that some client holds but no certified image has.
+/// Returns the classes that some client holds but no certified image has.
 std::vector<size_t> classes_left_out(const std::vector<CertificateRow>& rows,
                                      const std::vector<ClientRow>& clients);
 

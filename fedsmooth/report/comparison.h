@@ -8,11 +8,11 @@
 
 namespace fedsmooth {
 
-/// Accuracy at up to eight radii, average certified radius, abstentions, and how many classes are
-/// ever answered.
+/// Returns a table for the terminal: accuracy at up to eight radii, average certified radius,
+/// abstentions, and the number of classes that are answered at least once.
 std::string render_comparison(const std::vector<RunRecord>& runs);
 
-/// The same radii as a table in Markdown, with 95% intervals.
+/// Returns a table in Markdown with accuracy at the radii of render_comparison() and 95% intervals.
 std::string render_markdown(const std::vector<RunRecord>& runs);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// Which test images a page shows of a run, so that a reader sees what its numbers are about.
+// Chooses the test images of a run that a page shows.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace fedsmooth {
 struct GalleryGroup {
   std::string title;
   std::vector<size_t> rows;  // indices in the table of certificates
-  int64_t total = 0;         // how many rows are of this kind
+  int64_t total = 0;         // number of rows of this kind in the table
 };
 
-/// The correct answers of the largest radius, the most undecided abstentions, and the wrong answers
-/// of the largest radius; of each at most `most`. Groups without rows are left out.
+/// Returns the correct answers with the largest radii, the most undecided abstentions, and the
+/// wrong answers with the largest radii, at most `most` of each. Groups without rows are left out.
 std::vector<GalleryGroup> choose_gallery(const std::vector<CertificateRow>& rows, size_t most = 6);
 
 }  // namespace fedsmooth

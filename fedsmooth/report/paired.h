@@ -1,5 +1,5 @@
-// Two tables on the images that both have. As the images are the same, differences are paired:
-// those on which both agree say nothing and widen nothing.
+// Compares two tables on the images that both have. Differences are paired: images on which both
+// agree neither change a difference nor widen its interval.
 //
 // A difference of certified accuracy is (a - b) / N, where a images are certified by A alone and b
 // by B alone, with McNemar's variance (a + b - (a - b)^2 / N) / (N (N - 1)).
@@ -17,7 +17,7 @@ namespace fedsmooth {
 struct Difference {
   double value = 0.0;
   double low = 0.0, high = 0.0;
-  bool exact = false;  // by Clopper and Pearson, as few images differ; such an interval contains 0
+  bool exact = false;  // by Clopper and Pearson, where few images differ; then it contains 0
 };
 
 struct PairedAtRadius {
@@ -29,36 +29,35 @@ struct PairedAtRadius {
 
 struct PairedComparison {
   Norm norm = Norm::kL2;
-  int64_t images = 0;                 // that both have
+  int64_t images = 0;                 // number of images that both have
   std::vector<PairedAtRadius> table;  // at the standard radii up to the larger of the largest
   std::vector<PairedAtRadius> curve;  // at equal distances over the same range, for a figure
   double acr_a = 0.0, acr_b = 0.0;    // average certified radii
-  std::optional<Difference> acr;      // none if too few images differ for an interval
+  std::optional<Difference> acr;      // nothing if too few images differ for an interval
 };
 
-/// What is compared. The runs have the images that both had, see keep_common_images().
+/// Two runs that are compared, each with the common images only; see keep_common_images().
 struct ComparedRuns {
   RunRecord a, b;
-  int64_t images_a = 0, images_b = 0;  // before that
+  int64_t images_a = 0, images_b = 0;  // numbers of images before that
   PairedComparison paired;
 };
 
-/// A sentence about it if the tables state different data; empty otherwise.
+/// Returns a warning if the tables state different data; empty otherwise.
 std::string warn_of_other_data(const ComparedRuns& runs);
 
-/// Images on which the outcomes must differ for an interval by Student's t; with fewer it may miss
-/// almost always.
+/// The fewest images with different outcomes for which the interval is by Student's t. With fewer,
+/// that interval may almost always miss the truth.
 inline constexpr int64_t kFewImages = 10;
 
-/// Keeps, of each run, the images that both have, in the same order. An Error if there are none, if
-/// a label differs (the data or their order are others) or images are of another size.
+/// Keeps the images that both runs have, in the same order. Throws an Error if there are none, if a
+/// label differs (which means other data or another order) or if the images have different sizes.
 void keep_common_images(RunRecord& a, RunRecord& b);
 
 /// Compares two runs with the same images in the same order.
 PairedComparison compare_paired(const RunRecord& a, const RunRecord& b);
 
-/// The interval of the difference between shares of N images, of which `only_a` and `only_b`
-/// differ.
+/// Returns the difference (only_a - only_b) / images with its interval.
 Difference paired_difference(int64_t only_a, int64_t only_b, int64_t images);
 
 }  // namespace fedsmooth

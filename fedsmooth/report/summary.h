@@ -1,5 +1,5 @@
-// What a set of certificates says, with Cohen's semantics: a radius counts if it is at least r, and
-// abstentions stay in the denominator. Every function refuses an empty set.
+// Statistics of a set of certificates, with Cohen's semantics: a radius counts if it is at least r,
+// and abstentions stay in the denominator. Every function refuses an empty set.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace fedsmooth {
 
-/// Share of images that are correct and certified at radius at least `r`.
+/// Returns the share of images that are correct and certified at a radius of at least `r`.
 double certified_accuracy(const std::vector<CertificateRow>& rows, double r);
 
-/// Whether images like the run's could be certified at `radius`, in its norm, if all votes went to
-/// one class. Beyond it an accuracy of 0 says nothing about the classifier. Of tables that do not
-/// state sigma, alpha and n it is not known, and true.
+/// Returns whether an image of the run could be certified at `radius`, in the run's norm, if all
+/// votes were for one class. Where it could not, an accuracy of 0 says nothing about the
+/// classifier. Returns true for tables that do not state sigma, alpha and n.
 bool can_certify(const RunRecord& run, double radius);
 
-/// The radii of a table: 0, 0.25, 0.5, ... (in l_inf 0, 1/255, ...) up to `largest`, with a step
-/// that doubles until at most `most` are left.
+/// Returns the radii of a table: 0, 0.25, 0.5, ... (in l_inf 0, 1/255, ...) up to `largest`. The
+/// step is doubled until there are at most `most`.
 std::vector<double> standard_radii(double largest, Norm norm, int most = 20);
 
-/// The largest radius of a correct answer; 0 if there is none.
+/// Returns the largest radius of a correct answer; 0 if there is none.
 double largest_radius(const std::vector<CertificateRow>& rows);
 
 struct Proportion {
@@ -30,7 +30,7 @@ struct Proportion {
   double low = 0.0;  // exact (Clopper-Pearson) 95% interval over the choice of test images
   double high = 0.0;
 };
-/// `part` of `whole` images.
+/// Returns the share `part` / `whole` of images with its interval.
 Proportion proportion(int64_t part, int64_t whole);
 
 struct AtRadius {
@@ -45,10 +45,10 @@ AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r);
 
 struct ClassSummary {
   int64_t images = 0;
-  int64_t predicted = 0;     // how often the class was the answer, whatever the label
+  int64_t predicted = 0;     // number of answers with this class, for any label
   double correct = 0.0;      // share correct at radius 0
-  double abstained = 0.0;    // share; not known if images were left out
-  double mean_radius = 0.0;  // of the correct ones, over all images of the class
+  double abstained = 0.0;    // share of abstentions; not known if images were left out
+  double mean_radius = 0.0;  // sum over correct answers, divided by all images of the class
 };
 
 struct Summary {
@@ -62,13 +62,13 @@ struct Summary {
   int64_t distinct_labels = 0;          // classes that occur as labels
   int64_t distinct_predictions = 0;     // classes predicted at least once; 1: a constant classifier
   std::vector<ClassSummary> classes;    // by class number, up to the largest label or prediction
-  double median_seconds = 0.0;          // per certificate
+  double median_seconds = 0.0;          // median time per certificate
 };
 
-/// `norm` is that of the radii.
+/// Summarises rows whose radii are in `norm`.
 Summary summarize(const std::vector<CertificateRow>& rows, Norm norm = Norm::kL2);
 
-/// The step curve of certified accuracy: (radius, accuracy just up to and including it), from 0.
+/// A step of the curve of certified accuracy: the accuracy up to and including `radius`.
 struct CurvePoint {
   double radius = 0.0;
   double accuracy = 0.0;

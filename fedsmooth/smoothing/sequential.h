@@ -1,12 +1,13 @@
-// Given radii, decided with as many votes as it takes. Radius r is certified by rejecting "the
-// class has at most the probability that r needs"; see e_process.h for the evidence, which may be
-// looked at at any time. Radii are decided in ascending order only:
+// Tests of given radii that draw votes until all radii are decided. Radius r is certified by
+// rejecting "the class has at most the probability that r needs"; see e_process.h for the evidence,
+// which may be evaluated at any time. Radii are decided in ascending order only:
 //
-//     while the smallest undecided radius has E >= 1 / alpha: it is latched, for good;
+//     while the smallest undecided radius has E >= 1 / alpha: it is latched (certified for good);
 //     if its E' >= 1 / beta: it and all larger ones are given up.
 //
-// A radius above the truth is latched only after the smallest of those: one event of probability
-// at most alpha, however many radii there are. Giving up too early loses a radius, never truth.
+// A radius above the true one is latched only after the smallest such radius: one event of
+// probability at most alpha, for any number of radii. Giving up too early loses a radius and is
+// never unsound.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +18,37 @@
 
 namespace fedsmooth {
 
-/// The radii in ascending order, each once, with 0 as the first. An Error if one is negative or not
-/// finite, or if there are more than kMaxRadii.
+/// Returns the radii in ascending order without duplicates, with 0 as the first. Throws an Error if
+/// one is negative or not finite, or if there are more than kMaxRadii.
 std::vector<double> ladder_of(std::vector<double> radii);
 inline constexpr size_t kMaxRadii = 1000;
 
-/// The certificate of an image whose radii ladder[0], ladder[1], ... were latched at these counts.
+/// Returns the certificate of an image whose radii ladder[0], ladder[1], ... were latched at these
+/// counts.
 Certificate certificate_from_latches(const Counts& counts, std::vector<Latch> latches,
                                      const std::vector<double>& ladder, double sigma,
                                      const NoiseLaw& law);
 
-/// Whether these latches, in the order of the ladder, support what they claim at level alpha: each
-/// one's evidence, and counts that one sequence of votes can have had, up to `counts`.
+/// Returns whether these latches, in the order of the ladder, are valid at level alpha: each has
+/// enough evidence, and one sequence of votes that ends at `counts` can have passed through all of
+/// their counts.
 bool latches_hold(const Counts& counts, const std::vector<Latch>& latches,
                   const std::vector<double>& ladder, double sigma, double alpha,
                   const NoiseLaw& law);
 
-/// Latches that hold at another level, chosen without regard to these votes: each radius by the
-/// counts at which it was latched or, if they are not enough, by the last ones.
+/// Returns the latches that are valid at another level alpha, which must have been chosen without
+/// regard to these votes. Each radius uses the counts at which it was latched or, if they are not
+/// enough, the last counts.
 std::vector<Latch> latches_at(const Counts& counts, const std::vector<Latch>& latches,
                               const std::vector<double>& ladder, double sigma, double alpha,
                               const NoiseLaw& law);
 
-/// The number of votes after n at which to look again: 100 at first, then a fifth more each time,
-/// at most `cap`. Looking seldom costs votes; that it does not depend on the votes keeps an
-/// image's result the same in whatever company its votes are counted.
+/// Returns the next number of votes after n at which the test looks: 100 at first, then a fifth
+/// more each time, at most `cap`. Looking seldom costs votes. The schedule does not depend on the
+/// votes, so an image's result does not depend on which images are counted beside it.
 int64_t next_look(int64_t n, int64_t cap);
 
-/// The test of a ladder of radii at given levels. Remembers what it computed.
+/// The test of a ladder of radii at given levels. It caches its limits; for one thread at a time.
 class RadiiTest {
  public:
   RadiiTest(std::vector<double> ladder, double sigma, double alpha, double beta,
@@ -52,8 +56,8 @@ class RadiiTest {
 
   const std::vector<double>& ladder() const { return ladder_; }
 
-  /// Looks at n votes, `top` of them for the class: appends to `latches` what is latched now.
-  /// Returns whether everything is decided.
+  /// Looks at n votes, `top` of them for the class, and appends the radii that are latched now to
+  /// `latches`. Returns whether all radii are decided.
   bool look(int64_t top, int64_t n, std::vector<Latch>& latches);
 
  private:

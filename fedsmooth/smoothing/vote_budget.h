@@ -1,4 +1,4 @@
-// What the rules for numbers of votes compute, kept from one wave of images to the next.
+// The caches of the rules for numbers of votes, kept from one wave of images to the next.
 #pragma once
 
 #include "fedsmooth/smoothing/plan.h"

@@ -47,7 +47,7 @@ TEST(ArrayTest, MayBeEmptyOrASingleNumber) {
   EXPECT_FALSE(Array().defined());
 }
 
-TEST(ArrayTest, IsMadeOfValues) {
+TEST(ArrayTest, CopiesTheGivenValues) {
   EXPECT_EQ(values_of(Array::full({3}, 2.5f)), std::vector<float>(3, 2.5f));
   EXPECT_EQ(values_of(Array::of({2, 2}, {1, 2, 3, 4})), (std::vector<float>{1, 2, 3, 4}));
   const Array integers = Array::of({int64_t{1} << 40, -1});
@@ -57,7 +57,7 @@ TEST(ArrayTest, IsMadeOfValues) {
   EXPECT_THROW(Array::of({2, 2}, {1, 2, 3}), Bug);
 }
 
-TEST(ArrayTest, GivesItsValuesAsTheirOwnTypeOnly) {
+TEST(ArrayTest, RefusesAccessAsAnotherType) {
   Array floats({1}), bytes({1}, Type::kByte);
   EXPECT_THROW(floats.bytes(), Bug);
   EXPECT_THROW(floats.integers(), Bug);
@@ -65,7 +65,7 @@ TEST(ArrayTest, GivesItsValuesAsTheirOwnTypeOnly) {
   EXPECT_THROW(Array().floats(), Bug);
 }
 
-TEST(ArrayTest, LiesAsWideVectorsWantIt) {
+TEST(ArrayTest, BuffersAreAlignedForWideVectors) {
   for (const int64_t size : {1, 7, 100}) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(Array({size}).floats()) % 64, 0U);
   }

@@ -12,7 +12,7 @@ namespace {
 
 Draws draws(uint32_t item) { return Draws({make_key(3, Purpose::kPartition), item}); }
 
-TEST(DrawsTest, TheSameStreamDrawsTheSame) {
+TEST(DrawsTest, EqualStreamsDrawEqualNumbers) {
   Draws a = draws(1), b = draws(1), c = draws(2);
   int equal = 0;
   for (int i = 0; i < 200; ++i) {

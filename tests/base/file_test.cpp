@@ -22,7 +22,7 @@ class FileTest : public ::testing::Test {
       fs::temp_directory_path() / ("fedsmooth_file_test" + std::to_string(::getpid()));
 };
 
-TEST_F(FileTest, WhatWasWrittenIsRead) {
+TEST_F(FileTest, ReadsBackWrittenBytes) {
   const std::string bytes("a\0b\n", 4);
   write_file(folder_ / "deep" / "er" / "file", bytes);
   EXPECT_EQ(read_file(folder_ / "deep" / "er" / "file"), bytes);
@@ -44,7 +44,7 @@ TEST_F(FileTest, AMissingFileIsNamed) {
   }
 }
 
-TEST_F(FileTest, AFolderIsNoFile) { EXPECT_THROW(read_file(folder_), Error); }
+TEST_F(FileTest, RefusesToReadAFolder) { EXPECT_THROW(read_file(folder_), Error); }
 
 TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
   // A folder in the way of the rename stands for any failure after the bytes were written.
@@ -54,7 +54,7 @@ TEST_F(FileTest, AFailedWriteLeavesTheOldContent) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
-TEST_F(FileTest, WritingNeverFollowsALinkNorTakesAFileThatIsThere) {
+TEST_F(FileTest, WritingNeverFollowsALinkAtItsTemporaryName) {
   write_file(folder_ / "mine", "mine");
   // The names that a writer of this process would choose first.
   const std::string first = (folder_ / "file.tmp").string() + std::to_string(::getpid());
@@ -65,7 +65,7 @@ TEST_F(FileTest, WritingNeverFollowsALinkNorTakesAFileThatIsThere) {
   EXPECT_TRUE(fs::is_symlink(first));
 }
 
-TEST_F(FileTest, OnlyWhatWritingLeftIsRemoved) {
+TEST_F(FileTest, RemovesOnlyLeftoversOfWriting) {
   const std::vector<std::string> ours = {"a.tsv.tmp1", "a.tsv.tmp31415"};
   const std::vector<std::string> others = {"notes.tmpl.md", "a.tsv.tmp", "a.tsv.tmp3x",
                                            "b.tsv.tmp3", "xa.tsv.tmp3"};
@@ -91,7 +91,7 @@ TEST_F(FileTest, AFileHasOneWriterAtATime) {
   const FileLock again(file);
 }
 
-TEST_F(FileTest, ALockLeavesNothingBehindAndOutlivesAKill) {
+TEST_F(FileTest, ALockRemovesItsFileAndTakesOverAfterAKill) {
   const fs::path file = folder_ / "t.tsv";
   { const FileLock lock(file); }
   EXPECT_TRUE(fs::is_empty(folder_));

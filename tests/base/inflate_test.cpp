@@ -31,7 +31,7 @@ TEST(InflateTest, RefusesEveryOtherSize) {
             "x: unpacks to more than 1000 bytes");
 }
 
-TEST(InflateTest, RefusesWhatIsCutOrHasMore) {
+TEST(InflateTest, RefusesTruncatedDataAndTrailingBytes) {
   const std::string raw = deflate_bytes(text_of(1000), -15), gzip = make_gzip(text_of(1000));
   for (size_t size = 0; size < raw.size(); ++size) {
     ASSERT_NE(refusal([&] { inflate_raw(raw.substr(0, size), 1000, "x"); })[0], '(') << size;

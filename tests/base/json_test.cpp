@@ -14,14 +14,14 @@ TEST(JsonTest, ReadsAnObject) {
   EXPECT_EQ(parse_json_object(R"({"a": [1, {"b": "]]]"}]})", "x.json")["a"][1]["b"], "]]]");
 }
 
-TEST(JsonTest, RefusesWhatIsNotAnObject) {
+TEST(JsonTest, RefusesTextThatIsNotAnObject) {
   for (const char* text : {"", "5", "[1]", "{", "{\"a\": }", "\xff"}) {
     EXPECT_EQ(refusal([&] { parse_json_object(text, "x.json"); }), "x.json: is not a JSON object")
         << text;
   }
 }
 
-TEST(JsonTest, RefusesWhatIsNestedTooDeeply) {
+TEST(JsonTest, RefusesDeepNesting) {
   const auto nested = [](int depth) {
     return "{\"a\": " + std::string(depth, '[') + std::string(depth, ']') + "}";
   };
@@ -62,7 +62,7 @@ TEST(JsonTest, MembersOfAnotherTypeAreRefused) {
             "x: \"c\" is \"t\", which is not true or false");
 }
 
-TEST(JsonTest, BytesThatAreNotUtf8AreWritten) {
+TEST(JsonTest, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(dump_json({{"path", "bad\xffname"}}), "{\"path\":\"bad\uFFFDname\"}");
   EXPECT_EQ(dump_json_lines({{"a", 1}}), "{\n  \"a\": 1\n}\n");
 }

@@ -25,16 +25,16 @@ class MemoryTest : public ::testing::Test {
       fs::temp_directory_path() / ("fedsmooth_memory_" + std::to_string(::getpid()));
 };
 
-TEST_F(MemoryTest, TheMachineHasSome) {
+TEST_F(MemoryTest, ReportsSomeMemory) {
   EXPECT_GT(available_memory(), 1 << 20);
   EXPECT_LT(available_memory(), int64_t{1} << 50);
 }
 
-TEST_F(MemoryTest, WhereNothingIsToldThereIsNoLimit) {
+TEST_F(MemoryTest, IsUnlimitedWhereNothingIsKnown) {
   EXPECT_EQ(available_memory(root_), std::numeric_limits<int64_t>::max());
 }
 
-TEST_F(MemoryTest, IsTheLeastOfTheMachineAndEveryGroup) {
+TEST_F(MemoryTest, IsTheSmallestLimitOfMachineAndGroups) {
   write("proc/meminfo", "MemTotal:  8000 kB\nMemFree: 10 kB\nMemAvailable:   5000 kB\n");
   EXPECT_EQ(available_memory(root_), 5000 * 1024);
   write("proc/self/cgroup", "0::/jobs/mine\n");

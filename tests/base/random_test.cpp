@@ -87,7 +87,7 @@ TEST(RandomTest, NormalsArePinned) {
             (std::vector<float>{-0x1.7278cep-2f, 0x1.9c5172p-1f, -0x1.9b7b32p-1f, 0x1.b50056p-2f}));
 }
 
-TEST(RandomTest, PartOfASampleIsThePartOfTheWhole) {
+TEST(RandomTest, AShorterSampleIsAPrefixOfALongerOne) {
   const Stream stream{Key{42}, 3, 1};
   const auto whole = normals(stream, 11);
   for (const int64_t count : {1, 3, 4, 5, 255, 256, 257, 1000}) {
@@ -113,7 +113,7 @@ TEST(RandomTest, ThreadsDrawTheSameNumbers) {
 }
 
 // N values: the mean of z^k is normal with the variance of z^k over N. Five standard deviations.
-TEST(RandomTest, MomentsAreThoseOfTheNormal) {
+TEST(RandomTest, MomentsAreNormal) {
   const auto z = many_normals({make_key(1, Purpose::kEstimation)}, 2000);
   const auto n = static_cast<double>(z.size());
   double m1 = 0, m2 = 0, m3 = 0, m4 = 0;
@@ -129,7 +129,7 @@ TEST(RandomTest, MomentsAreThoseOfTheNormal) {
   EXPECT_NEAR(m4 / n, 3, 5 * std::sqrt(96 / n));
 }
 
-TEST(RandomTest, TailsHaveTheirShare) {
+TEST(RandomTest, TailsHaveTheExpectedFrequency) {
   const auto z = many_normals({make_key(2, Purpose::kEstimation)}, 4000);
   const auto n = static_cast<double>(z.size());
   const boost::math::normal_distribution<> normal;
@@ -200,7 +200,7 @@ TEST(RandomTest, UniformsFillTheUnitInterval) {
 }
 
 // Noise for votes differs from the normals of training only where a word begins with 16 zeros.
-TEST(RandomTest, NoiseIsTheNormalsButForTheirTails) {
+TEST(RandomTest, NoiseEqualsNormalsExceptInTheTails) {
   const Stream stream{make_key(1, Purpose::kEstimation), 3};
   int64_t changed = 0, blocks = 0;
   std::vector<float> noise(4099), plain(4099);

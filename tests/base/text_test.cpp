@@ -28,7 +28,7 @@ TEST(TextTest, LongTextKeepsBothEnds) {
   EXPECT_EQ(shorten("σσσσσσσσσ", 5), "σσ…σσ");
 }
 
-TEST(TextTest, HtmlLosesItsMeaning) {
+TEST(TextTest, EscapesHtml) {
   EXPECT_EQ(escape_html("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
 }
 

@@ -64,7 +64,7 @@ TEST(ArraysTest, TakesLabelsInAColumn) {
             (std::vector<int64_t>{0, 2}));
 }
 
-TEST(ArraysTest, RefusesInOneLine) {
+TEST(ArraysTest, RefusalsAreOneLine) {
   const auto refused = [](const Members& m, Split split) {
     return refusal([&] { parse_arrays(make_file(m), split, "f.npz"); });
   };

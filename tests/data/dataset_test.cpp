@@ -44,7 +44,7 @@ TEST(DatasetTest, DigestChangesWithAPixelALabelAndTheShape) {
   EXPECT_NE(digest(data), original);
 }
 
-TEST(DatasetTest, DigestDoesNotDependOnWhereThePixelsLie) {
+TEST(DatasetTest, DigestDoesNotDependOnTheBuffer) {
   Dataset part = two_images(), alone = part;
   part.images = part.images.part(1, 1);
   alone.images = part.images.clone();
@@ -58,7 +58,7 @@ TEST(DatasetTest, LoadsTheBuiltInShapes) {
   EXPECT_EQ(load_dataset({.name = "shapes"}, Split::kTrain).size(), 10'000);
 }
 
-TEST(DatasetTest, HeldOutImagesTakeTheTestImagesPlace) {
+TEST(DatasetTest, HeldOutImagesReplaceTheTestImages) {
   const Dataset all = load_dataset({.name = "shapes"}, Split::kTrain);
   const DataOptions options{.name = "shapes", .held_out = 3'000};
   const Dataset train = load_dataset(options, Split::kTrain);

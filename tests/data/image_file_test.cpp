@@ -148,7 +148,7 @@ TEST(ImageFileTest, ReadsJpegsWithinTheirLoss) {
   }
 }
 
-TEST(ImageFileTest, GoesByTheContentAndNotTheEnding) {
+TEST(ImageFileTest, DetectsTheFormatByTheContent) {
   const auto path = std::filesystem::path(testing::TempDir()) / "image_file_test.jpg";
   const Array pixels = picture(4, 4, 3);
   write_file(path, encode_png(pixels, PNG_FORMAT_RGB));

@@ -76,7 +76,7 @@ TEST_F(ImageFolderTest, IgnoresHiddenFilesAndOtherEndings) {
   EXPECT_EQ(read_image_folder(root_, Split::kTrain).size(), 3);
 }
 
-TEST_F(ImageFolderTest, RefusesAnImageEndingOnWhatIsNoImage) {
+TEST_F(ImageFolderTest, RefusesAFileWithAnImageEndingThatIsNotAnImage) {
   write_file(root_ / "train/cat/c.JPG", "no image");
   expect_refused(Split::kTrain, "train/cat/c.JPG", "neither PNG nor JPEG");
 }

@@ -75,7 +75,7 @@ TEST(NpzTest, RefusesSizesThatTheFileCannotHold) {
             std::string::npos);
 }
 
-TEST(ParseNpyTest, RefusesWhatIsNotPlainNumbers) {
+TEST(ParseNpyTest, RefusesEverythingButPlainNumbers) {
   const auto refused = [](const std::string& bytes) {
     return refusal([&] { parse_npy(bytes, "a"); });
   };

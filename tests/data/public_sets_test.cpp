@@ -26,7 +26,7 @@ TEST(PublicSetsTest, EveryRowIsReadByAKnownSource) {
   }
 }
 
-TEST(PublicSetsTest, TakesTheSetsFilesAloneOfAnArchive) {
+TEST(PublicSetsTest, UnpacksOnlyTheSetsFiles) {
   const std::string archive = make_gzip(make_tar({{"toy/a.bin", std::string(700, 'a')},
                                                   {"toy/readme.html", "<p>"},
                                                   {"../toy/b.bin", "elsewhere"},

@@ -36,7 +36,7 @@ TEST(ShapesTest, HasThePinnedBytes) {
             "1facda423250a77298302b43213873b8c5d8365d6a345c0f85bd90d94edb7fac");
 }
 
-TEST(ShapesTest, DrawsAnImageWhateverTheCount) {
+TEST(ShapesTest, AnImageDoesNotDependOnTheCount) {
   const Dataset few = make_shapes(Split::kTrain, 7, 3), many = make_shapes(Split::kTrain, 20, 3);
   EXPECT_TRUE(same_bits(few.images, many.images.part(0, 7)));
   EXPECT_EQ(few.labels, std::vector<int64_t>(many.labels.begin(), many.labels.begin() + 7));

@@ -49,7 +49,7 @@ double distance(const Weights& a, const Weights& b) {
   return sum;
 }
 
-TEST(FedproxTest, ClientsStayNearer) {
+TEST(FedproxTest, ClientsStayNearerToTheGlobalWeights) {
   const auto passes = lane_passes(small_network());
   const Weights from = start().global;
   const double free = distance(train_client(*passes, 4, 0, 0.9), from);

@@ -31,7 +31,7 @@ class LimitsTest : public testing::Test {
   Weights plain_ = trained({.rounds = 3, .clients_per_round = 5});
 };
 
-TEST_F(LimitsTest, ReductionsThatLeaveNothingOut) {
+TEST_F(LimitsTest, ReductionsThatKeepEveryClientAreTheMean) {
   options_.aggregate = {.kind = "trimmed-mean", .trim = 0};
   expect_plain(options_);
   options_.aggregate = {.kind = "multi-krum", .assumed_bad = 0};
@@ -42,7 +42,7 @@ TEST_F(LimitsTest, ReductionsThatLeaveNothingOut) {
   EXPECT_FALSE(same_bits(trained(options_)[0], plain_[0]));
 }
 
-TEST_F(LimitsTest, OneCluster) {
+TEST_F(LimitsTest, OneClusterIsThePlainRun) {
   options_.server.clusters = 1;
   expect_plain(options_);
   options_.clients_per_round = 4;
@@ -52,7 +52,7 @@ TEST_F(LimitsTest, OneCluster) {
 }
 
 // Of 12 clients a share of 0.01 is none.
-TEST_F(LimitsTest, NoBadClients) {
+TEST_F(LimitsTest, NoBadClientsAreThePlainRun) {
   for (const ByzantineKind kind :
        {ByzantineKind::kSignFlip, ByzantineKind::kNoise, ByzantineKind::kLabelFlip}) {
     options_.byzantine = {.share = 0.01, .kind = kind};
@@ -62,7 +62,7 @@ TEST_F(LimitsTest, NoBadClients) {
   }
 }
 
-TEST_F(LimitsTest, SfatOfOneAndOfOneRound) {
+TEST_F(LimitsTest, SfatOfOneOrOfOneRoundIsThePlainRun) {
   options_.aggregate.sfat = 1;
   expect_plain(options_);
   options_.aggregate.sfat = 1.4;
@@ -73,7 +73,7 @@ TEST_F(LimitsTest, SfatOfOneAndOfOneRound) {
   expect_same(trained(once), first);
 }
 
-TEST_F(LimitsTest, FedProxWithoutItsPull) {
+TEST_F(LimitsTest, FedProxWithoutItsPullIsThePlainRun) {
   LocalTask task = linear_task();
   task.local.mu = 0;
   expect_same(trained(options_, task), plain_);
@@ -81,7 +81,7 @@ TEST_F(LimitsTest, FedProxWithoutItsPull) {
   EXPECT_FALSE(same_bits(trained(options_, task)[0], plain_[0]));
 }
 
-TEST_F(LimitsTest, ARateThatDoesNotFall) {
+TEST_F(LimitsTest, ARateThatDoesNotFallIsThePlainRun) {
   LocalTask task = linear_task();
   task.local.decay = 1;
   expect_same(trained(options_, task), plain_);
@@ -89,13 +89,13 @@ TEST_F(LimitsTest, ARateThatDoesNotFall) {
   EXPECT_FALSE(same_bits(trained(options_, task)[0], plain_[0]));
 }
 
-TEST_F(LimitsTest, AServersRateOfOneAndTheMeanOfOneModel) {
+TEST_F(LimitsTest, AServerRateOfOneAndTheMeanOfOneModelAreThePlainRun) {
   options_.server.learning_rate = 1;
   options_.server.average_from = options_.rounds;
   expect_plain(options_);
 }
 
-TEST_F(LimitsTest, MomentumWithoutMomentum) {
+TEST_F(LimitsTest, MomentumOfZeroIsThePlainRun) {
   options_.server = {.optimizer = "momentum", .momentum = 0};
   // w + (average - w) rounds where the average itself does not.
   const Weights found = trained(options_);

@@ -16,7 +16,7 @@ OrderFreeSum sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-TEST(OrderFreeSumTest, IsTheSameInAnyOrder) {
+TEST(OrderFreeSumTest, DoesNotDependOnTheOrder) {
   std::mt19937 generator(1);
   std::normal_distribution<double> normal;
   std::vector<double> values;
@@ -42,7 +42,7 @@ TEST(OrderFreeSumTest, IsTheSum) {
   EXPECT_NEAR(sum_of(std::vector<double>(1000, 1.0 / 3)).value(), 1000.0 / 3, 1000 * 0x1p-33);
 }
 
-TEST(OrderFreeSumTest, KeepsThatSomethingWasNotFinite) {
+TEST(OrderFreeSumTest, IsNanAfterAValueThatIsNotFinite) {
   for (const double bad : {std::numeric_limits<double>::infinity(), 1e13, -1e13,
                            std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_TRUE(std::isnan(sum_of({1.0, bad, 2.0}).value())) << bad;

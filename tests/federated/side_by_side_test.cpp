@@ -51,7 +51,7 @@ void expect_same_round(const RoundResult& a, const RoundResult& b, const Weights
   EXPECT_EQ(a.telemetry.histogram, b.telemetry.histogram);
 }
 
-TEST_P(SideBySideTest, RoundsDoNotTouchEachOther) {
+TEST_P(SideBySideTest, RunsDoNotAffectEachOther) {
   const Partition p = partition(PartitionKind::kMajorClass);
   const Weights one = start().global, two = initial_weights(small_network(), Key{2});
   LocalTask broken = task_of(6, 0.25, 0.5, 1e30), plain = task_of(7, 0.25, 0.5, 0.1);
@@ -122,7 +122,7 @@ TEST_P(SideBySideTest, RunsOfDifferentLengthsEndAsAlone) {
   }
 }
 
-TEST_P(SideBySideTest, ARunThatFailsOrStopsDoesSoAlone) {
+TEST_P(SideBySideTest, AFailingOrStoppedRunEndsAlone) {
   const Partition p = partition(PartitionKind::kWhole, 1);
   const TrainOptions options = {.rounds = 3, .clients_per_round = 1};
   const LocalTask good = task_of(1, 0.25, 0.5, 0.05);

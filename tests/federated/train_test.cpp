@@ -23,7 +23,7 @@ Weights train_with(Executor& executor, const LocalTask& task, TrainOptions optio
 
 const TrainOptions kTwoRounds = {.rounds = 2, .clients_per_round = 5};
 
-TEST(TrainTest, ThreadsChangeNothing) {
+TEST(TrainTest, ResultsDoNotDependOnThreads) {
   for (const Method method :
        {Method::kStandard, Method::kAdversarial, Method::kGaussian, Method::kSmoothAdv}) {
     const LocalTask task = small_task(method);
@@ -56,7 +56,7 @@ TEST(TrainTest, FastPassesTrainLikeTheReference) {
   }
 }
 
-TEST(TrainTest, TheCohortsOrderChangesNothing) {
+TEST(TrainTest, ResultsDoNotDependOnTheOrderOfTheCohort) {
   const LocalTask task = small_task(Method::kGaussian);
   const Partition p = partition(PartitionKind::kIid);
   Cohort cohort = sample_cohort(p, 4, 0, 0), reversed = cohort;
@@ -152,7 +152,7 @@ class SumOnly : public Executor {
   std::vector<RoundResult> run(const std::vector<Round>&) override { throw Bug("was run"); }
 };
 
-TEST(TrainTest, WhatAnExecutorDoesNotSupportIsRefusedBeforeTheFirstRound) {
+TEST(TrainTest, UnsupportedTasksAreRefusedBeforeTheFirstRound) {
   SumOnly executor;
   TrainOptions options = kTwoRounds;
   options.aggregate.kind = "median";

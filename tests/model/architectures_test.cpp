@@ -119,7 +119,7 @@ TEST(ArchitecturesTest, NormalisesFirst) {
   EXPECT_EQ(layer.sd, (std::vector<double>{0.2023, 0.1994, 0.2010}));
 }
 
-TEST(ArchitecturesTest, OtherDataAreNormalisedPlainly) {
+TEST(ArchitecturesTest, UnknownDataGetTheDefaultNormalisation) {
   ModelOptions options;
   set_default_normalization(options, "shapes", 2);
   EXPECT_EQ(options.mean, (std::vector<double>{0.5, 0.5}));
@@ -163,11 +163,13 @@ TEST(ArchitecturesTest, RefusesLayersThatGiveAnotherNumberOfClasses) {
             "network layers: gives [4, 1, 1] for images [1, 2, 2], expected 10 classes");
 }
 
-TEST(ArchitecturesTest, LayersBesideANameAreRefused) {
+TEST(ArchitecturesTest, RefusesLayersBesideTheNameOfANetwork) {
   ModelOptions options;
   options.name = "small";
   options.layers = {{Layer::Kind::kLinear, "fc", 10}};
-  EXPECT_EQ(refusal([&] { build_network(options, {3, 32, 32}, 10); }),
+  EXPECT_EQ(refusal([&] {
+              build_network(options, {3, 32, 32}, 10);
+            }),
             "model.layers: model.name=\"small\" has layers of its own; give "
             "model.name=\"layers\"");
 }

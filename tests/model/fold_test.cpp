@@ -109,7 +109,7 @@ TEST(FoldTest, StandardizedFiltersBecomePlain) {
   }
 }
 
-TEST(FoldTest, ListsGiveTheSameLogits) { expect_same_function(mixed_model(), 4); }
+TEST(FoldTest, LayerListsGiveTheSameLogits) { expect_same_function(mixed_model(), 4); }
 
 TEST(FoldTest, OtherTensorsStayAsTheyAre) {
   const Model model = mixed_model(), folded = fold_batch_norm(model);
@@ -122,7 +122,7 @@ TEST(FoldTest, OtherTensorsStayAsTheyAre) {
   }
 }
 
-TEST(FoldTest, WantsTheNetworksTensors) {
+TEST(FoldTest, RefusesTensorsOfAnotherNetwork) {
   Model model = mixed_model();
   model.weights.pop_back();
   EXPECT_THROW(fold_batch_norm(model), Bug);

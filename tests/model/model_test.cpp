@@ -33,7 +33,7 @@ Array logits(const Model& model) {
   return reference_logits(model.network, model.weights, rising({2, 3, 32, 32}));
 }
 
-TEST(ModelTest, WhatWasWrittenIsRead) {
+TEST(ModelTest, ReadsBackWrittenModels) {
   Model model = random_model("resnet20");
   model.class_names = {"plain", "with \"quotes\"", "größer", "4", "5", "6", "7", "8", "9", "10"};
   model.sigma = 0.1 + 0.2;  // needs all digits
@@ -204,7 +204,7 @@ TEST(ModelTest, RefusesDataThatTheModelIsNotFor) {
   EXPECT_EQ(refusal_after(same, &many), "m: gives 10 classes, the data has 43");
 }
 
-TEST(ModelTest, RefusesMetadataThatMakeNoSense) {
+TEST(ModelTest, RefusesInvalidMetadata) {
   const auto with = [](const char* key, const char* value) {
     return refusal_after([&](Safetensors& s) { s.metadata[key] = value; });
   };

@@ -120,7 +120,7 @@ TEST(NetworkJsonTest, TheDocumentNamesEveryKindAndProperty) {
   }
 }
 
-TEST(NetworkJsonTest, WhatIsLeftOutHasItsDefault) {
+TEST(NetworkJsonTest, MissingPropertiesHaveTheirDefaults) {
   const std::vector<Layer> layers = read(R"([
       {"kind": "conv", "outputs": 8, "kernel": 3}, {"kind": "max-pool", "kernel": 3},
       {"kind": "dropout"}, {"kind": "leaky-relu"}])");
@@ -225,7 +225,7 @@ TEST(NetworkJsonTest, SaysWhereANetworkIsWrong) {
   }
 }
 
-TEST(NetworkJsonTest, RefusesTextThatIsNoJson) {
+TEST(NetworkJsonTest, RefusesTextThatIsNotJson) {
   const json discarded = json::parse("{", nullptr, /*allow_exceptions=*/false);
   EXPECT_EQ(refusal([&] { network_from_json(discarded, "file"); }), "file: not a table");
 }

@@ -92,7 +92,7 @@ TEST(NetworkTest, RefusesLayersThatDoNotFit) {
             "network: a layer's output of [4096, 1024, 1024] is too large");
 }
 
-TEST(NetworkTest, WantsAsManyDeviationsAsMeans) {
+TEST(NetworkTest, RequiresAsManyDeviationsAsMeans) {
   EXPECT_EQ(refusal_of({3, 4, 4}, {normalize({0.5, 0.5, 0.5}, {0.25})}),
             "network: normalisation with 3 means and 1 standard deviations");
 }

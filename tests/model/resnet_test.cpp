@@ -45,7 +45,7 @@ TEST(ResNetTest, PaddingShortcutsHaveNoWeights) {
 }
 
 // A group norm has a batch norm's two trained tensors and no running statistics.
-TEST(ResNetTest, GroupNormsTakeThePlaceOfBatchNorms) {
+TEST(ResNetTest, GroupNormsReplaceBatchNorms) {
   const Network network = named("resnet20-gn"), other = named("resnet20");
   EXPECT_EQ(count_weights(network), count_weights(other));
   EXPECT_EQ(network.layers[2].kind, Kind::kGroupNorm);
@@ -134,7 +134,7 @@ TEST(ResNetTest, IsReadBackFromItsDescription) {
   EXPECT_EQ(again.layers[6].shortcut.at(0).kind, Kind::kSubsample);
 }
 
-TEST(SubsampleTest, TakesEveryStridethPixelAndFillsUp) {
+TEST(SubsampleTest, KeepsEveryStridethPixelAndAppendsZeroChannels) {
   const Layer layer{Kind::kSubsample, "", 3, 1, 2};
   reference::Map<double> x(1, {2, 3, 3});
   for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = static_cast<double>(i + 1);

@@ -41,7 +41,7 @@ std::string refusal_of(const std::string& bytes) {
   return refusal([&] { parse_safetensors(bytes, "m"); });
 }
 
-TEST(SafetensorsTest, WhatWasWrittenIsReadBitForBit) {
+TEST(SafetensorsTest, ReadsBackTheSameBits) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Array odd = Array::of({2, 3}, {0.0f, -0.0f, 1e-45f, 3.4e38f, -INFINITY, nan});
   const Safetensors content = {
@@ -58,7 +58,7 @@ TEST(SafetensorsTest, WhatWasWrittenIsReadBitForBit) {
   EXPECT_EQ(format_safetensors(again), bytes);
 }
 
-TEST(SafetensorsTest, WritesAPartOfAnArrayWithoutTheRest) {
+TEST(SafetensorsTest, WritesOnlyTheGivenPartOfAnArray) {
   const Array part = rising({4, 3}).part(1, 2);
   const Safetensors again = parse_safetensors(format_safetensors({{{"t", part}}, {}}), "m");
   EXPECT_TRUE(same_bits(again.tensors.at("t"), part));
@@ -131,7 +131,7 @@ TEST(SafetensorsTest, RefusesAHugeHeader) {
             "file");
 }
 
-TEST(SafetensorsTest, RefusesAHeaderThatIsNoObject) {
+TEST(SafetensorsTest, RefusesAHeaderThatIsNotAnObject) {
   for (const char* header : {"", "{", "[]", "3", "{}{}", "{\"a\":\xff}"}) {
     EXPECT_EQ(refusal_of(file(header, "")), "m: the header is no JSON object") << header;
   }
@@ -169,14 +169,14 @@ TEST(SafetensorsTest, RefusesAnIncompleteEntry) {
   }
 }
 
-TEST(SafetensorsTest, RefusesADtypeThatIsNoWeight) {
+TEST(SafetensorsTest, RefusesUnsupportedTypes) {
   EXPECT_EQ(refusal_of(one_tensor("U8", "[4]", "[0,4]", "1234")),
             "m: tensor \"a\": dtype \"U8\" is not supported");
   EXPECT_EQ(refusal_of(one_tensor("f32", "[1]", "[0,4]", "1234")),
             "m: tensor \"a\": dtype \"f32\" is not supported");
 }
 
-TEST(SafetensorsTest, RefusesSizesThatAreNone) {
+TEST(SafetensorsTest, RefusesInvalidSizes) {
   EXPECT_EQ(refusal_of(one_tensor("F32", "[-1]", "[0,4]", "1234")),
             "m: tensor \"a\": -1 is not a size");
   EXPECT_EQ(refusal_of(one_tensor("F32", "[1.0]", "[0,4]", "1234")),
@@ -239,7 +239,7 @@ TEST(SafetensorsTest, TheDataMayHaveAnotherOrderThanTheNames) {
   EXPECT_EQ(values_of(content.tensors.at("b")), std::vector<float>{1});
 }
 
-TEST(SafetensorsTest, RefusesDataThatTensorsDoNotCoverOnce) {
+TEST(SafetensorsTest, RefusesGapsAndOverlapsOfTensors) {
   EXPECT_EQ(refusal_of(two_tensors(0, 2, "123456")),
             "m: tensor \"b\" starts at byte 2 of the data, expected 4");
   EXPECT_EQ(refusal_of(two_tensors(0, 0, "1234")),
@@ -252,13 +252,13 @@ TEST(SafetensorsTest, RefusesDataThatTensorsDoNotCoverOnce) {
   EXPECT_EQ(refusal_of(file("{}", "1")), "m: 1 bytes after the last tensor");
 }
 
-TEST(SafetensorsTest, RefusesMetadataThatAreNoStrings) {
+TEST(SafetensorsTest, RefusesMetadataThatAreNotStrings) {
   EXPECT_EQ(refusal_of(file(R"({"__metadata__":[]})", "")), "m: __metadata__ is no JSON object");
   EXPECT_EQ(refusal_of(file(R"({"__metadata__":{"key":3}})", "")),
             "m: metadata \"key\" is not a string");
 }
 
-TEST(SafetensorsTest, AMessageStaysOneLineWhateverATensorIsCalled) {
+TEST(SafetensorsTest, MessagesStayOnOneLineForAnyTensorName) {
   EXPECT_EQ(refusal_of(file(R"({"a\nb":3})", "")),
             "m: tensor \"a\\nb\": needs dtype, shape and data_offsets");
 }

@@ -47,7 +47,7 @@ TEST(StagesTest, AChainIsFusedInOrder) {
   EXPECT_EQ(stages[1].out, (Shape{16, 8, 8}));
 }
 
-TEST(StagesTest, WhatComesTooEarlyOpensAStage) {
+TEST(StagesTest, APartOutOfOrderOpensANewStage) {
   EXPECT_EQ(descriptions(lower({kRelu, kNorm, kRelu, kMean, kRelu, kDropout, kDropout})),
             (Strings{"0 (relu)", "norm (batch-norm, relu, avg-pool)", "4 (relu, dropout)",
                      "6 (dropout)"}));
@@ -161,7 +161,7 @@ TEST(StagesTest, StandardizingIsAPartOfItsOwn) {
                      "l (standardize, linear, unknown property)"}));
 }
 
-TEST(StagesTest, APropertyOfAnotherKindIsAPartThatNobodyTakes) {
+TEST(StagesTest, APropertyOfAnotherKindIsRefusedByEveryEngine) {
   Layer conv = named_conv("a"), pool = layer(Kind::kMaxPool, "", 0, 2, 2);
   conv.groups = 2;
   pool.padding = 1;

@@ -1,5 +1,5 @@
-// Bad clients, to try reductions on: a fixed set, drawn by the seed, sends other weights than those
-// that it trained, or trains on other labels than its images have.
+// Bad clients, for tests of reductions: a fixed set of clients, drawn by the seed, sends weights
+// other than those that it trained, or trains on wrong labels.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ enum class ByzantineKind {
 };
 
 struct ByzantineOptions {
-  double share = 0.0;  // of all clients, rounded
+  double share = 0.0;  // fraction of all clients that are bad; their number is rounded
   ByzantineKind kind = ByzantineKind::kSignFlip;
-  double scale = 1.0;  // of the first two
+  double scale = 1.0;  // for kSignFlip and kNoise
 
-  /// Whether what clients sent is replaced, for which it has to be there one by one.
+  /// Returns whether updates are replaced, which requires Gather::kEach.
   bool corrupts_updates() const { return share > 0 && kind != ByzantineKind::kLabelFlip; }
 };
 
-/// Which of `clients` clients are bad, rising.
+/// Returns which of `clients` clients are bad, in ascending order.
 std::vector<int64_t> byzantine_clients(const ByzantineOptions& options, int64_t clients,
                                        uint64_t seed);
 
-/// Replaces what the clients `bad` sent in round t, which gathered each one's weights.
+/// Replaces the weights of the clients `bad` in round t. The result must have Gather::kEach.
 void corrupt_updates(const ByzantineOptions& options, const std::vector<int64_t>& bad,
                      uint64_t seed, int64_t t, const Weights& global, RoundResult& result);
 

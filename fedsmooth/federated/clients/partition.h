@@ -1,6 +1,6 @@
-// Which training images a client holds: a pure function of (seed, client), so that a million
-// clients need no more memory than a thousand. Clients overlap; within a client no image is there
-// twice.
+// Partitions: which training images a client holds, as a pure function of (seed, client), so that a
+// million clients need no more memory than a thousand. Clients may share images; no client has an
+// image twice.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,16 @@ struct PartitionOptions {
 
 class Partition {
  public:
-  /// By the labels of all images. What cannot be drawn (more samples than there are, say) is an
-  /// Error.
+  /// `labels` are those of all images. Throws an Error for a partition that cannot be drawn, such
+  /// as one with more samples per client than there are images.
   Partition(const PartitionOptions& options, const std::vector<int64_t>& labels, int64_t classes,
             uint64_t seed);
 
-  /// Client k holds images[k].
+  /// Makes the partition in which client k holds images[k].
   explicit Partition(std::vector<std::vector<int64_t>> images);
 
   int64_t clients() const { return options_.clients; }
-  /// Images of client k, in the order in which they were drawn.
+  /// Returns the images of client k, in the order in which they were drawn.
   std::vector<int64_t> images(int64_t k) const;
 
  private:
@@ -56,12 +56,13 @@ class Partition {
   std::vector<std::vector<int64_t>> listed_;  // kFile
 };
 
-/// Reads a TSV of client and image: the images of each client. `name` stands in error messages; a
-/// client without images, an image from `images` on and one that a client has twice are Errors.
+/// Reads a TSV of client and image, and returns the images of each client. Throws an Error that
+/// begins with `name` for a client without images, an image number of `images` or more, or an image
+/// that a client has twice.
 std::vector<std::vector<int64_t>> parse_partition(std::string_view text, const std::string& name,
                                                   int64_t images);
 
-/// How many of `images` are of each class.
+/// Returns how many of `images` are of each class.
 std::vector<int64_t> count_labels(const std::vector<int64_t>& images,
                                   const std::vector<int64_t>& labels, int64_t classes);
 

@@ -1,6 +1,6 @@
-// What a client minimises: how the examples of a minibatch are made, and how the logits of an
-// image's noisy copies are scored. Objectives are rows of a table (objective.cpp); a score is a
-// file of objectives/. docs/method.md has the formulas and where they are from.
+// Objectives: how the examples of a minibatch are made, and how the logits of an image's noisy
+// copies are scored. Each objective is a row of the table in objective.cpp; each score is a file of
+// objectives/scores. docs/method.md has the formulas and their references.
 #pragma once
 
 #include <functional>
@@ -37,9 +37,9 @@ enum class ExampleSource { kNoise, kSmoothAdv };
 struct ObjectiveOptions {
   std::optional<double> lambda, eta;               // weights of the loss's terms
   ExampleSource examples = ExampleSource::kNoise;  // noisy images, or SmoothAdv's
-  std::optional<int64_t> steps;                    // of the objective's own ascent
+  std::optional<int64_t> steps;                    // steps of the objective's own ascent
   std::optional<double> step_size;
-  std::string teacher = "auto";  // of cat-rs: a model or a run; auto: one is trained first
+  std::string teacher = "auto";  // for cat-rs: a model or a run; auto: one is trained first
   int64_t teacher_votes = 10'000;
 
   bool operator==(const ObjectiveOptions&) const = default;
@@ -57,7 +57,7 @@ struct Examples {
   Array rows;
   Labels y;  // [B]
   int64_t copies = 1;
-  // [B] and [B, K], for scores that read them; see ScoredImage.
+  // For scores that read them, see ScoredImage: `mix` and `draws` [B], `targets` [B, K].
   std::vector<double> mix = {}, draws = {};
   Array targets = {};
 };
@@ -75,30 +75,33 @@ struct GpuForm {
   GpuExamples examples = GpuExamples::kNoisy;
 };
 
-/// How many of votes [first, first + count) for each of these images are right.
+/// Returns, for each of these images, how many of its votes [first, first + count) are right.
 using RightVotes = std::function<std::vector<int64_t>(const std::vector<int64_t>& images,
                                                       int64_t first, int64_t count)>;
 
 /// One row of the table.
 struct Objective {
   std::string name;
-  bool adds_noise = true;  // m copies of an image; without noise one
+  bool adds_noise = true;  // m noisy copies per image; false: one copy without noise
   bool attacks = false;    // images are moved by attack_smoothed() first
   void (*score)(ScoredImage<double>&) = nullptr;
-  std::optional<GpuForm> on_gpu = {};  // none: the GPU does not know it and refuses it
-  std::vector<std::string> keys = {};  // of [objective], that it reads
-  /// The weights that the score reads, the published ones where the task has none; null: none.
+  std::optional<GpuForm> on_gpu = {};  // nothing: GPUs refuse the objective
+  std::vector<std::string> keys = {};  // keys of [objective] that it reads
+  /// Returns the weights that the score reads, with the published values where the task has none;
+  /// null: the score reads none.
   ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
-  /// The list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() has it.
+  /// Makes the list L of a minibatch with noises delta [B, m, C, H, W]; null: list_examples() makes
+  /// it.
   Examples (*list)(LocalStep& step, const Batch& b, const Array& delta) = nullptr;
   NoiseAscent (*ascent)(const LocalTask& task) = nullptr;  // null: noises are not moved
-  /// The images of all minibatches of client k in round t, one after another; null:
-  /// shuffle_images().
+  /// Chooses the images of all minibatches of client k in round t, one after another; null:
+  /// shuffle_images() does.
   std::vector<int64_t> (*choose)(const LocalTask& task, const std::vector<int64_t>& images,
                                  int64_t k, int64_t t) = nullptr;
-  /// The number of the table LocalTask::image_weights that the task's round draws by, none: it
-  /// reads none; and the table, from votes of the round's global weights and the table before it,
-  /// if there is one. Null: it has no such tables.
+  /// table() returns the number of the table LocalTask::image_weights by which the task's round
+  /// draws images; nothing if it needs none. weigh() makes the table from votes of the round's
+  /// global weights and the previous table, which may be undefined. Null: the objective has no such
+  /// tables.
   std::optional<int64_t> (*table)(const LocalTask& task) = nullptr;
   Array (*weigh)(const LocalTask& task, const RightVotes& votes, const Array& before) = nullptr;
 };
@@ -106,33 +109,33 @@ struct Objective {
 const Objective& objective_of(Method method);
 bool reads(const Objective& objective, const std::string& key);
 
-/// Adds a row to the table, for as long as the program runs; from then on train.method may name it.
-/// Before any training begins, and from one thread.
+/// Adds a row to the table for the rest of the program; train.method may then name it. Must be
+/// called before any training begins, from one thread.
 Method add_objective(const Objective& objective);
 
-/// The rows' names, in order.
+/// Returns the names of the rows, in order.
 std::vector<std::pair<std::string, Method>> method_names();
 
-/// Whether images are attacked before they get noise.
+/// Returns whether images are attacked before noise is added.
 bool uses_attack(Method method, const ObjectiveOptions& options);
 bool uses_attack(const LocalTask& task);
 
-/// Noises of an image: m, or 1 (a zero) without noise.
+/// Returns the number of noises per image: m, or 1 (zeros) without noise.
 int64_t noises_of(const LocalTask& task);
-/// Examples of an image: the noises, and what the GPU's examples have beside them.
+/// Returns the number of examples per image that the GPU makes, see GpuExamples.
 int64_t gpu_copies_of(const LocalTask& task);
 
-/// How the task's noises are moved; by no steps if they are not.
+/// Returns how the task's noises are moved; with 0 steps if they are not.
 NoiseAscent noise_ascent(const LocalTask& task);
 
-/// What a local step costs an image, in passes forwards; one backwards to the image counts as one,
-/// one to the weights as two.
+/// Returns the cost of a local step per image in forward passes. A backward pass to the image
+/// counts as one, a backward pass to the weights as two.
 double passes_of(const LocalTask& task);
 
-/// The weights that the task's score reads.
+/// Returns the weights that the task's score reads.
 ScoreWeights<double> score_weights(const LocalTask& task);
 
-/// Refuses options that the method would ignore.
+/// Throws an Error for options that the method would ignore.
 void check_objective(Method method, const ObjectiveOptions& options);
 
 /// A loss, the mean over a minibatch, and its gradient with respect to the logits.

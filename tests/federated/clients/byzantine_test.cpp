@@ -110,7 +110,7 @@ TEST(ByzantineTest, TheBadClientsOfARunFlipLabels) {
             "byzantine.scale=2: byzantine.kind=\"label-flip\" does not use it; leave it out");
 }
 
-TEST(ByzantineTest, ThreadsChangeNothing) {
+TEST(ByzantineTest, ResultsDoNotDependOnThreads) {
   for (const ByzantineKind kind :
        {ByzantineKind::kSignFlip, ByzantineKind::kNoise, ByzantineKind::kLabelFlip}) {
     SerialExecutor serial(reference_passes);

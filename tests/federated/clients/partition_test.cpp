@@ -36,7 +36,7 @@ std::vector<int64_t> histogram(const std::vector<int64_t>& images) {
   return counts;
 }
 
-TEST(PartitionTest, NoImageIsTwiceInAClient) {
+TEST(PartitionTest, NoClientHasAnImageTwice) {
   for (const PartitionKind kind :
        {PartitionKind::kMajorClass, PartitionKind::kIid, PartitionKind::kDirichlet}) {
     const Partition p = partition(kind);
@@ -129,7 +129,7 @@ TEST(PartitionTest, ReadsAFile) {
   std::filesystem::remove(path);
 }
 
-TEST(PartitionTest, RefusesWhatCannotBeDrawn) {
+TEST(PartitionTest, RefusesImpossiblePartitions) {
   PartitionOptions o;
   o.samples_per_client = 10'001;
   EXPECT_THROW(Partition(o, kLabels, 10, 0), Error);

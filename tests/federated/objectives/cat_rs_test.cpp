@@ -24,7 +24,7 @@ int kept(const Scored<double>& scored) {
   return rows;
 }
 
-TEST(CatRsTest, AsManyCopiesCountAsABinomialDraw) {
+TEST(CatRsTest, ABinomialDrawDecidesHowManyCopiesCount) {
   // Binomial(4, 1/2) has the distribution function 1/16, 5/16, 11/16, 15/16, 1.
   for (const auto& [draw, expected] :
        {std::pair(0.01, 1), {0.2, 1}, {0.4, 2}, {0.8, 3}, {0.95, 4}}) {
@@ -48,7 +48,7 @@ TEST(CatRsTest, TheSmallestLossesCount) {
   EXPECT_EQ(found.terms.robust, 0);
 }
 
-TEST(CatRsTest, TheWorstMovedCopyCountsWhereAllDo) {
+TEST(CatRsTest, TheWorstMovedCopyCountsWhereAllCopiesCount) {
   const Copies copies = copies_with(4, 0.5);
   double worst = 0;
   for (int i = 4; i < 8; ++i) {
@@ -63,7 +63,7 @@ TEST(CatRsTest, TheWorstMovedCopyCountsWhereAllDo) {
   EXPECT_NEAR(scored<CatRs>(copies).terms.robust, 8 * worst, 1e-12);
 }
 
-TEST(CatRsTest, HoldsWhatEveryScoreMust) {
+TEST(CatRsTest, SatisfiesTheRulesOfEveryScore) {
   for (const int right : {0, 2, 4}) {
     const Copies copies = copies_with(right, 0.4);
     expect_gradient_of_the_loss<CatRs>(copies);

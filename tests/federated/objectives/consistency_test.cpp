@@ -36,7 +36,7 @@ TEST(ConsistencyTest, IsTheFormula) {
   EXPECT_NEAR(found.entropy, expected.entropy, 1e-12);
 }
 
-TEST(ConsistencyTest, HoldsWhatEveryScoreMust) {
+TEST(ConsistencyTest, SatisfiesTheRulesOfEveryScore) {
   for (const int count : {1, 2, 4}) {
     const Copies copies = some_copies(count, 6, {20, 0.5});
     expect_gradient_of_the_loss<Consistency>(copies);

@@ -16,7 +16,7 @@ TEST(CrossEntropyTest, IsTheSumOverTheCopies) {
   EXPECT_NEAR(scored<CrossEntropy>(copies).terms.fit, expected, 1e-12);
 }
 
-TEST(CrossEntropyTest, HoldsWhatEveryScoreMust) {
+TEST(CrossEntropyTest, SatisfiesTheRulesOfEveryScore) {
   const Copies copies = some_copies(3, 5, {});
   expect_gradient_of_the_loss<CrossEntropy>(copies);
   expect_order_is_free<CrossEntropy>(copies, 0, 3);

@@ -41,7 +41,7 @@ TEST(MacerTest, IsTheFormula) {
   EXPECT_NEAR(found.robust, 4 * 6 * kSigma / 2 * h, 1e-9);
 }
 
-TEST(MacerTest, TheRadiusCountsWhereItIsRightAndNotYetFar) {
+TEST(MacerTest, TheRadiusCountsForRightAnswersWithinTheMargin) {
   EXPECT_GT(scored<Macer>(copies_with(0.2)).terms.robust, 0);
   EXPECT_EQ(scored<Macer>(copies_with(-0.5)).terms.robust, 0);  // wrong
   EXPECT_EQ(scored<Macer>(copies_with(2)).terms.robust, 0);     // far
@@ -54,7 +54,7 @@ TEST(MacerTest, WithoutItsWeightItIsTheLogarithmOfTheMean) {
   expect_gradient_of_the_loss<Macer>(copies);
 }
 
-TEST(MacerTest, HoldsWhatEveryScoreMust) {
+TEST(MacerTest, SatisfiesTheRulesOfEveryScore) {
   for (const double lead : {0.2, -0.5, 2.0}) {
     const Copies copies = copies_with(lead);
     expect_gradient_of_the_loss<Macer>(copies);

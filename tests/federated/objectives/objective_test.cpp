@@ -54,7 +54,7 @@ TEST(ObjectiveTest, RowsStandInTheOrderOfTheirMethods) {
   EXPECT_EQ(objective_of(Method::kConsistency).name, "consistency");
 }
 
-TEST(ObjectiveTest, WeightsArePublishedOnesUnlessGiven) {
+TEST(ObjectiveTest, WeightsDefaultToThePublishedOnes) {
   LocalTask task = small_task(Method::kConsistency);
   for (const auto& [sigma, lambda] :
        {std::pair(0.12, 20.0), {0.25, 20.0}, {0.5, 10.0}, {1.0, 10.0}}) {
@@ -69,7 +69,7 @@ TEST(ObjectiveTest, WeightsArePublishedOnesUnlessGiven) {
   EXPECT_EQ(score_weights(task).eta, 0.5);
 }
 
-TEST(ObjectiveTest, SchedulesAreSharesOfTheRounds) {
+TEST(ObjectiveTest, SchedulesAreFractionsOfTheRounds) {
   LocalTask task = small_task(Method::kMacer);
   task.smoothing.sigma = 1;
   EXPECT_EQ(score_weights(task).lambda, 0);

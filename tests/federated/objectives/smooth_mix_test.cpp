@@ -38,7 +38,7 @@ TEST(SmoothMixTest, OnlyImagesThatAreAnsweredRightAreMixed) {
   EXPECT_EQ(scored<SmoothMix>(copies_with(-3)).terms.robust, 0);
 }
 
-TEST(SmoothMixTest, HoldsWhatEveryScoreMust) {
+TEST(SmoothMixTest, SatisfiesTheRulesOfEveryScore) {
   for (const double lead : {2.0, -3.0}) {
     const Copies copies = copies_with(lead);
     expect_gradient_of_the_loss<SmoothMix>(copies);

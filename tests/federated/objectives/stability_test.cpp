@@ -22,7 +22,7 @@ TEST(StabilityTest, IsTheFormula) {
   EXPECT_NEAR(found.robust, 3 * 2 * cross, 1e-12);
 }
 
-TEST(StabilityTest, HoldsWhatEveryScoreMust) {
+TEST(StabilityTest, SatisfiesTheRulesOfEveryScore) {
   for (const int count : {2, 5}) {
     const Copies copies = some_copies(count, 6, {.lambda = 2});
     expect_gradient_of_the_loss<Stability>(copies);

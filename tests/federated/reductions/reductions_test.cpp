@@ -87,7 +87,7 @@ TEST(ReductionsTest, TheTrimmedMeanLeavesOutBothEndsOfEachWeight) {
   }
 }
 
-TEST(ReductionsTest, TheOrderOfTheClientsChangesNothing) {
+TEST(ReductionsTest, ResultsDoNotDependOnTheOrderOfClients) {
   for (const std::string& kind : reductions().names()) {
     if (reductions().find(kind).gather == Gather::kSum) continue;
     RoundResult cohort = cohort_of(9);
@@ -99,7 +99,7 @@ TEST(ReductionsTest, TheOrderOfTheClientsChangesNothing) {
   }
 }
 
-TEST(ReductionsTest, TheServersThreadsChangeNothing) {
+TEST(ReductionsTest, ResultsDoNotDependOnTheServersThreads) {
   for (const std::string& kind : reductions().names()) {
     for (const double sfat : {1.0, 1.4}) {
       if (sfat > 1 && kind != "mean") continue;
@@ -112,7 +112,7 @@ TEST(ReductionsTest, TheServersThreadsChangeNothing) {
   }
 }
 
-TEST(ReductionsTest, NoThreadOrNoClientIsABug) {
+TEST(ReductionsTest, ZeroThreadsOrClientsAreABug) {
   EXPECT_THROW(reduced({.kind = "median", .threads = 0}, cohort_of(3)), Bug);
   EXPECT_THROW(reduced({.kind = "median"}, RoundResult{}), Bug);
 }
@@ -156,7 +156,7 @@ TEST(ReductionsTest, ABrokenClientIsLeftOutAndCounted) {
 }
 
 // Two of five clients far off: the mean follows them, the robust ones stay among the others.
-TEST(ReductionsTest, AFewBadClientsMoveTheMeanAlone) {
+TEST(ReductionsTest, AFewBadClientsMoveOnlyTheMean) {
   RoundResult kept, summed;
   for (int64_t k = 0; k < 5; ++k) {
     const Weights weights = {Array::full({4}, k < 2 ? -1000.0f : static_cast<float>(k))};
@@ -222,14 +222,14 @@ TEST(ReductionsTest, SfatWeighsTheSmallestFifthOfTheLossesMore) {
   }
 }
 
-TEST(ReductionsTest, SfatIsOfTheMean) {
+TEST(ReductionsTest, SfatIsRefusedForOtherReductions) {
   EXPECT_EQ(refusal([] { check_aggregate_options({.kind = "median", .sfat = 1.4}, 10); }),
             "aggregate.sfat=1.4: weighs the clients of aggregate.kind=\"mean\", not of \"median\"");
   EXPECT_EQ(gathered_for(AggregateOptions{.sfat = 1.4}), Gather::kEach);
   EXPECT_EQ(gathered_for(AggregateOptions{}), Gather::kSum);
 }
 
-TEST(ReductionsTest, ThreadsChangeNothing) {
+TEST(ReductionsTest, ResultsDoNotDependOnThreads) {
   const LocalTask task = linear_task();
   const Partition p = partition(PartitionKind::kMajorClass);
   for (const std::string& kind : reductions().names()) {

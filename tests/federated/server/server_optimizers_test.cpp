@@ -42,7 +42,7 @@ TEST(ServerOptimizersTest, TheAverageHasALearningRate) {
 
 // In three rounds in which each client moves by 1 from where it starts: lambda = 0.5 sends 0, then
 // 1 + 0.5, then 2.5 + 0.75. Delta = 1, v = 1, w = 1; v = 0.5 + 1, w = 2.5; v = 0.75 + 1, w = 4.25.
-TEST(ServerOptimizersTest, AcgSendsWhereItsMomentumLeads) {
+TEST(ServerOptimizersTest, AcgSendsWeightsMovedByItsMomentum) {
   const ServerOptions options{.optimizer = "acg", .momentum = 0.5};
   Weights global = both(0);
   NamedWeights kept;
@@ -174,7 +174,7 @@ ServerOptions options_of(const std::string& name) {
 }
 
 // A variance that falls from 1 to 0.1 would be carried below zero by the heavy ball.
-TEST(ServerOptimizersTest, RunningStatisticsAreAveragedWhateverTheRule) {
+TEST(ServerOptimizersTest, EveryRuleAveragesRunningStatistics) {
   const Network network{"norm", {2, 3, 3}, {{Layer::Kind::kBatchNorm, "norm"}}};
   const auto statistics = [](float weight, float mean, float variance) {
     return Weights{Array::full({2}, weight), Array({2}), Array::full({2}, mean),
@@ -193,7 +193,7 @@ TEST(ServerOptimizersTest, RunningStatisticsAreAveragedWhateverTheRule) {
 }
 
 // A checkpoint may be written by another thread while the next round moves the weights.
-TEST(ServerOptimizersTest, WhatWasHandedOutStaysAsItWas) {
+TEST(ServerOptimizersTest, CheckpointsKeepTheirValues) {
   for (const std::string& name : server_optimizers().names()) {
     Weights global = both(0);
     NamedWeights kept;
@@ -246,7 +246,7 @@ std::string refusal_of(const ServerOptions& options) {
   }
 }
 
-TEST(ServerOptimizersTest, RefusesWhatItCannotFollow) {
+TEST(ServerOptimizersTest, RefusesInvalidOptions) {
   EXPECT_EQ(refusal_of({}), "");
   EXPECT_EQ(refusal_of({.optimizer = "momentum"}), "");
   EXPECT_EQ(refusal_of({.optimizer = "yogi", .learning_rate = 0.1}), "");
