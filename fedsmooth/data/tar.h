@@ -14,8 +14,8 @@ struct TarFile {
   std::string_view bytes;  // within the archive
 };
 
-/// Returns the files; folders are skipped. Throws an Error that begins with `name` if a header's
-/// checksum is wrong, if the archive ends early, or for links and other special files.
+/// An Error, which begins with `name`, if a header's sum is wrong, if the archive ends early, or
+/// for links and other special files. Folders are passed over.
 std::vector<TarFile> list_tar(std::string_view archive, const std::string& name);
 
 }  // namespace fedsmooth

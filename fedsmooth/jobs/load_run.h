@@ -26,17 +26,17 @@ struct TableOptions {
 /// Throws an Error for values that no table can have.
 void check_table_options(const TableOptions& options);
 
-/// Loads a run folder or a table. The result is called `name` or, if that is empty, after the path.
-/// A folder may lack certificates if it has rounds; a certificates.tsv stands for its folder.
-/// Published tables of six columns are accepted, with the facts in `options`; radii in l_inf
-/// require options.values or a table that states it. In norms other than l2 attacks are left out.
+/// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
+/// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
+/// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
+/// an image has. In other norms than l2 attacks are left out.
 RunRecord load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
 /// Loads the run at each PATH, or NAME=PATH for another name.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
-/// Returns whether a folder contains runs, as that of a sweep does, and is not a run itself.
+/// Whether a folder is none of a run but of runs, such as a sweep leaves.
 bool holds_runs(const std::filesystem::path& folder);
 /// Returns the run folders in `folder` that have a row of certificates or rounds, sorted by name.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);
