@@ -18,7 +18,7 @@ std::string shorten(std::string_view text, size_t width);
 /// Returns one_line(text), escaped for use between tags and in quoted attributes.
 std::string escape_html(std::string_view text);
 
-/// Returns the candidate that takes the fewest edits to become `word`; empty if none is near.
+/// The candidate with the fewest edits to `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace fedsmooth

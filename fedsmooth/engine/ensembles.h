@@ -1,5 +1,5 @@
-// Several models as one base classifier, f = argmax of the mean of their logits, on CPU cores or a
-// GPU.
+// Several models as one base classifier, f = argmax of the mean of their logits, where its votes
+// are counted.
 #pragma once
 
 #include <memory>

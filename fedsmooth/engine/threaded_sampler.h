@@ -21,7 +21,7 @@ class ThreadedSampler : public Sampler {
   Array evaluate(const Array& images) override;
 
  private:
-  std::vector<Classifier> classifiers_;  // one per worker, with scratch memory of its own
+  std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Array> noisy_;
   LawDraws draws_;
   size_t next_ = 0;  // worker whose classifier evaluates next

@@ -78,7 +78,7 @@ struct Cluster {
   int64_t number = 0, count = 1;
 };
 
-/// Draws S_t: `count` clients of the cluster without replacement, with their images.
+/// S_t: `count` clients of the cluster without replacement, and their images.
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
                      const Cluster& cluster = {});
 

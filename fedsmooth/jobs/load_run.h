@@ -26,29 +26,19 @@ struct TableOptions {
 /// Throws an Error for values that no table can have.
 void check_table_options(const TableOptions& options);
 
-<<<<<<< HEAD
-/// What a run folder or a table holds, named after it if `name` is empty. A folder may lack
-/// certificates if it has rounds; a certificates.tsv stands for its folder. Published tables of six
-/// columns are accepted, with what `options` say of them; l_inf radii need to know how many values
-/// an image has. A path that does not exist is read from the runs.tar.gz of the folder above it. In
-/// other norms than l2 attacks are left out.
-=======
 /// Loads a run folder or a table. The result is called `name` or, if that is empty, after the path.
 /// A folder may lack certificates if it has rounds; a certificates.tsv stands for its folder.
 /// Published tables of six columns are accepted, with the facts in `options`; radii in l_inf
-/// require options.values or a table that states it. In norms other than l2 attacks are left out.
->>>>>>> 6b221cdb7ff4026701e86252b7f957262062f698
+/// require options.values or a table that states it. In norms other than l2 attacks are left out. A
+/// path that does not exist is read from the runs.tar.gz of the folder above it.
 RunRecord load_run(const std::filesystem::path& path, const std::string& name = "",
                    const TableOptions& options = {});
 /// Loads the run at each PATH, or NAME=PATH for another name.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
-<<<<<<< HEAD
-/// Whether a folder is not a run's but holds runs, such as a sweep leaves, or their runs.tar.gz.
-=======
-/// Returns whether a folder contains runs, as that of a sweep does, and is not a run itself.
->>>>>>> 6b221cdb7ff4026701e86252b7f957262062f698
+/// Returns whether a folder contains runs, as that of a sweep does, or their runs.tar.gz, and is not
+/// a run itself.
 bool holds_runs(const std::filesystem::path& folder);
 /// Returns the run folders in `folder` that have a row of certificates or rounds, sorted by name.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);

@@ -40,7 +40,7 @@ class Partition {
   explicit Partition(std::vector<std::vector<int64_t>> images);
 
   int64_t clients() const { return options_.clients; }
-  /// Returns the images of client k, in the order in which they were drawn.
+  /// Images of client k, in the order in which they were drawn.
   std::vector<int64_t> images(int64_t k) const;
 
  private:
