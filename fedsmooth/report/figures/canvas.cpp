@@ -13,10 +13,10 @@
 namespace fedsmooth {
 namespace {
 
-// Okabe and Ito's colours without yellow, which is too faint on white.
-constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                 "#E69F00", "#56B4E9", "#000000"};
-// Five against seven: 35 curves before a look repeats.
+// Okabe and Ito's colours without yellow, which is too faint on white, and four more.
+constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+                                 "#000000", "#8C564B", "#999933", "#7F7F7F", "#6A51A3"};
+// Five against eleven: 55 curves before a look repeats.
 constexpr std::array kDashes = {"solid", "(18,7)", "(6,6)", "(18,6,5,6)", "(2,5)"};
 
 struct Canvas {
@@ -91,6 +91,17 @@ double tic_step(double span, double most) {
     if (span / step > most) step *= factor;
   }
   return step;
+}
+
+ValueAxis value_axis(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double size = std::max(std::abs(*low), std::abs(*high));
+  const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
+  const double span = !flat ? *high - *low : size > 0 ? size : 1;
+  const double step = tic_step(span, 4);
+  const double bottom = step * std::floor(*low / step);
+  const double top = step * std::ceil(*high / step);
+  return {bottom, top > bottom ? top : bottom + step, step};
 }
 
 void write_figure(const Figure& figure, const std::filesystem::path& out) {

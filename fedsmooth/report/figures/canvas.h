@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fedsmooth {
 
@@ -21,7 +22,7 @@ struct Figure {
   double width = kFigureWidth;
 };
 
-/// Colours and dashes of curve number `index`, as gnuplot's options. 35 curves differ; neighbours
+/// Colours and dashes of curve number `index`, as gnuplot's options. 55 curves differ; neighbours
 /// differ without colour too.
 std::string curve_look(size_t index);
 /// The colour alone.
@@ -35,6 +36,12 @@ std::string_view axes_style();
 /// The smallest of 1, 2 and 5 times a power of ten that goes at most `most` times into `span`:
 /// gnuplot does not keep to the room that its tics have.
 double tic_step(double span, double most);
+
+/// An axis that includes all values and has at most six tics, `step` apart.
+struct ValueAxis {
+  double bottom, top, step;
+};
+ValueAxis value_axis(const std::vector<double>& values);
 
 /// The format follows from the ending: .svg, .pdf or .png; any other is refused.
 void write_figure(const Figure& figure, const std::filesystem::path& out);
