@@ -97,7 +97,7 @@ document.querySelectorAll(".sortable").forEach((table, number) => {
       Number.isNaN(Number(all[i - 1])) || sign * (Number(text) - Number(all[i - 1])) >= 0);
     for (let clicks = 0; clicks < 2; ++clicks) {
       heading.querySelector("button").click();
-      check(body.rows.length === rows && sorted(heading.ariaSort === "ascending" ? 1 : -1),
+      check(body.rows.length === rows && sorted(heading.getAttribute("aria-sort") === "ascending" ? 1 : -1),
             `table ${number + 1} does not sort by column ${column + 1}`);
     }
   });

@@ -1,5 +1,5 @@
-// A figure is a gnuplot script and its size. The canvas makes a file of it, or an SVG to put into a
-// page, and holds the looks that all figures share.
+// A figure is a gnuplot script and its size. The canvas makes a file of it, and holds the looks
+// that all figures, and the charts of pages, share.
 #pragma once
 
 #include <filesystem>
@@ -45,8 +45,5 @@ ValueAxis value_axis(const std::vector<double>& values);
 
 /// The format follows from the ending: .svg, .pdf or .png; any other is refused.
 void write_figure(const Figure& figure, const std::filesystem::path& out);
-
-/// An SVG as wide as its container, transparent, and without ids, so that a page may hold several.
-std::string figure_svg(const Figure& figure);
 
 }  // namespace fedsmooth

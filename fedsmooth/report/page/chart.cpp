@@ -79,10 +79,9 @@ std::string render_chart(const Chart& chart) {
                                 labels));
   }
   return fmt::format(
-      "<div class=\"chart {}\">\n<div class=\"plots\" style=\"--columns: {}\">\n{}</div>\n{}"
+      "<div class=\"chart {}\">\n<div class=\"plots\">\n{}</div>\n{}"
       "<script type=\"application/json\">{}</script>\n</div>\n",
-      layout_name(chart.layout), chart.plots.size(), plots, render_legend(chart, filled),
-      chart_json(chart));
+      layout_name(chart.layout), plots, render_legend(chart, filled), chart_json(chart));
 }
 
 Entry curve_entry(const std::string& label, size_t index) {

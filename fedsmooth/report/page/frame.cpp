@@ -93,7 +93,9 @@ std::string folded(std::string_view summary, std::string_view body) {
 }
 
 std::string scrolling(std::string_view table) {
-  return fmt::format("<div class=\"scroll\" tabindex=\"0\">{}</div>\n", table);
+  return fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">{}</div>\n",
+      table);
 }
 
 }  // namespace fedsmooth

@@ -73,7 +73,22 @@ class Report {
     const std::string days = days_of(runs_);
     const std::string terms = verdict_terms(runs_) + (days.empty() ? "" : " " + days + ".");
     if (!terms.empty()) lead += fmt::format("<p class=\"terms\">{}</p>\n", escape_html(terms));
-    return lead;
+    return lead + warned();
+  }
+
+  /// Leads to the runs with warnings.
+  std::string warned() const {
+    std::string links;
+    size_t count = 0;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (list_warnings(runs_[i]).empty()) continue;
+      count += 1;
+      links += fmt::format("{}<a href=\"#{}\">{}</a>", links.empty() ? "" : ", ", run_ids_[i],
+                           escape_html(runs_[i].shown_name()));
+    }
+    if (count == 0) return {};
+    if (count > kMostUnfolded) links = fmt::format("{} of {} runs", count, runs_.size());
+    return fmt::format("<p class=\"note\">Warnings: {}.</p>\n", links);
   }
 
   void add(std::string_view name, const std::string& html) {

@@ -71,7 +71,7 @@ class Plot {
   }
   mark(x) {
     this.at = x;
-    for (const group of this.groups) group.querySelector("circle")?.setAttribute("visibility", "hidden");
+    for (const dot of this.svg.querySelectorAll("circle")) dot.setAttribute("visibility", "hidden");
     const lines = this.lines(x);
     for (const { series, index, value, group } of lines) {
       const dot = group.querySelector("circle");
@@ -85,12 +85,15 @@ class Plot {
     return lines;
   }
   clear() {
-    for (const mark of this.svg.querySelectorAll(".cursor, circle")) mark.setAttribute("visibility", "hidden");
+    for (const mark of this.svg.querySelectorAll(".cursor, circle")) {
+      mark.setAttribute("visibility", "hidden");
+    }
   }
   // Where the arrow keys lead: to the next value of a line or bin, else by a part of the axis.
   next(steps) {
     const stepped = this.series.find(({ kind }) => kind === "line" || kind.startsWith("b"));
-    if (!stepped) return clamp(this.at + steps * (this.x.to - this.x.from) / 200, this.x.from, this.x.to);
+    const { from, to } = this.x;
+    if (!stepped) return clamp(this.at + steps * (to - from) / 200, from, to);
     const { x, width = 0 } = stepped;
     const now = x.findLastIndex((value) => value <= this.at + 1e-9);
     return x[clamp(now + steps, 0, x.length - 1)] + width / 2;
@@ -131,21 +134,27 @@ class Chart {
   listen(plot) {
     const { svg } = plot;
     const follow = (event) => {
-      const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+      const point = new DOMPoint(event.clientX, event.clientY);
+      const { x, y } = point.matrixTransform(svg.getScreenCTM().inverse());
       this.show(plot, plot.valueX(x), y, event.clientX, event.clientY);
     };
     svg.addEventListener("pointermove", follow);
     svg.addEventListener("pointerdown", follow);
     // A finger leaves when it is lifted; what it pointed at stays.
-    svg.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") this.hide(); });
+    svg.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.hide();
+    });
     svg.addEventListener("blur", () => this.hide());
     svg.addEventListener("keydown", (event) => {
-      const steps = { ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -1e6, End: 1e6 }[event.key];
+      const steps = {
+        ArrowLeft: -1, ArrowRight: 1, PageDown: -10, PageUp: 10, Home: -1e6, End: 1e6,
+      }[event.key];
       if (event.key === "Escape") this.hide();
       if (steps === undefined) return;
       event.preventDefault();
       const x = plot.next(steps);
-      const place = new DOMPoint(plot.unitX(x), (plot.top + plot.bottom) / 2).matrixTransform(svg.getScreenCTM());
+      const middle = new DOMPoint(plot.unitX(x), (plot.top + plot.bottom) / 2);
+      const place = middle.matrixTransform(svg.getScreenCTM());
       this.show(plot, x, undefined, place.x, place.y);
     });
   }
@@ -156,22 +165,29 @@ class Chart {
     const distance = ({ value }) => Math.abs(plot.unitY(value) - y);
     const nearest = y === undefined || lines.length < 2 ? undefined
       : lines.reduce((best, line) => distance(line) < distance(best) ? line : best);
-    if (lines.some(({ series }) => series.kind === "until")) lines.sort((a, b) => b.value - a.value);
+    if (lines.some(({ series }) => series.kind === "until")) {
+      lines.sort((a, b) => b.value - a.value);
+    }
     this.tip.replaceChildren(
       make("strong", { textContent: plot.name(x, lines) }),
       make("table", {}, ...lines.map((line) => this.row(line, plot, line === nearest))));
     this.tip.hidden = false;
-    const box = this.root.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = this.tip;
+    this.place(clientX, clientY);
+  }
+  // The readout beside the pointer, on the side that has room.
+  place(clientX, clientY) {
+    const box = this.root.getBoundingClientRect();
+    const { offsetWidth: width, offsetHeight: height, style } = this.tip;
     const right = clientX - box.left + 16, above = clientY - box.top - height / 2;
-    const fits = right + width <= box.width;
-    this.tip.style.left = `${clamp(fits ? right : right - width - 32, 0, Math.max(0, box.width - width))}px`;
-    this.tip.style.top = `${clamp(above, -8, Math.max(0, box.height - height))}px`;
+    const left = right + width <= box.width ? right : right - width - 32;
+    style.left = `${clamp(left, 0, Math.max(0, box.width - width))}px`;
+    style.top = `${clamp(above, -8, Math.max(0, box.height - height))}px`;
   }
   row({ series, value }, plot, nearest) {
     const swatch = this.labels[series.entry].querySelector(".swatch").cloneNode(true);
     const name = this.data.legend[series.entry] + (series.suffix ? `, ${series.suffix}` : "");
-    return make("tr", { className: nearest ? "nearest" : "" },
-      make("td", {}, swatch), make("th", { textContent: name }), make("td", { textContent: plot.text(value) }));
+    return make("tr", { className: nearest ? "nearest" : "" }, make("td", {}, swatch),
+      make("th", { textContent: name }), make("td", { textContent: plot.text(value) }));
   }
   hide() {
     this.tip.hidden = true;
@@ -180,31 +196,36 @@ class Chart {
 }
 
 // ---- saving: the plots and the legend as one picture for white paper ----
-const lightRule = [...document.styleSheets[0].cssRules].find((rule) => rule.selectorText === ":root");
-const resolve = (text) => text.replace(/var\((--[\w-]+)\)/g, (_, name) => lightRule.style.getPropertyValue(name).trim());
+const light = [...document.styleSheets[0].cssRules].find((rule) => rule.selectorText === ":root");
+const resolve = (text) =>
+  text.replace(/var\((--[\w-]+)\)/g, (_, name) => light.style.getPropertyValue(name).trim());
+
+const svgNode = (tag, attributes, ...children) => {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+};
 
 const pictureOf = (chart) => {
   const stack = chart.root.classList.contains("stack");
-  const svgNode = (tag, attributes, ...children) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    node.append(...children);
-    return node;
-  };
-  const style = svgNode("style", {}, resolve(
-    "text { font: 13px sans-serif; fill: var(--text) } path { fill: none } .grid { stroke: var(--line) }" +
-    ".axis { stroke: var(--muted) } .line { stroke-width: 2 } .thin { stroke-width: 1.3; stroke-dasharray: 4 4 }"));
+  const style = svgNode("style", {}, resolve(`
+    text { font: 13px sans-serif; fill: var(--text) } path { fill: none }
+    .grid { stroke: var(--line) } .axis { stroke: var(--muted) } .line { stroke-width: 2 }
+    .thin { stroke-width: 1.3; stroke-dasharray: 4 4 }`));
   const picture = svgNode("svg", { xmlns: "http://www.w3.org/2000/svg" }, style);
   let x = 0, y = 0, width = 0, height = 0;
   for (const plot of chart.plots) {
     const [, , w, h] = plot.svg.getAttribute("viewBox").split(" ").map(Number);
     const title = plot.title ? 24 : 0;
     const group = svgNode("g", { transform: `translate(${x} ${y + title + 10})` });
-    if (title) group.append(svgNode("text", { x: w / 2, y: -8, "text-anchor": "middle" }, plot.title));
-    for (const child of plot.svg.children) {
-      if (!child.matches(".cursor") && child.style.display !== "none") group.append(child.cloneNode(true));
+    if (title) {
+      group.append(svgNode("text", { x: w / 2, y: -8, "text-anchor": "middle" }, plot.title));
     }
-    for (const dot of group.querySelectorAll("circle")) dot.remove();
+    for (const child of plot.svg.children) {
+      if (child.style.display !== "none") group.append(child.cloneNode(true));
+    }
+    for (const mark of group.querySelectorAll(".cursor, circle")) mark.remove();
     picture.append(group);
     width = Math.max(width, x + w);
     height = Math.max(height, y + title + h + 24);
@@ -223,13 +244,16 @@ const pictureOf = (chart) => {
     height += 20;
   }
   picture.prepend(svgNode("rect", { width, height: height + 6, fill: "#ffffff" }));
+  picture.setAttribute("width", width);
+  picture.setAttribute("height", height + 6);
   picture.setAttribute("viewBox", `0 0 ${width} ${height + 6}`);
   return resolve(new XMLSerializer().serializeToString(picture));
 };
 
 const saveChart = (chart) => {
   const address = URL.createObjectURL(new Blob([pictureOf(chart)], { type: "image/svg+xml" }));
-  make("a", { href: address, download: `${chart.data.name.replace(/[^\w.-]+/g, "-")}.svg` }).click();
+  const name = chart.data.name.replace(/[^\w.-]+/g, "-");
+  make("a", { href: address, download: `${name}.svg` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 };
 
@@ -251,9 +275,10 @@ for (const table of document.querySelectorAll(".sortable")) {
     };
     button.addEventListener("click", () => {
       const numbers = [...body.rows].some((row) => typeof key(row) === "number");
-      const down = heading.ariaSort ? heading.ariaSort !== "descending" : numbers;
+      const before = heading.getAttribute("aria-sort");
+      const down = before ? before !== "descending" : numbers;
       for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      heading.ariaSort = down ? "descending" : "ascending";
+      heading.setAttribute("aria-sort", down ? "descending" : "ascending");
       const compare = (a, b) => {
         if (a === "" || b === "") return (a === "") - (b === "");
         const order = typeof a === "number" && typeof b === "number" ? a - b

@@ -28,7 +28,10 @@ body {
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif;
   -webkit-text-size-adjust: 100%;
 }
-h1 { margin: 0 0 0.5rem; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.015em; overflow-wrap: anywhere; }
+h1 {
+  margin: 0 0 0.5rem; font-size: 1.9rem; line-height: 1.2; letter-spacing: -0.015em;
+  overflow-wrap: anywhere;
+}
 h2 { margin: 0 0 0.75rem; font-size: 1.3rem; line-height: 1.3; overflow-wrap: anywhere; }
 h3 { margin: 1.75rem 0 0.5rem; font-size: 1.05rem; overflow-wrap: anywhere; }
 h4 { margin: 1.5rem 0 0.5rem; font-size: 0.9375rem; }
@@ -37,7 +40,10 @@ h5 small { margin-left: 0.4rem; color: var(--muted); font-weight: 400; }
 a { color: var(--accent); }
 section { margin-top: 2.25rem; padding-top: 1.5rem; border-top: 1px solid var(--line); }
 p { margin: 0.5rem 0; max-width: 44rem; }
-.verdict { margin: 0.75rem 0 0.25rem; max-width: none; font-size: 1.2rem; line-height: 1.45; text-wrap: pretty; }
+.verdict {
+  margin: 0.75rem 0 0.25rem; max-width: none; font-size: 1.2rem; line-height: 1.45; text-wrap:
+  pretty;
+}
 .terms { margin: 0; color: var(--muted); }
 .formula { white-space: nowrap; }
 sub { line-height: 0; }
@@ -83,6 +89,9 @@ nav a:hover, nav a:focus-visible { color: var(--text); text-decoration: underlin
 .chart.one { max-width: 52rem; }
 .plots { display: grid; gap: 0.75rem 1.25rem; }
 .row > .plots { grid-template-columns: repeat(auto-fit, minmax(min(100%, 16.5rem), 1fr)); }
+.row > .plots:has(> :nth-child(4):last-child) {
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
+}
 .stack > .plots { max-width: 52rem; gap: 0; }
 .plot { container-type: inline-size; min-width: 0; }
 .plot-title { margin: 0 0 0.25rem; text-align: center; font-weight: 600; font-size: 0.875rem; }
@@ -90,7 +99,8 @@ nav a:hover, nav a:focus-visible { color: var(--text); text-decoration: underlin
 .plot > svg:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 /* Letters of 13 pixels, however wide the plot is shown: --c is about how wide that is. */
 .plot text {
-  fill: var(--text); font-size: calc(13px * var(--w) / var(--c)); font-variant-numeric: tabular-nums;
+  fill: var(--text); font-size: calc(13px * var(--w) / var(--c)); font-variant-numeric:
+  tabular-nums;
 }
 .plot .axis-label { fill: var(--muted); }
 .plot > svg { --c: 780; margin-bottom: -0.75rem; }
@@ -113,7 +123,9 @@ nav a:hover, nav a:focus-visible { color: var(--text); text-decoration: underlin
   display: flex; flex-wrap: wrap; gap: 0.1rem 1.25rem; margin: 0.5rem 0 0; padding: 0;
   list-style: none; font-size: 0.875rem;
 }
-.legend label { display: flex; align-items: center; gap: 0.4rem; padding: 0.15rem 0; cursor: pointer; }
+.legend label {
+  display: flex; align-items: center; gap: 0.4rem; padding: 0.15rem 0; cursor: pointer;
+}
 .legend label span { overflow-wrap: anywhere; }
 .legend input { margin: 0; accent-color: var(--muted); }
 .hint { color: var(--muted); padding: 0.15rem 0; }
@@ -121,28 +133,41 @@ nav a:hover, nav a:focus-visible { color: var(--text); text-decoration: underlin
 .swatch path { fill: none; stroke-width: 2.5; }
 .save { margin-top: 0.4rem; }
 .save, thead button {
-  border: 0; padding: 0; background: none; color: inherit; font: inherit; cursor: pointer; text-align: inherit;
+  border: 0; padding: 0; background: none; color: inherit; font: inherit; cursor: pointer;
+  text-align: inherit;
 }
 .save { color: var(--muted); font-size: 0.8125rem; text-decoration: underline; }
 .save:hover, thead button:hover { color: var(--accent); }
 .tip {
-  position: absolute; z-index: 1; width: max-content; max-width: min(24rem, 85%); padding: 0.4rem 0.6rem;
-  border: 1px solid var(--line); border-radius: 5px; background: var(--page); box-shadow: 0 2px 10px #0004;
+  position: absolute; z-index: 1; width: max-content; max-width: min(24rem, 85%); padding:
+  0.4rem 0.6rem;
+  border: 1px solid var(--line); border-radius: 5px; background: var(--page); box-shadow: 0 2px
+  10px #0004;
   font-size: 0.8125rem; line-height: 1.3; pointer-events: none;
 }
 .tip table { margin-top: 0.2rem; font-size: inherit; }
-.tip th, .tip td { padding: 0.05rem 0 0.05rem 0.5rem; border: 0 !important; text-align: left; white-space: normal; }
+.tip th, .tip td {
+  padding: 0.05rem 0 0.05rem 0.5rem; border: 0 !important; text-align: left; white-space:
+  normal;
+}
 .tip th { font-weight: 400; }
 .tip td:first-child { padding-left: 0; }
 .tip td:last-child { text-align: right; white-space: nowrap; }
 .tip .nearest > * { font-weight: 600; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0 2.5rem; }
+.pair {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 0
+  2.5rem;
+}
 .pair > div { min-width: 0; }
 .run-name { margin-top: 0; }
-article.run + article.run { margin-top: 2.5rem; padding-top: 1.5rem; border-top: 1px solid var(--line); }
+article.run + article.run {
+  margin-top: 2.5rem; padding-top: 1.5rem; border-top: 1px solid var(--line);
+}
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: 1rem; }
 .card { margin: 0; font-size: 0.8125rem; line-height: 1.35; }
-.card img { display: block; width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated; }
+.card img {
+  display: block; width: 6rem; height: 6rem; object-fit: contain; image-rendering: pixelated;
+}
 .card figcaption { margin-top: 0.35rem; font-size: inherit; overflow-wrap: anywhere; }
 .card span { display: block; color: var(--muted); }
 .votes { display: block; width: 6rem; height: 0.4rem; margin: 0.3rem 0; }
@@ -164,9 +189,12 @@ th:first-child, td:first-child { padding-left: 0; text-align: left; }
 thead th { border-bottom: 1px solid var(--muted); font-weight: 600; }
 tbody tr + tr td, tbody tr + tr th { border-top: 1px solid var(--line); }
 tbody th { font-weight: 400; }
-.scroll th:first-child { position: sticky; left: 0; background: var(--page); min-width: 4.5rem; white-space: normal; overflow-wrap: anywhere; }
+.scroll th:first-child {
+  position: sticky; left: 0; background: var(--page); min-width: 4.5rem; white-space: normal;
+  overflow-wrap: anywhere;
+}
 thead th { white-space: normal; vertical-align: bottom; }
-.accuracy tbody th { min-width: 9rem; }
+.scroll .accuracy th:first-child { min-width: 9rem; }
 .accuracy td { vertical-align: top; }
 td small { display: block; color: var(--muted); font-size: 0.75rem; font-weight: 400; }
 .best { font-weight: 700; color: var(--accent); }
@@ -187,7 +215,7 @@ footer { margin-top: 3rem; color: var(--muted); font-size: 0.8rem; }
   body { padding: 1.5rem 1rem 3rem; font-size: 15px; }
   .verdict { font-size: 1.1rem; }
   th, td { padding: 0.25rem 0.45rem; }
-  .accuracy tbody th { min-width: 6.5rem; }
+  .scroll .accuracy th:first-child { min-width: 7.5rem; }
   .accuracy small { display: none; }
   dl { grid-template-columns: 1fr 1fr; gap: 0.7rem 1rem; }
   .gallery { grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: 0.9rem 0.75rem; }

@@ -201,6 +201,8 @@ TEST(HtmlTest, WarnsAboutAConstantClassifierOnly) {
   RunRecord constant = example_run();
   for (CertificateRow& r : constant.rows) r.certificate.predict = 1;
   EXPECT_TRUE(contains(render_report({constant}), "It answers one class only"));
+  EXPECT_TRUE(contains(render_report({example_run(), constant}),
+                       "Warnings: <a href=\"#run-runs-example-2\">runs/example</a>.</p>"));
 }
 
 TEST(HtmlTest, PageHasWhatTheRunHas) {
