@@ -17,8 +17,18 @@ class FiguresReader {
  public:
   explicit FiguresReader(const std::string& file) : file_(file) {}
 
-  std::vector<FigureChoice> read(const toml::table& table) const {
-    check_keys(table, {"figure"});
+  FigureList read(const toml::table& table) const {
+    if (table.empty()) refuse(table, "figure: is missing");
+    check_keys(table, {}, {"title", "labels", "figure"});
+    FigureList list;
+    if (table.contains("title")) list.title = text(table, "title");
+    if (table.contains("labels")) list.labels = read_labels(*table.get("labels"));
+    if (table.contains("figure")) list.figures = read_figures(table);
+    return list;
+  }
+
+ private:
+  std::vector<FigureChoice> read_figures(const toml::table& table) const {
     std::vector<FigureChoice> figures;
     for (const toml::table* one : tables(table, "figure")) {
       figures.push_back(read_figure(*one));
@@ -30,16 +40,30 @@ class FiguresReader {
     return figures;
   }
 
- private:
+  std::map<std::string, std::string> read_labels(const toml::node& node) const {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) refuse(node, "labels: must be a table of names and labels");
+    std::map<std::string, std::string> labels;
+    for (const auto& [name, label] : *table) {
+      const std::string key(name.str());
+      labels[key] = text(*table, key);
+      if (labels[key].empty()) refuse(label, fmt::format("{}: must not be empty", key));
+    }
+    return labels;
+  }
+
   [[noreturn]] void refuse(const toml::node& node, const std::string& what) const {
     throw Error("{}:{}: {}", file_, node.source().begin.line, what);
   }
 
-  /// All of `keys` are there, and no others.
-  void check_keys(const toml::table& table, const std::vector<std::string>& keys) const {
+  /// All of `keys` are there, perhaps those of `more`, and no others.
+  void check_keys(const toml::table& table, const std::vector<std::string>& keys,
+                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> known = keys;
+    known.insert(known.end(), more.begin(), more.end());
     for (const auto& [key, node] : table) {
-      if (std::find(keys.begin(), keys.end(), key.str()) == keys.end()) {
-        refuse(node, fmt::format("unknown key {:?}; use {}", key.str(), fmt::join(keys, ", ")));
+      if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
+        refuse(node, fmt::format("unknown key {:?}; use {}", key.str(), fmt::join(known, ", ")));
       }
     }
     for (const std::string& key : keys) {
@@ -76,8 +100,9 @@ class FiguresReader {
   }
 
   FigureChoice read_figure(const toml::table& table) const {
-    check_keys(table, {"name", "caption", "panels"});
-    FigureChoice figure{text(table, "name"), text(table, "caption")};
+    check_keys(table, {"name", "caption", "panels"}, {"title"});
+    FigureChoice figure{.name = text(table, "name"), .caption = text(table, "caption")};
+    if (table.contains("title")) figure.title = text(table, "title");
     if (figure.name.empty() ||
         figure.name.find_first_not_of(kNameCharacters) != std::string::npos) {
       refuse(*table.get("name"),
@@ -98,7 +123,7 @@ class FiguresReader {
 
 }  // namespace
 
-std::vector<FigureChoice> parse_figures(std::string_view text, const std::string& file) {
+FigureList parse_figures(std::string_view text, const std::string& file) {
   return FiguresReader(file).read(parse_toml(text, file));
 }
 

@@ -1,12 +1,17 @@
-// The figures of a sweep's report, figures.toml: panels side by side, their curves chosen by the
-// names of runs.
+// What a sweep's folder says about its report, figures.toml: the page's title, readable labels for
+// parts of the runs' names, and figures, panels side by side whose curves are chosen by the names
+// of runs.
 //
+//     title = "The paper's experiments"
+//     [labels]
+//     one-point = "One-Point"
 //     [[figure]]
 //     name = "figure-1"
 //     caption = "Certified accuracy with sigma = 0.25."
 //     panels = [{title = "centralized", runs = "centralized-sigma0.25-*"}]
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,13 +27,20 @@ struct PanelChoice {
 };
 
 struct FigureChoice {
-  std::string name;  // fit for a file
+  std::string name;   // fit for a file
+  std::string title;  // above the figure on the page; empty: the name
   std::string caption;
   std::vector<PanelChoice> panels;  // 1 to 6
 };
 
+struct FigureList {
+  std::string title;                          // of the page; may be empty
+  std::map<std::string, std::string> labels;  // by parts of names, see readable_name()
+  std::vector<FigureChoice> figures;
+};
+
 /// Reads TOML text; `file` stands in error messages, with the line.
-std::vector<FigureChoice> parse_figures(std::string_view text, const std::string& file);
+FigureList parse_figures(std::string_view text, const std::string& file);
 
 /// What the * of `runs` stands for in `name`; none if the name is another.
 std::optional<std::string> match_star(std::string_view runs, std::string_view name);

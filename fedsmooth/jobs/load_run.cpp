@@ -12,6 +12,7 @@
 #include "fedsmooth/jobs/pages/kept_runs.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
+#include "fedsmooth/report/names.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
@@ -86,7 +87,11 @@ void load_sidecar(const fs::path& table, RunRecord& run) {
   run.identity = read_identity(table);
   const auto rows = static_cast<int64_t>(run.rows.size());
   const int64_t images = run.identity.images.value_or(rows);
-  if (rows < images) run.name += fmt::format(" ({} of {} images)", rows, images);
+  if (rows < images) {
+    const std::string missing = fmt::format(" ({} of {} images)", rows, images);
+    run.name += missing;
+    run.label += missing;
+  }
   run.values = values_of(sidecar, run.identity, sidecar_path(table).string());
   append_members(run.identity.to_json(), run.provenance);
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
@@ -189,6 +194,7 @@ RunRecord load_run(const fs::path& path, const std::string& name, const TableOpt
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   RunRecord run{name.empty() ? run_name(table) : name};
+  run.label = name.empty() ? readable_name(run.name) : name;
   if (!folder.empty()) load_history(folder, run);
   if (fs::exists(table)) run.rows = read_any_certificates(table);
   if (run.certified() && run.rows.front().published) {

@@ -7,6 +7,7 @@
 #include "fedsmooth/jobs/pages/kept_runs.h"
 #include "fedsmooth/report/comparison.h"
 #include "fedsmooth/report/figures/panels.h"
+#include "fedsmooth/report/names.h"
 #include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::jobs {
@@ -36,35 +37,50 @@ LoadedRuns load_readable(const fs::path& folder, const Context& context,
   return loaded;
 }
 
-// A run's name begins with its folder's and continues if images are still missing, which the label
+// A run's name begins with its folder's and continues if images are still missing, which a label
 // must not hide.
-Panel make_panel(const PanelChoice& choice, const LoadedRuns& sweep) {
+std::string suffix_of(const RunRecord& run, const std::string& folder) {
+  return run.name.substr(folder.size());
+}
+
+std::string folder_name(const std::string& folder) { return fs::path(folder).filename().string(); }
+
+void add_panel(const PanelChoice& choice, const LoadedRuns& sweep, const FigureList& list,
+               ReportFigure& figure) {
   Panel panel{choice.title};
+  std::vector<size_t> runs;
   for (size_t i = 0; i < sweep.runs.size(); ++i) {
-    const std::string name = fs::path(sweep.folders[i]).filename().string();
+    const std::string name = folder_name(sweep.folders[i]);
     const auto star = match_star(choice.runs, name);
     if (!star) continue;
     const RunRecord& run = sweep.runs[i];
-    panel.curves.push_back(curve_of(run, *star + run.name.substr(name.size())));
+    panel.curves.push_back(curve_of(run, readable_name(*star, list.labels) + suffix_of(run, name)));
+    runs.push_back(i);
   }
-  return panel;
+  figure.panels.push_back(std::move(panel));
+  figure.runs.push_back(std::move(runs));
 }
 
-NamedFigure make_figure(const FigureChoice& choice, const LoadedRuns& sweep) {
-  std::vector<Panel> panels;
-  for (const PanelChoice& panel : choice.panels) panels.push_back(make_panel(panel, sweep));
-  NamedFigure named{choice.name, choice.caption};
-  if (has_curves(panels)) named.figure = panel_figure(panels);
-  return named;
-}
-
-std::vector<NamedFigure> make_figures(const fs::path& file, const LoadedRuns& sweep) {
-  std::vector<NamedFigure> figures;
-  if (!fs::exists(file)) return figures;
-  for (const FigureChoice& choice : parse_figures(read_file(file), file.string())) {
-    figures.push_back(make_figure(choice, sweep));
+std::vector<ReportFigure> make_figures(const FigureList& list, const LoadedRuns& sweep) {
+  std::vector<ReportFigure> figures;
+  for (const FigureChoice& choice : list.figures) {
+    ReportFigure figure{choice.name, choice.title, choice.caption};
+    for (const PanelChoice& panel : choice.panels) add_panel(panel, sweep, list, figure);
+    figures.push_back(std::move(figure));
   }
   return figures;
+}
+
+FigureList read_figure_list(const fs::path& file) {
+  return fs::exists(file) ? parse_figures(read_file(file), file.string()) : FigureList{};
+}
+
+void set_labels(LoadedRuns& sweep, const FigureList& list) {
+  for (size_t i = 0; i < sweep.runs.size(); ++i) {
+    RunRecord& run = sweep.runs[i];
+    const std::string name = folder_name(sweep.folders[i]);
+    run.label = readable_name(name, list.labels) + suffix_of(run, name);
+  }
 }
 
 }  // namespace
@@ -73,14 +89,17 @@ std::vector<RunRecord> report_folder(const fs::path& folder, const fs::path& pag
                                      const Context& context, const TableOptions& options) {
   LoadedRuns sweep = load_readable(folder, context, options);
   load_gallery_images(sweep.runs, options.data);
-  const std::vector<NamedFigure> figures = make_figures(folder / kFiguresFile, sweep);
-  for (const NamedFigure& named : figures) {
-    if (!named.figure) continue;
+  const FigureList list = read_figure_list(folder / kFiguresFile);
+  set_labels(sweep, list);
+  const ReportText text{list.title, make_figures(list, sweep)};
+  for (const ReportFigure& figure : text.figures) {
+    if (!has_curves(figure.panels)) continue;
+    const Figure drawn = panel_figure(figure.panels);
     for (const char* ending : {".svg", ".png"}) {
-      write_figure(*named.figure, page.parent_path() / "figures" / (named.name + ending));
+      write_figure(drawn, page.parent_path() / "figures" / (figure.name + ending));
     }
   }
-  write_file(page, render_report(sweep.runs, figures));
+  write_file(page, render_report(sweep.runs, text));
   return std::move(sweep.runs);
 }
 

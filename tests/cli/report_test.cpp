@@ -71,6 +71,9 @@ panels = [{title = "Central", runs = "central-*"}, {title = "Federated", runs = 
 name = "figure-2"
 caption = "None."
 panels = [{title = "Nothing", runs = "other-*"}]
+[labels]
+central = "Centralized"
+a = "Method <A>"
 )";
 
 TEST_F(DrawnReportTest, SweepHasItsFigures) {
@@ -82,11 +85,14 @@ TEST_F(DrawnReportTest, SweepHasItsFigures) {
   ASSERT_EQ(report.status, 0) << report.err;
   EXPECT_TRUE(contains(report.out, "certified % at l2 radius")) << report.out;
   EXPECT_FALSE(contains(report.out, "begun"));
-  EXPECT_TRUE(contains(page(), "<strong>figure-1.</strong> Both &lt;modes&gt;."));
-  EXPECT_TRUE(contains(page(), ">Federated</text>"));
+  EXPECT_TRUE(contains(page(), "<figcaption>Both &lt;modes&gt;."));
+  EXPECT_TRUE(contains(page(), "<p class=\"plot-title\">Federated</p>"));
+  EXPECT_TRUE(contains(page(), "<span>Method &lt;A&gt;</span>"));
+  EXPECT_TRUE(contains(page(), ">Centralized, Method &lt;A&gt;</a>"));
   EXPECT_TRUE(contains(page(), "figure-2 is left out: none of its runs is certified."));
-  EXPECT_FALSE(contains(page(), ">central-a</text>"));  // no figure of all runs at once
-  EXPECT_TRUE(contains(page(), "<h2>central-a</h2>"));
+  // No chart of all runs at once.
+  EXPECT_FALSE(contains(page(), "\"name\":\"certified-accuracy\""));
+  EXPECT_TRUE(contains(page(), "<h3 class=\"run-name\">Centralized, Method &lt;A&gt;</h3>"));
   for (const std::string ending : {".svg", ".png"}) {
     EXPECT_GT(fs::file_size(path("all/figures/figure-1" + ending)), 1000U);
     EXPECT_FALSE(fs::exists(path("all/figures/figure-2" + ending)));
@@ -110,15 +116,16 @@ TEST_F(DrawnReportTest, SweepWithoutFiguresIsAPageLikeAnyOther) {
 TEST_F(DrawnReportTest, ManyRunsAreFoldedAndMoreAreNotDrawnTogether) {
   for (char name = 'a'; name < 'a' + 6; ++name) write_run(std::string("run-") + name, 3);
   ASSERT_EQ(run("report " + path("all")).status, 0);
-  EXPECT_FALSE(contains(page(), "<details>"));
+  EXPECT_FALSE(contains(page(), "<div class=\"run\""));
   write_run("run-g", 3);
   ASSERT_EQ(run("report " + path("all")).status, 0);
-  EXPECT_TRUE(contains(page(), "<details>\n<summary>run-g</summary>"));
-  EXPECT_TRUE(contains(page(), ">run-g</text>"));
+  EXPECT_TRUE(
+      contains(page(), "<div class=\"run\" id=\"run-run-g\"><details>\n<summary>run-g</summary>"));
+  EXPECT_TRUE(contains(page(), "<span>run-g</span>"));
   for (char name = 'h'; name < 'a' + 13; ++name) write_run(std::string("run-") + name, 3);
   ASSERT_EQ(run("report " + path("all")).status, 0);
-  EXPECT_FALSE(contains(page(), ">run-g</text>"));
-  EXPECT_TRUE(contains(page(), "<tr class=\"run\"><th colspan=\"2\">run-m</th></tr>"));
+  EXPECT_FALSE(contains(page(), "<span>run-g</span>"));
+  EXPECT_TRUE(contains(page(), "<a href=\"#run-run-m\">run-m</a>"));
 }
 
 TEST_F(DrawnReportTest, AMissingImageIsToldInTheFigure) {
@@ -127,7 +134,7 @@ TEST_F(DrawnReportTest, AMissingImageIsToldInTheFigure) {
              R"({"identity": {"images": 9, "noise": "float-2"}})");
   write_file(path("all/figures.toml"), kFigures);
   ASSERT_EQ(run("report " + path("all")).status, 0);
-  EXPECT_TRUE(contains(page(), ">a (4 of 9 images)</text>"));
+  EXPECT_TRUE(contains(page(), "<span>Method &lt;A&gt; (4 of 9 images)</span>"));
 }
 
 TEST_F(ReportCommandTest, RefusesABadListAndASweepThatHasNotBegun) {

@@ -32,7 +32,8 @@ name = "Figure_1.a"
 caption = ""
 panels = [{title = "", runs = "*"}]
 )",
-                                     "f.toml");
+                                     "f.toml")
+                           .figures;
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].name, "figure-2");
   EXPECT_EQ(figures[0].caption, "Sigma = 0.5.");
@@ -43,15 +44,30 @@ panels = [{title = "", runs = "*"}]
 }
 
 TEST(FigureListTest, RefusesKeysByLine) {
-  EXPECT_EQ(figures_refusal("\n[[figures]]\n"), "f.toml:2: unknown key \"figures\"; use figure");
+  EXPECT_EQ(figures_refusal("\n[[figures]]\n"),
+            "f.toml:2: unknown key \"figures\"; use title, labels, figure");
   EXPECT_EQ(figures_refusal(figure_with(kPanel) + "name = 'a'\nnmae = 'b'\n"),
-            "f.toml:5: unknown key \"nmae\"; use name, caption, panels");
+            "f.toml:5: unknown key \"nmae\"; use name, caption, panels, title");
   EXPECT_EQ(figures_refusal(figure_with("\n{title = 't', run = 'a-*'}") + "name = 'a'\n"),
             "f.toml:4: unknown key \"run\"; use title, runs");
   EXPECT_EQ(figures_refusal(figure_with(kPanel)), "f.toml:1: name: is missing");
   EXPECT_EQ(figures_refusal(figure_with("\n{title = 't'}") + "name = 'a'\n"),
             "f.toml:4: runs: is missing");
   EXPECT_NE(figures_refusal("").find("figure: is missing"), std::string::npos);
+}
+
+TEST(FigureListTest, ReadsTitlesAndLabels) {
+  const FigureList list =
+      parse_figures("title = 'Our study'\n[labels]\n\"gamma0.1\" = 'γ = 0.1'\n" +
+                        figure_with(kPanel) + "name = 'a'\ntitle = 'Figure A'\n",
+                    "f.toml");
+  EXPECT_EQ(list.title, "Our study");
+  EXPECT_EQ(list.labels.at("gamma0.1"), "γ = 0.1");
+  EXPECT_EQ(list.figures.at(0).title, "Figure A");
+  EXPECT_TRUE(parse_figures("title = 'alone'", "f.toml").figures.empty());
+  EXPECT_EQ(figures_refusal("labels = 3"), "f.toml:1: labels: must be a table of names and labels");
+  EXPECT_EQ(figures_refusal("[labels]\na = 3"), "f.toml:2: a: must be a string");
+  EXPECT_EQ(figures_refusal("[labels]\na = ''"), "f.toml:2: a: must not be empty");
 }
 
 TEST(FigureListTest, RefusesWrongTypesByLine) {
@@ -82,7 +98,8 @@ TEST(FigureListTest, RefusesNoPanelsAndMoreThanSix) {
             "f.toml:3: panels: must be a list of tables");
   std::string panels = kPanel;
   for (int i = 1; i < 6; ++i) panels += std::string(", ") + kPanel;
-  EXPECT_EQ(parse_figures(figure_with(panels) + "name = 'a'\n", "f.toml")[0].panels.size(), 6U);
+  EXPECT_EQ(parse_figures(figure_with(panels) + "name = 'a'\n", "f.toml").figures[0].panels.size(),
+            6U);
   EXPECT_EQ(figures_refusal(figure_with(panels + ", " + kPanel) + "name = 'a'\n"),
             "f.toml:3: panels: 7, at most 6 fit");
 }

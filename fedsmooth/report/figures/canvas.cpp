@@ -13,10 +13,10 @@
 namespace fedsmooth {
 namespace {
 
-// Okabe and Ito's colours without yellow, which is too faint on white.
-constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                 "#E69F00", "#56B4E9", "#000000"};
-// Five against seven: 35 curves before a look repeats.
+// Okabe and Ito's colours without yellow, which is too faint on white, and four more.
+constexpr std::array kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+                                 "#000000", "#8C564B", "#999933", "#7F7F7F", "#6A51A3"};
+// Five against eleven: 55 curves before a look repeats.
 constexpr std::array kDashes = {"solid", "(18,7)", "(6,6)", "(18,6,5,6)", "(2,5)"};
 
 struct Canvas {
@@ -24,8 +24,8 @@ struct Canvas {
   double unit;           // how much of the terminal's length one unit of the figure is
 };
 
-Canvas svg_canvas(std::string_view options) {
-  return {fmt::format("svg noenhanced font 'sans-serif,{}' {}", kFont, options), 1};
+Canvas svg_canvas() {
+  return {fmt::format("svg noenhanced font 'sans-serif,{}' background 'white'", kFont), 1};
 }
 
 /// `unit` in pixels for PNG, in inches for PDF.
@@ -38,7 +38,7 @@ Canvas cairo_canvas(std::string_view format, double unit, double scale) {
 
 Canvas canvas_for(const std::filesystem::path& out) {
   const std::string ending = out.extension().string();
-  if (ending == ".svg") return svg_canvas("background 'white'");
+  if (ending == ".svg") return svg_canvas();
   if (ending == ".pdf") return cairo_canvas("pdf", 1.0 / 120, 0.6);  // 6 inches, 9.6 point font
   if (ending == ".png") return cairo_canvas("png", 2.5, 2.5);        // 300 dpi at 6 inches
   throw Error("{}: unknown kind of figure; use .svg, .pdf or .png", out.string());
@@ -48,18 +48,6 @@ std::string draw(const Figure& figure, const Canvas& canvas) {
   return run_gnuplot(fmt::format("set encoding utf8\nset terminal {} size {},{}\n{}",
                                  canvas.terminal, canvas.unit * figure.width,
                                  canvas.unit * figure.height, figure.script));
-}
-
-/// Replaces every span from `first` to the next `last`, both included.
-void replace_spans(std::string& text, std::string_view first, std::string_view last,
-                   std::string_view with) {
-  size_t begin = 0;
-  while ((begin = text.find(first, begin)) != std::string::npos) {
-    const size_t end = text.find(last, begin + first.size());
-    if (end == std::string::npos) return;
-    text.replace(begin, end + last.size() - begin, with);
-    begin += with.size();
-  }
 }
 
 }  // namespace
@@ -93,19 +81,19 @@ double tic_step(double span, double most) {
   return step;
 }
 
-void write_figure(const Figure& figure, const std::filesystem::path& out) {
-  write_file(out, draw(figure, canvas_for(out)));
+ValueAxis value_axis(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double size = std::max(std::abs(*low), std::abs(*high));
+  const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
+  const double span = !flat ? *high - *low : size > 0 ? size : 1;
+  const double step = tic_step(span, 4);
+  const double bottom = step * std::floor(*low / step);
+  const double top = step * std::ceil(*high / step);
+  return {bottom, top > bottom ? top : bottom + step, step};
 }
 
-std::string figure_svg(const Figure& figure) {
-  std::string svg = draw(figure, svg_canvas("dynamic"));
-  svg.erase(0, svg.find("<svg"));
-  // Labels cannot match any of these, as gnuplot escapes their "<".
-  replace_spans(svg, "<defs>", "</defs>", "");  // point symbols, of which we use none
-  replace_spans(svg, "<desc>", "</desc>", "");
-  replace_spans(svg, "<title>", "</title>", "");  // browsers would show gnuplot's names as tips
-  replace_spans(svg, "<g id=\"gnuplot_", "\"", "<g");
-  return svg;
+void write_figure(const Figure& figure, const std::filesystem::path& out) {
+  write_file(out, draw(figure, canvas_for(out)));
 }
 
 }  // namespace fedsmooth

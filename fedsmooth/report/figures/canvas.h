@@ -1,10 +1,11 @@
-// A figure is a gnuplot script and its size. The canvas makes a file of it, or an SVG to put into a
-// page, and holds the looks that all figures share.
+// A figure is a gnuplot script and its size. The canvas makes a file of it, and holds the looks
+// that all figures, and the charts of pages, share.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fedsmooth {
 
@@ -21,7 +22,7 @@ struct Figure {
   double width = kFigureWidth;
 };
 
-/// Colours and dashes of curve number `index`, as gnuplot's options. 35 curves differ; neighbours
+/// Colours and dashes of curve number `index`, as gnuplot's options. 55 curves differ; neighbours
 /// differ without colour too.
 std::string curve_look(size_t index);
 /// The colour alone.
@@ -36,10 +37,13 @@ std::string_view axes_style();
 /// gnuplot does not keep to the room that its tics have.
 double tic_step(double span, double most);
 
+/// An axis that includes all values and has at most six tics, `step` apart.
+struct ValueAxis {
+  double bottom, top, step;
+};
+ValueAxis value_axis(const std::vector<double>& values);
+
 /// The format follows from the ending: .svg, .pdf or .png; any other is refused.
 void write_figure(const Figure& figure, const std::filesystem::path& out);
-
-/// An SVG as wide as its container, transparent, and without ids, so that a page may hold several.
-std::string figure_svg(const Figure& figure);
 
 }  // namespace fedsmooth

@@ -57,21 +57,6 @@ std::vector<CurvePoint> upper_corners(const std::vector<CurvePoint>& points, dou
   return corners;
 }
 
-std::vector<RadiusTic> radius_tics(const Axes& axes, double most) {
-  std::vector<RadiusTic> tics;
-  if (axes.norm == Norm::kLinf) {
-    for (const double radius : standard_radii(axes.x_max, axes.norm, static_cast<int>(most))) {
-      tics.push_back({radius, format_step(axes.norm, radius)});
-    }
-    return tics;
-  }
-  const double step = tic_step(axes.x_max, most);
-  for (int i = 0; i * step <= axes.x_max; ++i) {
-    tics.push_back({i * step, fmt::format("{:.6g}", i * step)});
-  }
-  return tics;
-}
-
 Curve curve_of(const RunRecord& run, const std::string& label) {
   Curve curve{label, {}, {}, run.norm};
   if (run.certified()) curve.points = accuracy_curve(run.rows);

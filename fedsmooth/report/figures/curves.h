@@ -41,13 +41,6 @@ std::vector<CurvePoint> lower_corners(const std::vector<CurvePoint>& points);
 /// steps hold their left end's accuracy.
 std::vector<CurvePoint> upper_corners(const std::vector<CurvePoint>& points, double x_max);
 
-struct RadiusTic {
-  double radius;
-  std::string name;
-};
-/// At most `most` round radii up to the axis's end.
-std::vector<RadiusTic> radius_tics(const Axes& axes, double most);
-
 /// The axis of radii as gnuplot's commands: its range, at most `most` tics, and, if `named`, their
 /// labels and what it is called.
 std::string radius_axis(const Axes& axes, double most, bool named = true);

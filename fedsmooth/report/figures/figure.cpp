@@ -93,7 +93,7 @@ Figure certified_figure(const std::vector<Curve>& curves) {
 
 Figure certified_figure(const std::vector<RunRecord>& runs) {
   std::vector<Curve> curves;
-  for (const RunRecord& run : runs) curves.push_back(curve_of(run, run.name));
+  for (const RunRecord& run : runs) curves.push_back(curve_of(run, run.shown_name()));
   return certified_figure(curves);
 }
 

@@ -4,65 +4,27 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <optional>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/figures/gnuplot.h"
+#include "fedsmooth/report/history.h"
 
 namespace fedsmooth {
 namespace {
 
 constexpr double kStripHeight = 130, kGap = 42;
 constexpr double kLeft = 64, kRight = 20, kTop = 30, kBottom = 78;
-constexpr double kThin = 0.8;          // width of a second curve
-constexpr size_t kPointsDrawn = 1000;  // more cannot be seen and would bloat the SVG
+constexpr double kThin = 0.8;  // width of a second curve
 
 /// Those to draw; null for one that is left out.
 using Runs = std::vector<const RunRecord*>;
-using Value = std::function<std::optional<double>(const RoundRow&)>;
-
-struct Strip {
-  std::string title;
-  std::vector<double> shown;  // what its axis reaches in any case
-  Value value;
-  Value thin = nullptr;  // a second curve
-};
-
-std::vector<Strip> training_strips() {
-  return {{"loss", {}, [](const RoundRow& row) { return row.loss; }},
-          {"noisy accuracy (%)",
-           {0, 10},
-           [](const RoundRow& row) {
-             return row.noisy_accuracy ? std::optional(100 * *row.noisy_accuracy) : std::nullopt;
-           }},
-          {"seconds per round", {0}, [](const RoundRow& row) { return row.seconds; }}};
-}
-
-std::vector<Strip> attack_strips() {
-  return {{"|x_adv − x| / ε",
-           {0, 1},
-           [](const RoundRow& row) { return row.perturbation_mean; },
-           [](const RoundRow& row) { return row.perturbation_p95; }},
-          {"fall of the true class’s probability",
-           {0, 0.1},
-           [](const RoundRow& row) { return row.probability_drop; }},
-          {"cosine of one-point to true gradient", {0, 1}, [](const RoundRow& row) {
-             return row.gradient_cosine;
-           }}};
-}
-
 using Points = std::vector<std::pair<double, double>>;
 
-/// Round and value, where there is one that can be drawn.
-Points points_of(const std::vector<RoundRow>& rounds, const Value& value) {
-  Points points;
-  for (const RoundRow& row : rounds) {
-    const auto y = value(row);
-    if (y && std::isfinite(*y)) points.emplace_back(row.round, *y);
-  }
-  if (points.size() == 1) {  // a line needs two ends
+/// The strip's points, of which a single one becomes a short line: a line needs two ends.
+Points points_of(const std::vector<RoundRow>& rounds, const Strip::Value& value) {
+  Points points = strip_points(rounds, value);
+  if (points.size() == 1) {
     const auto [x, y] = points[0];
     points = {{x - 0.4, y}, {x + 0.4, y}};
   }
@@ -70,26 +32,15 @@ Points points_of(const std::vector<RoundRow>& rounds, const Value& value) {
 }
 
 std::string format_points(const Points& points) {
-  const size_t step = points.size() / kPointsDrawn + 1;
   std::string lines;
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (i % step != 0 && i + 1 != points.size()) continue;
-    lines += fmt::format("{:.8g} {:.8g}\n", points[i].first, points[i].second);
-  }
+  for (const auto& [x, y] : thin_points(points)) lines += fmt::format("{:.8g} {:.8g}\n", x, y);
   return lines;
 }
 
-/// An axis that holds all values and has at most six tics.
 std::string format_axis(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const double size = std::max(std::abs(*low), std::abs(*high));
-  const bool flat = *high - *low <= 1e-6 * size;  // less than the axis can show
-  const double span = !flat ? *high - *low : size > 0 ? size : 1;
-  const double step = tic_step(span, 4);
-  const double bottom = step * std::floor(*low / step);
-  const double top = step * std::ceil(*high / step);
-  return fmt::format("set yrange [{:.8g}:{:.8g}]\nset ytics {:.8g}\n", bottom,
-                     top > bottom ? top : bottom + step, step);
+  const ValueAxis axis = value_axis(values);
+  return fmt::format("set yrange [{:.8g}:{:.8g}]\nset ytics {:.8g}\n", axis.bottom, axis.top,
+                     axis.step);
 }
 
 /// What is drawn of a strip. gnuplot wants the data before the first plot.
@@ -105,7 +56,8 @@ std::vector<Drawn> draw_strips(const Runs& runs, const std::vector<Strip>& strip
   std::vector<Drawn> drawn;
   for (const Strip& strip : strips) {
     Drawn now{&strip, {}, {}, strip.shown};
-    const auto add = [&](size_t run, const Value& value, std::string_view kind, double width) {
+    const auto add = [&](size_t run, const Strip::Value& value, std::string_view kind,
+                         double width) {
       const Points points = points_of(runs[run]->rounds, value);
       if (points.empty()) return;
       for (const auto& [x, y] : points) now.values.push_back(y);
@@ -129,8 +81,9 @@ std::vector<std::string> make_legend(const Runs& runs, const std::vector<Drawn>&
   std::vector<std::string> entries;
   for (size_t run = 0; run < runs.size(); ++run) {
     if (runs[run] == nullptr) continue;
-    entries.push_back(fmt::format(", keyentry with lines linewidth 2 {} title {}", curve_look(run),
-                                  quote_for_gnuplot(shorten(runs[run]->name, kLongestLabel))));
+    entries.push_back(
+        fmt::format(", keyentry with lines linewidth 2 {} title {}", curve_look(run),
+                    quote_for_gnuplot(shorten(runs[run]->shown_name(), kLongestLabel))));
   }
   if (std::any_of(drawn.begin(), drawn.end(), [](const Drawn& d) { return d.strip->thin; })) {
     entries.push_back(fmt::format(

@@ -19,27 +19,6 @@ constexpr double kLegendLine = 1.5 * kFont;
 constexpr double kHeadroom = 1.05;
 constexpr double kMostTics = 6;
 
-std::vector<Curve> all_curves(const std::vector<Panel>& panels) {
-  std::vector<Curve> curves;
-  for (const Panel& panel : panels) {
-    for (const Curve& curve : panel.curves) {
-      if (!curve.points.empty()) curves.push_back(curve);
-    }
-  }
-  return curves;
-}
-
-/// In the order in which the labels appear; a label's place is its look.
-std::vector<std::string> labels_of(const std::vector<Curve>& curves) {
-  std::vector<std::string> labels;
-  for (const Curve& curve : curves) {
-    if (std::find(labels.begin(), labels.end(), curve.label) == labels.end()) {
-      labels.push_back(curve.label);
-    }
-  }
-  return labels;
-}
-
 struct Legend {
   std::vector<std::string> entries;  // of gnuplot's plot command
   size_t columns = 1;
@@ -120,6 +99,26 @@ std::string set_axes(const Axes& axes, double height) {
 }
 
 }  // namespace
+
+std::vector<Curve> all_curves(const std::vector<Panel>& panels) {
+  std::vector<Curve> curves;
+  for (const Panel& panel : panels) {
+    for (const Curve& curve : panel.curves) {
+      if (!curve.points.empty()) curves.push_back(curve);
+    }
+  }
+  return curves;
+}
+
+std::vector<std::string> labels_of(const std::vector<Curve>& curves) {
+  std::vector<std::string> labels;
+  for (const Curve& curve : curves) {
+    if (std::find(labels.begin(), labels.end(), curve.label) == labels.end()) {
+      labels.push_back(curve.label);
+    }
+  }
+  return labels;
+}
 
 bool has_curves(const std::vector<Panel>& panels) { return !all_curves(panels).empty(); }
 

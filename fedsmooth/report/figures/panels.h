@@ -14,6 +14,12 @@ struct Panel {
   std::vector<Curve> curves;  // those without points are left out
 };
 
+/// The curves of all panels that have points.
+std::vector<Curve> all_curves(const std::vector<Panel>& panels);
+
+/// The curves' labels, each once, in the order of their first curves; a label's place is its look.
+std::vector<std::string> labels_of(const std::vector<Curve>& curves);
+
 /// Whether any panel has a curve to draw.
 bool has_curves(const std::vector<Panel>& panels);
 

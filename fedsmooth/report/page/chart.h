@@ -1,16 +1,33 @@
-// Certified accuracy against radius on the page: one step curve per run, whose values can be read
-// off under the pointer and which can be switched off one by one. Without its script the chart is a
-// picture with a legend that states the values at radius 0.
+// Charts of the page: plots that share a legend. Values are read off beside the pointer, by touch
+// or by the arrow keys; curves can be switched off, and the chart saved as an SVG. Without its
+// script a chart is a picture with a legend.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "fedsmooth/report/figures/curves.h"
+#include "fedsmooth/report/page/plot.h"
 
 namespace fedsmooth {
 
-/// HTML with an SVG. Curves without points are left out; an Error if all are.
-std::string render_chart(const std::vector<Curve>& curves);
+struct Chart {
+  enum class Layout { kOne, kRow, kStack };  // one plot; side by side; one below the other
+
+  std::string name;         // of the saved file; unique on the page
+  std::string description;  // for screen readers
+  std::vector<Plot> plots;
+  std::vector<Entry> legend;
+  std::vector<std::string> hints = {};  // what thin lines are, such as "thin dashes: attacked"
+  Layout layout = Layout::kOne;
+};
+
+/// HTML with SVGs, the legend and, as JSON, the values that are read off. Names are escaped.
+std::string render_chart(const Chart& chart);
+
+/// The JSON alone, with no "<" in it.
+std::string chart_json(const Chart& chart);
+
+/// The look of run number `index`, which is the same in all charts and in the figures.
+Entry curve_entry(const std::string& label, size_t index);
 
 }  // namespace fedsmooth

@@ -6,26 +6,27 @@
 
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
-#include "fedsmooth/report/figures/difference_figure.h"
-#include "fedsmooth/report/figures/distribution_figure.h"
+#include "fedsmooth/report/page/accuracy_chart.h"
 #include "fedsmooth/report/page/frame.h"
+#include "fedsmooth/report/page/histogram_chart.h"
+#include "fedsmooth/report/page/notes.h"
+#include "fedsmooth/report/verdict.h"
 
 namespace fedsmooth {
 namespace {
 
 constexpr std::string_view kNote =
-    "<p class=\"note\">Certified accuracy is the share of the images that both tables have, "
+    "<p>Certified accuracy is the share of the images that both tables have, "
     "abstentions included, that are classified correctly and certified at the radius or more. "
     "A − B has 95% intervals over the choice of test images. They are paired: images on which both "
     "agree say nothing and widen nothing. With an asterisk they are exact, as the tables differ "
-    "on "
-    "fewer than {} images; such an interval always contains 0. “Only A” counts the images that A "
+    "on fewer than {} images; such an interval always contains 0. “Only A” counts the images that "
+    "A "
     "certifies and B does not.</p>\n";
 
 constexpr std::string_view kPublishedPairNote =
-    "<p class=\"note\">Published tables state radii, not the counts behind them, so that nothing "
-    "in "
-    "them was recomputed.</p>\n";
+    "<p>Published tables state radii, not the counts behind them, so that nothing in them was "
+    "recomputed.</p>\n";
 
 std::string signed_points(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
@@ -62,9 +63,9 @@ std::string html_table(const PairedComparison& paired) {
                    {format_mean(norm, paired.acr_a), format_mean(norm, paired.acr_b),
                     signed_mean(norm, paired.acr_a - paired.acr_b), acr_interval(paired), "", ""});
   return fmt::format(
-      "<div class=\"scroll\"><table>\n<thead><tr><th>{} radius</th><th>A %</th><th>B %</th>"
-      "<th>A − B, points</th><th>95% interval</th><th>only A</th><th>only B</th></tr></thead>\n"
-      "<tbody>\n{}</tbody>\n</table></div>\n",
+      "<table>\n<thead><tr><th>{} radius</th><th>A %</th><th>B %</th><th>A − B, points</th>"
+      "<th>95% interval</th><th>only A</th><th>only B</th></tr></thead>\n"
+      "<tbody>\n{}</tbody>\n</table>",
       norm_symbol(norm), rows);
 }
 
@@ -72,8 +73,8 @@ std::string html_names(const ComparedRuns& runs) {
   return fmt::format(
       "<dl>\n<div><dt>A</dt><dd>{}</dd></div>\n<div><dt>B</dt><dd>{}</dd></div>\n"
       "<div><dt>images</dt><dd>{} that both have (A {}, B {})</dd></div>\n</dl>\n",
-      escape_html(runs.a.name), escape_html(runs.b.name), runs.paired.images, runs.images_a,
-      runs.images_b);
+      escape_html(runs.a.shown_name()), escape_html(runs.b.shown_name()), runs.paired.images,
+      runs.images_a, runs.images_b);
 }
 
 std::string html_warning(const ComparedRuns& runs) {
@@ -83,6 +84,18 @@ std::string html_warning(const ComparedRuns& runs) {
                      escape_html(warning));
 }
 
+/// Both at the radius of their verdict, and what the interval of the difference says.
+std::string compared_verdict(const ComparedRuns& runs) {
+  const double radius = verdict_radius({runs.a, runs.b});
+  const auto at = std::ranges::find(runs.paired.table, radius, &PairedAtRadius::radius);
+  const PairedAtRadius& found = at == runs.paired.table.end() ? runs.paired.table.front() : *at;
+  return fmt::format(
+      "Of {} images, A certifies {}% within {} radius {} and B {}%: {} points, 95% interval {}.",
+      grouped(runs.paired.images), percent(found.a), norm_symbol(runs.paired.norm),
+      format_step(runs.paired.norm, found.radius), percent(found.b),
+      signed_points(found.difference.value), interval(found.difference));
+}
+
 bool any_published(const ComparedRuns& runs) {
   return runs.a.rows.front().published || runs.b.rows.front().published;
 }
@@ -90,15 +103,26 @@ bool any_published(const ComparedRuns& runs) {
 }  // namespace
 
 std::string render_compare_page(const ComparedRuns& runs) {
-  return page(
-      "Certified accuracy, paired",
-      fmt::format(
-          "{}{}{}{}", html_names(runs), html_warning(runs),
-          section("Both, and their difference",
-                  fmt::format("{}{}{}{}", figure(difference_figure(runs.a, runs.b, runs.paired)),
-                              html_table(runs.paired), fmt::format(kNote, kFewImages),
-                              any_published(runs) ? kPublishedPairNote : "")),
-          section("What becomes of all images", figure(distribution_figure({runs.a, runs.b})))));
+  Contents contents;
+  const std::string both = contents.add("Both, and their difference");
+  const std::string all = contents.add("What becomes of all images");
+  const std::vector<RunRecord> records = {runs.a, runs.b};
+  PageParts parts{fmt::format("{} against {}", runs.a.shown_name(), runs.b.shown_name())};
+  parts.lead = fmt::format("<p class=\"verdict\">{}</p>\n<p class=\"terms\">{}</p>\n{}{}",
+                           escape_html(compared_verdict(runs)), escape_html(verdict_terms(records)),
+                           html_warning(runs), html_names(runs));
+  parts.contents = contents.render();
+  parts.body =
+      section(both, "Both, and their difference",
+              fmt::format("{}{}{}", render_chart(difference_chart(runs)),
+                          scrolling(html_table(runs.paired)),
+                          folded("How to read this",
+                                 fmt::format(kNote, kFewImages) +
+                                     std::string(any_published(runs) ? kPublishedPairNote : "")))) +
+      section(all, "What becomes of all images",
+              render_chart(distribution_chart(records)) +
+                  folded("How to read this", kDistributionNote));
+  return page(parts);
 }
 
 std::string render_compare_table(const ComparedRuns& runs) {

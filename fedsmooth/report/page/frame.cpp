@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/base/version.h"
@@ -12,8 +14,6 @@
 namespace fedsmooth {
 
 namespace {
-
-constexpr double kLeastScale = 0.65;  // at which the text in a figure can be read
 
 /// Lets a browser load nothing, and run this very script alone.
 std::string policy(std::string_view script) {
@@ -27,27 +27,75 @@ std::string policy(std::string_view script) {
       base64(bytes));
 }
 
+/// Small letters and digits with dashes between them.
+std::string slug(std::string_view title) {
+  std::string id;
+  for (const char c : title) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && std::isalnum(byte)) {
+      id += static_cast<char>(std::tolower(byte));
+    } else if (!id.empty() && id.back() != '-') {
+      id += '-';
+    }
+  }
+  while (id.ends_with('-')) id.pop_back();
+  return id.empty() ? "part" : id;
+}
+
 }  // namespace
 
-std::string page(std::string_view title, std::string_view body) {
+std::string Contents::reserve(std::string_view title) {
+  const std::string wanted = slug(title);
+  std::string id = wanted;
+  for (int i = 2; !ids_.insert(id).second; ++i) id = fmt::format("{}-{}", wanted, i);
+  return id;
+}
+
+std::string Contents::add(std::string_view title, int level) {
+  const std::string id = reserve(title);
+  link(title, id, level);
+  return id;
+}
+
+void Contents::link(std::string_view title, std::string_view id, int level) {
+  items_ += fmt::format("<li class=\"level-{}\"><a href=\"#{}\">{}</a></li>\n", level, id,
+                        escape_html(title));
+}
+
+std::string Contents::render() const {
+  return fmt::format("<nav aria-label=\"Contents\">\n<ul>\n{}</ul>\n</nav>\n", items_);
+}
+
+std::string page(const PageParts& parts) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"{3}\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{0}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n{2}"
-      "<footer>Made by fedsmooth {5}.</footer>\n<script>{4}</script>\n</body>\n</html>\n",
-      escape_html(title), kReportStyle, body, policy(kReportScript), kReportScript, version());
+      "<title>{1}</title>\n<style>{2}</style>\n</head>\n<body>\n"
+      "<header>\n<h1>{1}</h1>\n{3}</header>\n{4}<main>\n{5}</main>\n"
+      "<footer>Made by fedsmooth {6}.</footer>\n<script>{7}</script>\n</body>\n</html>\n",
+      policy(kReportScript), escape_html(parts.title), kReportStyle, parts.lead, parts.contents,
+      parts.body, version(), kReportScript);
 }
 
-std::string section(std::string_view title, std::string_view body) {
-  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escape_html(title), body);
+std::string section(std::string_view id, std::string_view title, std::string_view body) {
+  return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escape_html(title),
+                     body);
 }
 
-std::string figure(const Figure& drawn) {
+std::string heading(std::string_view id, std::string_view title) {
+  return fmt::format("<h3 id=\"{}\">{}</h3>\n", id, escape_html(title));
+}
+
+std::string folded(std::string_view summary, std::string_view body) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(summary),
+                     body);
+}
+
+std::string scrolling(std::string_view table) {
   return fmt::format(
-      "<div class=\"scroll\"><div class=\"curves\" style=\"min-width: {:.0f}px; max-width: "
-      "{:.0f}px\">\n{}</div></div>\n",
-      kLeastScale * drawn.width, drawn.width, figure_svg(drawn));
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\">{}</div>\n",
+      table);
 }
 
 }  // namespace fedsmooth

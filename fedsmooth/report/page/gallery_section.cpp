@@ -8,6 +8,7 @@
 #include "fedsmooth/report/gallery.h"
 #include "fedsmooth/report/page/picture.h"
 #include "fedsmooth/report/summary.h"
+#include "fedsmooth/report/verdict.h"
 
 namespace fedsmooth {
 namespace {
@@ -26,13 +27,6 @@ std::string card(const Array& image, std::string_view alt, std::string_view capt
       "<figure class=\"card\"><img src=\"{}\" alt=\"{}\" width=\"96\" height=\"96\">"
       "<figcaption>{}</figcaption></figure>\n",
       picture_address(image), alt, caption);
-}
-
-/// 12345 as 12,345.
-std::string grouped(int64_t count) {
-  std::string digits = fmt::format("{}", count);
-  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(at, ",");
-  return digits;
 }
 
 /// A bar of all votes: for the answer, for the runner-up, for others.
@@ -81,7 +75,7 @@ std::string group_part(const RunRecord& run, const GalleryGroup& group) {
     const auto image = run.images.find(run.rows[i].index);
     if (image != run.images.end()) cards += certificate_card(run, run.rows[i], image->second);
   }
-  return fmt::format("<h4>{} <small>{} of {}</small></h4>\n<div class=\"gallery\">\n{}</div>\n",
+  return fmt::format("<h5>{} <small>{} of {}</small></h5>\n<div class=\"gallery\">\n{}</div>\n",
                      group.title, group.rows.size(), group.total, cards);
 }
 
@@ -121,7 +115,7 @@ std::string render_noise(const std::vector<RunRecord>& runs) {
     }
   }
   return fmt::format(
-      "<h3>What σ means</h3>\n<div class=\"gallery\">\n{}</div>\n"
+      "<div class=\"gallery\">\n{}</div>\n"
       "<p class=\"note\">Test image {}, and what f gets to see of it: each vote is f’s answer to "
       "another such draw. The screen cuts values beyond black and white; f sees them.</p>\n",
       cards, index);
@@ -135,7 +129,7 @@ std::string render_gallery(const RunRecord& run) {
                : fmt::format("<p class=\"note\">No test images are shown: {}.</p>\n",
                              escape_html(run.no_images));
   }
-  std::string body = "<h3>Test images</h3>\n";
+  std::string body = "<h4>Test images</h4>\n";
   for (const GalleryGroup& group : choose_gallery(run.rows)) body += group_part(run, group);
   return body;
 }

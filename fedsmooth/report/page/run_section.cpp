@@ -7,8 +7,10 @@
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
-#include "fedsmooth/report/figures/histogram.h"
+#include "fedsmooth/report/page/accuracy_table.h"
+#include "fedsmooth/report/page/frame.h"
 #include "fedsmooth/report/page/gallery_section.h"
+#include "fedsmooth/report/page/histogram_chart.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -18,13 +20,20 @@ constexpr std::string_view kNotCertifiedYet =
     "<p>Not certified yet: <code>fedsmooth certify</code> does it.</p>\n";
 
 constexpr std::string_view kClientNote =
-    "<p class=\"note\">An estimate of what a client may expect on data like its own: certified "
-    "accuracy of each class, weighted by the client’s label shares. The interval of the worst is "
-    "over the choice of test images and holds for all clients at once. Below, clients by accuracy "
-    "at radius 0, in steps of 5%.</p>\n";
+    "<p>An estimate of what a client may expect on data like its own: certified accuracy of each "
+    "class, weighted by the client’s label shares. The interval of the worst is over the choice of "
+    "test images and holds for all clients at once. The chart has clients by accuracy at radius 0, "
+    "in steps of 5%.</p>\n";
+
+constexpr std::string_view kConfidenceNote =
+    "<p>Images by p_lower, in steps of 0.05. The radius grows with it: σ Φ⁻¹(p_lower), if "
+    "one-sided.</p>\n";
 
 std::string warnings_and_facts(const RunRecord& run) {
   std::string body;
+  if (run.shown_name() != run.name) {  // by which its folder is found
+    body += fmt::format("<p class=\"note\"><code>{}</code></p>\n", escape_html(run.name));
+  }
   if (!run.certified()) body += kNotCertifiedYet;
   for (const std::string& warning : list_warnings(run)) {
     body += fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
@@ -46,9 +55,8 @@ std::string class_table(const RunRecord& run) {
   const Summary summary = summarize(run.rows);
   const std::vector<ClassSummary>& classes = summary.classes;
   std::string table =
-      "<h3>By class</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>class</th><th>images</th>"
-      "<th>predicted</th><th>correct %</th><th>abstained %</th><th>mean radius</th></tr></thead>\n"
-      "<tbody>\n";
+      "<table class=\"sortable\">\n<thead><tr><th>class</th><th>images</th><th>predicted</th>"
+      "<th>correct %</th><th>abstained %</th><th>mean radius</th></tr></thead>\n<tbody>\n";
   for (size_t label = 0; label < classes.size(); ++label) {
     const ClassSummary& c = classes[label];
     if (c.images == 0 && c.predicted == 0) continue;
@@ -57,7 +65,7 @@ std::string class_table(const RunRecord& run) {
         escape_html(class_name(run, label)), c.images, c.predicted, percent(c.correct),
         summary.abstained ? percent(c.abstained) : "", format_mean(run.norm, c.mean_radius));
   }
-  return table + "</tbody>\n</table></div>\n";
+  return "<div>\n<h4>By class</h4>\n" + scrolling(table + "</tbody>\n</table>") + "</div>\n";
 }
 
 /// Says which classes the clients' accuracy knows nothing about.
@@ -85,32 +93,27 @@ std::string client_table(const RunRecord& run) {
         fmt::format("<td>{}–{}</td>", percent(clients->worst_low), percent(clients->worst_high));
     number += fmt::format("<td>{}</td>", clients->worst.client);
   }
-  return fmt::format(
-      "<h3>By client</h3>\n<div class=\"scroll\"><table>\n"
-      "<thead><tr><th>{} radius</th>{}</tr></thead>\n<tbody>\n"
+  const std::string table = fmt::format(
+      "<table>\n<thead><tr><th>{} radius</th>{}</tr></thead>\n<tbody>\n"
       "<tr><th>mean %</th>{}</tr>\n<tr><th>median %</th>{}</tr>\n"
       "<tr><th>worst %</th>{}</tr>\n<tr><th>95% interval</th>{}</tr>\n"
-      "<tr><th>worst client</th>{}</tr>\n"
-      "</tbody>\n</table></div>\n{}{}{}",
-      norm_symbol(run.norm), radii, mean, median, worst, interval, number, kClientNote,
-      left_out_note(run), client_histogram(accuracy_by_client(run.rows, run.clients, 0)));
+      "<tr><th>worst client</th>{}</tr>\n</tbody>\n</table>",
+      norm_symbol(run.norm), radii, mean, median, worst, interval, number);
+  return fmt::format("<div>\n<h4>By client</h4>\n{}{}{}{}</div>\n", scrolling(table),
+                     left_out_note(run),
+                     render_chart(client_chart(accuracy_by_client(run.rows, run.clients, 0))),
+                     folded("How to read this", kClientNote));
 }
 
-std::string confidence_histogram(const RunRecord& run) {
+std::string confidence_part(const RunRecord& run) {
   if (run.rows.front().published) return {};
-  std::string legend;
-  for (const std::string_view outcome : {"correct", "wrong", "abstained"}) {
-    legend += fmt::format(
-        "<span><svg viewBox=\"0 0 1 1\"><rect class=\"{0}\" width=\"1\" "
-        "height=\"1\"/></svg>{0}</span>",
-        outcome);
-  }
-  return fmt::format(
-      "<h3>Lower bound on the probability of the top class</h3>\n"
-      "<p class=\"note legend\">{}</p>\n{}"
-      "<p class=\"note\">Images by p_lower, in steps of 0.05. The radius grows with it: "
-      "σ Φ⁻¹(p_lower), if one-sided.</p>\n",
-      legend, p_lower_histogram(run.rows));
+  return fmt::format("<div>\n<h4>How sure the certificates are</h4>\n{}{}</div>\n",
+                     render_chart(confidence_chart(run.rows)),
+                     folded("How to read this", kConfidenceNote));
+}
+
+std::string radius_part(const RunRecord& run) {
+  return fmt::format("<div>\n<h4>By radius</h4>\n{}</div>\n", radius_table(run));
 }
 
 std::string experiment_text(const RunRecord& run) {
@@ -121,17 +124,17 @@ std::string experiment_text(const RunRecord& run) {
     lines += escape_html(run.experiment.substr(begin, end - begin)) + "\n";
     begin = end + 1;
   }
-  return "<details><summary>Experiment</summary>\n<pre>" + lines + "</pre></details>\n";
+  return folded("Experiment", "<pre>" + lines + "</pre>\n");
 }
 
 std::string provenance_table(const RunRecord& run) {
   if (run.provenance.empty()) return {};
-  std::string table = "<h3>Provenance</h3>\n<table class=\"provenance\"><tbody>\n";
+  std::string table = "<table class=\"provenance\"><tbody>\n";
   for (const auto& [name, value] : run.provenance) {
     table +=
         fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escape_html(name), escape_html(value));
   }
-  return table + "</tbody></table>\n";
+  return folded("Provenance", table + "</tbody></table>\n");
 }
 
 }  // namespace
@@ -139,7 +142,8 @@ std::string provenance_table(const RunRecord& run) {
 std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);
+    body += render_gallery(run) + "<div class=\"pair\">\n" + radius_part(run) +
+            confidence_part(run) + class_table(run) + client_table(run) + "</div>\n";
   }
   return body + experiment_text(run) + provenance_table(run);
 }

@@ -1,15 +1,29 @@
 // Tests that draw: each in a folder of its own, none without gnuplot.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/report/figures/canvas.h"
 #include "tests/folder.h"
 
 namespace fedsmooth {
+
+/// The figure's SVG, as it would be in a file.
+inline std::string figure_svg(const Figure& figure) {
+  const std::filesystem::path file =
+      fmt::format("{}fedsmooth_figure_{}.svg", testing::TempDir(), ::getpid());
+  write_figure(figure, file);
+  const std::string svg = read_file(file);
+  std::filesystem::remove(file);
+  return svg;
+}
 
 class DrawingTest : public testing::Test {
  protected:

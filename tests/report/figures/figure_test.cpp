@@ -239,15 +239,6 @@ TEST_F(FigureTest, ManyStepsAreThinnedOut) {
   EXPECT_LT(certified_accuracy_svg({{"run", points}}).size(), 100'000);
 }
 
-TEST_F(FigureTest, FragmentFitsIntoAPage) {
-  const std::string svg = certified_accuracy_svg({{"a", kFall}, {"b", kFall}});
-  EXPECT_TRUE(svg.starts_with("<svg"));
-  EXPECT_NE(svg.find("viewBox="), std::string::npos);
-  EXPECT_EQ(svg.substr(0, svg.find('>')).find("width="), std::string::npos);
-  EXPECT_EQ(svg.find("id="), std::string::npos);
-  EXPECT_EQ(svg.find("<title>"), std::string::npos);
-}
-
 TEST_F(FigureTest, DrawsARunWithoutASingleCorrectImage) {
   EXPECT_NO_THROW(certified_accuracy_svg({{"nothing", {{0, 0}}}}));
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "fedsmooth/base/error.h"
+#include "tests/report/figures/drawing.h"
 
 namespace fedsmooth {
 namespace {

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "fedsmooth/report/figures/difference_figure.h"
-
 namespace fedsmooth {
 namespace {
 
@@ -49,37 +45,32 @@ TEST(ComparePageTest, TableHasBothAndTheirDifference) {
   EXPECT_TRUE(contains(table, "nothing in them was recomputed"));
 }
 
-class DrawnComparePageTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (std::system("command -v gnuplot > /dev/null") != 0) GTEST_SKIP() << "gnuplot is missing";
-  }
-};
-
-TEST_F(DrawnComparePageTest, HasFigureTableAndNames) {
+TEST(ComparePageTest, HasFigureTableAndNames) {
   const std::string page = render_compare_page(compared("ours", "theirs"));
   EXPECT_TRUE(contains(page, "<th>0.50</th><td>25.0</td><td>0.0</td><td>+25.0</td>"));
   EXPECT_TRUE(contains(page, "<dd>4 that both have (A 9, B 4)</dd>"));
-  EXPECT_TRUE(contains(page, ">A: ours</text>"));
-  EXPECT_TRUE(contains(page, ">B: theirs</text>"));
+  EXPECT_TRUE(contains(page, "<span>A: ours</span>"));
+  EXPECT_TRUE(contains(page, "<span>B: theirs</span>"));
+  EXPECT_TRUE(contains(page, "<h1>ours against theirs</h1>"));
+  EXPECT_TRUE(contains(page,
+                       "Of 4 images, A certifies 50.0% within ℓ₂ radius 0.25 and B 50.0%: +0.0 "
+                       "points, 95% interval -80.6 to +80.6*."))
+      << page;
   EXPECT_TRUE(contains(page, "ℓ₂ radius</text>"));
   EXPECT_TRUE(contains(page, "A − B (points)</text>"));
 }
 
-TEST_F(DrawnComparePageTest, NamesStayText) {
+TEST(ComparePageTest, NamesStayText) {
   const std::string name = "<script>alert('x')</script>\n\"`touch /tmp/x`\" & 'q'";
   const std::string page = render_compare_page(compared(name, name));
   EXPECT_FALSE(contains(page, "<script>alert"));
   EXPECT_TRUE(
       contains(page, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &quot;`touch /tmp/x`"));
   const ComparedRuns runs = compared(name, name);
-  const std::string script = difference_figure(runs.a, runs.b, runs.paired).script;
-  EXPECT_FALSE(contains(script, "`"));
-  EXPECT_FALSE(contains(script, "<script"));
   EXPECT_FALSE(contains(render_compare_table(runs), "\n\"`"));
 }
 
-TEST_F(DrawnComparePageTest, NormIsNamed) {
+TEST(ComparePageTest, NormIsNamed) {
   ComparedRuns runs = compared("a", "b");
   for (RunRecord* run : {&runs.a, &runs.b}) {
     run->norm = Norm::kLinf;

@@ -40,7 +40,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 TEST(GallerySectionTest, ImagesStandWithTheirVotes) {
   const std::string html = render_gallery(example_run());
   EXPECT_EQ(count_of(html, "<img src=\"data:image/png;base64,"), 3U);
-  EXPECT_TRUE(contains(html, "<h4>Largest radii <small>1 of 1</small></h4>"));
+  EXPECT_TRUE(contains(html, "<h5>Largest radii <small>1 of 1</small></h5>"));
   EXPECT_TRUE(contains(html, "<strong>dog</strong> <span>radius 0.500</span>")) << html;
   EXPECT_TRUE(contains(html, "97,000 of 100,000 votes for dog, 120 for the next"));
   EXPECT_TRUE(contains(html, "<strong>cat</strong> <span>answer dog, radius 0.250</span>"));

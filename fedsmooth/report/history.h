@@ -1,0 +1,40 @@
+// Training round by round: which quantities the figures and the page show, each on an axis of its
+// own above a common axis of rounds.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fedsmooth/records/rounds.h"
+
+namespace fedsmooth {
+
+struct Strip {
+  using Value = std::function<std::optional<double>(const RoundRow&)>;
+
+  std::string title;
+  std::vector<double> shown;  // values that the axis includes in any case
+  Value value;
+  Value thin = nullptr;  // a second curve
+  std::string_view thin_is = {};
+};
+
+/// Loss, noisy accuracy, seconds per round.
+std::vector<Strip> training_strips();
+
+/// How far the attack goes, what it does, and the one-point gradient's cosine.
+std::vector<Strip> attack_strips();
+
+/// Round and value, where there is a finite one.
+std::vector<std::pair<double, double>> strip_points(const std::vector<RoundRow>& rounds,
+                                                    const Strip::Value& value);
+
+/// Every Nth of the points and the last one, so that at most about 1000 are left: more cannot be
+/// seen.
+std::vector<std::pair<double, double>> thin_points(
+    const std::vector<std::pair<double, double>>& points);
+
+}  // namespace fedsmooth

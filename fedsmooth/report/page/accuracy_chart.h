@@ -1,0 +1,24 @@
+// Certified accuracy against radius as charts: all runs on one pair of axes, panels side by side,
+// or two runs with their difference.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fedsmooth/report/figures/panels.h"
+#include "fedsmooth/report/page/chart.h"
+#include "fedsmooth/report/paired.h"
+
+namespace fedsmooth {
+
+/// A step curve for each run, and thin dashes in its colour for what attacks leave. Curves without
+/// points are left out; an Error if all are.
+Chart accuracy_chart(const std::vector<Curve>& curves);
+
+/// A plot for each panel, with common axes and one legend. An Error if no panel has a curve.
+Chart panel_chart(const std::string& name, const std::vector<Panel>& panels);
+
+/// Both curves, and below them A - B with the ends of its 95% interval.
+Chart difference_chart(const ComparedRuns& runs);
+
+}  // namespace fedsmooth
