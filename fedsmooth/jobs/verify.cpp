@@ -123,6 +123,11 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   redraw.subject = load_under_test(subject, options, &redraw.data, shape, context.device);
   check_is_about(identity, redraw.subject, table);
   check_hash(redraw.subject.sha256, identity.model_sha256, "model", table);
+  const int64_t classes = redraw.subject.f.classes;
+  if (identity.classes.value_or(classes) != classes) {
+    throw Error("{}: is about a classifier of {} classes; this one has {}", table.string(),
+                *identity.classes, classes);
+  }
   redraw.sampler = make_sampler(redraw.subject.f, *redraw.subject.experiment.certify.noise,
                                 thread_count(context), context.stopped);
   check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);

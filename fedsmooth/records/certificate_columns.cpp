@@ -7,6 +7,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/records/rule_columns.h"
+#include "fedsmooth/records/tally_columns.h"
 
 namespace fedsmooth {
 namespace {
@@ -58,6 +59,16 @@ void read_subject(FieldReader& fields, ParsedRow& parsed) {
   parsed.row.subject = value;
 }
 
+// The votes of all classes: `member` takes a row and returns a reference to them.
+template <typename Member>
+Column tally(std::string_view name, Member member) {
+  return {name, 4,
+          [name, member](FieldReader& fields, ParsedRow& parsed) {
+            member(parsed.row) = read_tally(fields, name);
+          },
+          [member](const CertificateRow& row) { return format_tally(member(row)); }};
+}
+
 std::vector<Column> make_columns() {
   using Row = const CertificateRow&;
   return {
@@ -106,6 +117,10 @@ std::vector<Column> make_columns() {
       {"radii", 2, [](FieldReader& f, ParsedRow& p) { read_radii(f, p.row); }, format_radii},
       {"subject", 3, read_subject,
        [](Row r) { return r.subject.empty() ? std::string(kUnbound) : r.subject; }},
+      tally(
+          "votes", [](auto& r) -> auto& { return r.certificate.counts.votes; }),
+      tally(
+          "selection_votes", [](auto& r) -> auto& { return r.certificate.counts.selection; }),
   };
 }
 

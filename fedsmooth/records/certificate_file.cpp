@@ -46,6 +46,9 @@ std::string column_difference(const CertificateRow& row, const CertificateIdenti
   if (row.shared != i.noise_bank.value_or(false)) return "shared";
   if (i.beta && row.beta != *i.beta) return "beta";
   if (row.radii != i.radii.value_or(std::vector<double>())) return "radii";
+  const auto beyond = [&](const Tally& t) { return !t.empty() && t.back().label >= *i.classes; };
+  if (i.classes && beyond(row.certificate.counts.votes)) return "votes";
+  if (i.classes && beyond(row.certificate.counts.selection)) return "selection_votes";
   return {};
 }
 
@@ -73,6 +76,7 @@ void check_continues(const CertificateIdentity& old, const CertificateIdentity& 
   CertificateIdentity raised = old;
   const bool may_raise = now.rule() == VoteRule::kRadii && old.n && now.n && *old.n < *now.n;
   if (may_raise) raised.n = now.n;
+  if (!old.classes) raised.classes = now.classes;  // earlier versions did not state it
   refuse_difference(now.difference(raised), table);
 }
 
@@ -81,8 +85,8 @@ json with_identity(json sidecar, const CertificateIdentity& identity) {
   return sidecar;
 }
 
-// The size of kMaxRows rows that are 400 bytes long.
-constexpr uintmax_t kMaxBytes = 400'000'000;
+// The size of kMaxRows rows that are 600 bytes long.
+constexpr uintmax_t kMaxBytes = 600'000'000;
 
 std::string read_table(const std::filesystem::path& table) {
   std::error_code unknown;  // read_file() says why

@@ -46,6 +46,7 @@ void visit_all(Identity& i, const Visit& visit) {
   visit("radii", i.radii);
   visit("beta", i.beta);
   visit("plan", i.plan);
+  visit("classes", i.classes);
   visit("shard", i.shard);
   visit("subject", i.subject);
 }

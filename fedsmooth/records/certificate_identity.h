@@ -43,6 +43,7 @@ struct CertificateIdentity : SubjectIdentity {
   std::optional<std::string> noise;          // name of a noise law
   std::optional<std::vector<double>> radii;  // given radii, with beta
   std::optional<double> beta, plan;
+  std::optional<int64_t> classes;      // K, of the base classifier; not in earlier tables
   std::optional<std::string> shard;    // I/K
   std::optional<std::string> subject;  // digest_subject(), which every row repeats; none: unbound
 

@@ -13,6 +13,7 @@
 #include "fedsmooth/records/field_reader.h"
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rule_columns.h"
+#include "fedsmooth/records/tally_columns.h"
 #include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
@@ -20,8 +21,6 @@ namespace {
 
 constexpr std::string_view kVoid = "void\t";
 
-// Summaries keep an array over classes, which a damaged label must not blow up.
-constexpr int64_t kMaxClass = 999'999;
 constexpr int64_t kMaxIndex = 0xffffffff;  // of an image, as in certify()
 
 bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
@@ -45,6 +44,7 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (counts.runner_up < 0 || counts.runner_up > counts.n - counts.top) {
     return "count_runner_up must lie between 0 and n - count_top";
   }
+  if (const auto wrong = contradiction_in_tallies(row); !wrong.empty()) return wrong;
   if (!(c.p_lower >= 0 && c.p_lower <= 1)) return "p_lower must lie between 0 and 1";
   if (!is_level(row.alpha)) return "alpha must be at least 1e-50 and below 1";
   if (!(row.sigma > 0 && row.sigma <= kLargestSigma)) {

@@ -65,6 +65,8 @@ std::string void_reason(std::string_view line);
 std::vector<CertificateRow> parse_certificates(std::string_view text, const std::string& name);
 
 inline constexpr int64_t kMaxRows = 1'000'000;
+/// The largest class. Summaries keep an array over classes, which a damaged one must not blow up.
+inline constexpr int64_t kMaxClass = 999'999;
 /// An Error if there are more, before time and memory are spent on them.
 void check_row_count(std::string_view text, const std::string& name);
 

@@ -82,7 +82,7 @@ VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions&
 }
 
 Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
-  return {selected, n, votes[selected], most_for_another(votes, selected)};
+  return {selected, n, votes[selected], most_for_another(votes, selected), tally_of(votes)};
 }
 
 // CERTIFY: as in Cohen et al., section 3.2.2.
@@ -95,8 +95,9 @@ Certificate certify(Sampler& sampler, const Array& x, double sigma, const Certif
   const int64_t selected = argmax(counts0);
   const Votes counts = sampler.count(estimation_votes(x, sigma, o, seed, index));  // n fresh ones
   sampler.probe();
-  return certificate_from_counts(counts_for(selected, counts, o.n), sigma, o.alpha, o.radius,
-                                 sampler.law());
+  Counts found = counts_for(selected, counts, o.n);
+  found.selection = tally_of(counts0);
+  return certificate_from_counts(found, sigma, o.alpha, o.radius, sampler.law());
 }
 
 Certificate certificate_from_counts(const Counts& counts, double sigma, double alpha,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fedsmooth/smoothing/sampler.h"
+#include "fedsmooth/smoothing/tally.h"
 
 namespace fedsmooth {
 
@@ -60,6 +61,9 @@ struct Counts {
   int64_t n = 0;                // fresh votes; 0: none were drawn, nothing is certified
   int64_t top = 0;              // of them for `selected`
   int64_t runner_up = 0;        // the most for any other class
+  /// The n votes and the n0 votes of every class. Empty if no class got any, and in counts from
+  /// tables of earlier versions. Under VoteRule::kRadii the votes up to where they were stopped.
+  Tally votes = {}, selection = {};
 };
 
 /// The counts at which one of given radii was certified, as votes came in.
@@ -94,8 +98,9 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      VoteBudget* budget = nullptr);
 
 /// Under VoteRule::kRadii: more votes for images whose radii were not decided by `earlier` ones, of
-/// which all have the same number, below options.n. The draws are counted from the first on, as the
-/// votes of every class are not kept; an Error if they are not what they were.
+/// which all have the same number, below options.n. The draws are counted from the first on, as
+/// tables of earlier versions do not keep the votes of every class; an Error if they are not what
+/// they were.
 std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<LabelledImage>& images,
                                       const std::vector<Certificate>& earlier, double sigma,
                                       const CertifyOptions& options, uint64_t seed,

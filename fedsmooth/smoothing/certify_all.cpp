@@ -122,6 +122,9 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     count_at_once(sampler, candidates, o, certificates);
   }
   sampler.probe();
+  for (size_t i = 0; i < images.size(); ++i) {
+    certificates[i].counts.selection = tally_of(chosen_by[i]);
+  }
   return certificates;
 }
 
@@ -148,7 +151,8 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
   for (const Climber& climber : climbers) {
     const Counts& then = earlier[climber.candidate->image].counts;
     const Counts now = counts_for(then.selected, climber.votes, n);
-    if (now.top != then.top || now.runner_up != then.runner_up) {
+    const bool others_agree = then.votes.empty() || now.votes == then.votes;
+    if (now.top != then.top || now.runner_up != then.runner_up || !others_agree) {
       throw Error("image {}: {} of its first {} votes are for class {}, where there were {}",
                   images[climber.candidate->image].index, now.top, n, then.selected, then.top);
     }
@@ -157,6 +161,9 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
   count_until_decided(sampler, std::move(climbers), std::move(more), n, sigma, o, budget.test,
                       certificates);
   sampler.probe();
+  for (size_t i = 0; i < images.size(); ++i) {
+    certificates[i].counts.selection = earlier[i].counts.selection;
+  }
   return certificates;
 }
 

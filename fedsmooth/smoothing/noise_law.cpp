@@ -31,6 +31,11 @@ double gaussian_needed_probability(double sigma, double radius) {
   return normal_cdf_above(radius == 0 ? 0 : std::nextafter(radius / drawn_sigma(sigma), INFINITY));
 }
 
+double gaussian_radius_below(double sigma, double p_upper, double limit) {
+  const double gap = normal_quantile_below(limit) - normal_quantile_above(p_upper);
+  return gap > 0 ? multiply_down(drawn_sigma(sigma), std::nextafter(gap, 0.0)) : 0.0;
+}
+
 NoiseSource float_noise_at(double sigma) {
   return [sigma](const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) {
     add_noise(x, sigma, stream, first, count, noisy);
@@ -52,7 +57,8 @@ constexpr NoiseLaw gaussian(std::string_view name, double max_sigma,
           draws_at,
           gaussian_radius,
           gaussian_radius_between,
-          gaussian_needed_probability};
+          gaussian_needed_probability,
+          gaussian_radius_below};
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ struct NoiseLaw {
   double (*radius_between)(double sigma, double p_lower, double p_upper);
   /// The probability that must be exceeded for `radius`, rounded up.
   double (*needed_probability)(double sigma, double radius);
+  /// The radius, rounded down, within which an event of probability at most p_upper stays below
+  /// probability `limit`; 0 unless p_upper is below it. Null: not known for this law.
+  double (*radius_below)(double sigma, double p_upper, double limit) = nullptr;
 };
 
 /// N(0, sigma^2 I) by add_noise(): the sum is rounded to fp32.

@@ -88,14 +88,13 @@ class Sampler {
   int64_t batch() const { return batch_; }
   const NoiseLaw& law() const { return law_; }
   const std::string& description() const { return description_; }
+  int64_t classes() const { return classes_; }
 
  protected:
   /// Logits of one batch of images on the CPU, by what counts the votes.
   virtual Array evaluate(const Array& images) = 0;
   /// The same for the inputs of check(), which a sampler may keep where it needs them.
   virtual Array evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
-
-  int64_t classes() const { return classes_; }
 
  private:
   int64_t classes_;

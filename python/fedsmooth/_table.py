@@ -23,6 +23,7 @@ class Table:
 
     def __init__(self, columns: dict[str, Any], path: pathlib.Path | None = None) -> None:
         columns = dict(columns)
+        self._tallies = {name: columns.pop(name, None) for name in ("votes", "selection_votes")}
         columns["correct"] = columns["predict"] == columns["label"]
         self.columns = columns
         self.path = path
@@ -47,6 +48,27 @@ class Table:
     def abstained(self) -> float:
         """Share of images without an answer."""
         return float(np.mean(self._rows("predict") == Smooth.ABSTAIN))
+
+    @property
+    def votes(self) -> np.ndarray:
+        """The n votes of each image by class, [images, classes]. Where drawing stopped early (`radii`), the
+        votes until then."""
+        return self._dense("votes")
+
+    @property
+    def selection_votes(self) -> np.ndarray:
+        """The n0 votes, which chose the class, as `votes`."""
+        return self._dense("selection_votes")
+
+    def _dense(self, name: str) -> np.ndarray:
+        if self._tallies[name] is None:
+            raise Error(f"{self.path or 'table'}: a published table has no votes")
+        row, label, votes, classes = self._tallies[name]
+        if name == "votes" and np.any(np.bincount(row, votes, len(self)) < self["count_top"]):
+            raise Error(f"{self.path or 'table'}: of an earlier version, which kept the votes of two classes")
+        dense = np.zeros((len(self), classes), np.int64)
+        dense[row, label] = votes
+        return dense
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""

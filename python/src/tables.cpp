@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "fedsmooth/records/certificate_file.h"
 #include "python/src/context.h"
 #include "python/src/votes.h"
@@ -11,10 +13,9 @@
 namespace fedsmooth::python {
 namespace {
 
-template <typename T, typename Get>
-nb::object column(const std::vector<CertificateRow>& rows, Get get) {
-  auto values = std::make_unique<std::vector<T>>();
-  for (const CertificateRow& row : rows) values->push_back(static_cast<T>(get(row)));
+template <typename T>
+nb::object to_column(std::vector<T> given) {
+  auto values = std::make_unique<std::vector<T>>(std::move(given));
   T* data = values->data();
   const size_t count = values->size();
   const nb::capsule keeper(values.get(),
@@ -23,7 +24,30 @@ nb::object column(const std::vector<CertificateRow>& rows, Get get) {
   return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, &count, keeper));
 }
 
-nb::dict columns(const std::vector<CertificateRow>& rows) {
+template <typename T, typename Get>
+nb::object column(const std::vector<CertificateRow>& rows, Get get) {
+  std::vector<T> values;
+  for (const CertificateRow& row : rows) values.push_back(static_cast<T>(get(row)));
+  return to_column(std::move(values));
+}
+
+// Votes of all classes as (row, class, votes, K); a class that got none in a row is left out.
+template <typename Get>
+nb::tuple tallies(const std::vector<CertificateRow>& rows, int64_t classes, Get get) {
+  std::vector<int64_t> row, label, votes;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const ClassVotes& of : get(rows[i].certificate.counts)) {
+      row.push_back(static_cast<int64_t>(i));
+      label.push_back(of.label);
+      votes.push_back(of.votes);
+      classes = std::max(classes, of.label + 1);  // tables of earlier versions state no K
+    }
+  }
+  return nb::make_tuple(to_column(std::move(row)), to_column(std::move(label)),
+                        to_column(std::move(votes)), classes);
+}
+
+nb::dict columns(const std::vector<CertificateRow>& rows, int64_t classes) {
   using Row = const CertificateRow&;
   nb::dict all;
   all["idx"] = column<int64_t>(rows, [](Row r) { return r.index; });
@@ -45,6 +69,9 @@ nb::dict columns(const std::vector<CertificateRow>& rows) {
   nb::list bases;
   for (const CertificateRow& row : rows) bases.append(nb::str(row.base.c_str()));
   all["base"] = bases;
+  all["votes"] = tallies(rows, classes, [](const Counts& c) -> const Tally& { return c.votes; });
+  all["selection_votes"] =
+      tallies(rows, classes, [](const Counts& c) -> const Tally& { return c.selection; });
   return all;
 }
 
@@ -109,7 +136,11 @@ void bind_tables(nb::module_& m) {
   m.def(
       "read_certificates",
       [](const std::filesystem::path& path) {
-        return columns(read_any_certificates(jobs::find_table(path)));
+        const std::filesystem::path table = jobs::find_table(path);
+        const auto rows = read_any_certificates(table);
+        const bool stated =
+            table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table));
+        return columns(rows, stated ? read_identity(table).classes.value_or(0) : 0);
       },
       nb::arg("path"));
   m.def(

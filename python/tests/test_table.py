@@ -20,6 +20,10 @@ def test_a_table_holds_what_single_certificates_say(model, test_set, tmp_path):
     single = model.certify(images[::3] / np.float32(255), n=500, seed=int(table["seed"][0]), indices=[0, 3, 6, 9])
     assert list(table["count_top"]) == [c.count_top for c in single]
     assert list(table["radius"]) == [c.radius for c in single]
+    assert table.votes.shape == table.selection_votes.shape == (4, model.num_classes)
+    assert list(table.votes[range(4), table["selected"]]) == [c.count_top for c in single]
+    assert list(table.votes.sum(1)) == list(table["n"]) and list(table.selection_votes.sum(1)) == list(table["n0"])
+    assert list(table.selection_votes.argmax(1)) == list(table["selected"])
     correct = table["predict"] == labels[::3]
     assert table.certified_accuracy(0.1) == np.mean(correct & (table["radius"] >= 0.1))
     assert table.acr == pytest.approx(np.mean(correct * table["radius"]))

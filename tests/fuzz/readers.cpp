@@ -128,7 +128,9 @@ std::string certificate_seed(const std::string& subject) {
                           .sigma = 0.25,
                           .seed = 7,
                           .base = "cpu/fp32"};
-    const Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
+    Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
+    counts.votes = {{0, 20}, {1, counts.top}, {12, 5}};
+    counts.selection = {{1, 90}, {3, 9}};
     row.certificate =
         certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
     row.noise = &kFloatNoise;

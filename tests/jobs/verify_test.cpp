@@ -41,6 +41,7 @@ class VerifyTest : public JobTest {
     std::vector<CertificateRow> rows = read_certificates(table_);
     for (CertificateRow& row : rows) {
       Counts counts = row.certificate.counts;
+      counts.votes.clear();
       counts.top = std::min(counts.n, counts.top + more);
       counts.runner_up = std::min(counts.runner_up, counts.n - counts.top);
       row.certificate =
@@ -98,6 +99,7 @@ TEST_F(SlowVerifyTest, PlantedRadiiAreFound) {
     Counts counts = row.certificate.counts;
     counts.top = counts.n = 5000;
     counts.runner_up = 0;
+    counts.votes = {{counts.selected, 5000}};
     row.certificate = certificate_from_latches(counts, std::vector<Latch>(5, {5000, 5000}),
                                                row.radii, row.sigma, kFloatNoise);
   }

@@ -37,6 +37,7 @@ CertificateIdentity full_identity() {
   i.radii = {0, 0.25};
   i.beta = 0.01;
   i.plan = 0.02;
+  i.classes = 10;
   i.shard = "1/2";
   i.subject = digest_subject(i);
   return i;
@@ -48,7 +49,7 @@ std::string refusal_of(const json& object) {
 
 TEST(CertificateIdentityTest, EveryFieldReadsBack) {
   const json object = full_identity().to_json();
-  EXPECT_EQ(object.size(), 25U);
+  EXPECT_EQ(object.size(), 26U);
   EXPECT_EQ(CertificateIdentity::from_json(object, "c.json").to_json(), object);
 }
 

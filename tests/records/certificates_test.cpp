@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -31,14 +32,18 @@ TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
             "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\t"
-            "rule\tcap\tbeta\tradii\tsubject\n");
+            "rule\tcap\tbeta\tradii\tsubject\tvotes\tselection_votes\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
             "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat-2\t0\t"
-            "fixed\t0\t0\t-\t-\n");
+            "fixed\t0\t0\t-\t-\t-\t-\n");
+  CertificateRow row = example_row();
+  row.certificate.counts.votes = {{3, 100'000}};
+  row.certificate.counts.selection = {{0, 4}, {3, 95}};
+  EXPECT_TRUE(format_row(row).ends_with("\t-\t3:100000\t0:4,3:95\n")) << format_row(row);
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -80,6 +85,8 @@ TEST(CertificatesTest, RowsReadBackBitForBit) {
 TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   CertificateRow row = example_row();
   row.certificate = {{7, 1000, 600, 250}, kAbstain, 0.46875, 0};
+  row.certificate.counts.votes = {{0, 100}, {7, 600}, {999'999, 250}};
+  row.certificate.counts.selection = {{0, 1}, {7, 40}, {8, 40}};
   row.noise = &kExactNoise;
   row.shared = true;
   const auto parsed = parse_certificates(certificate_header() + format_row(row), "c.tsv").at(0);
@@ -93,6 +100,8 @@ TEST(CertificatesTest, EveryFieldReadsBackIntoItsPlace) {
   EXPECT_EQ(parsed.certificate.counts.n, 1000);
   EXPECT_EQ(parsed.certificate.counts.top, 600);
   EXPECT_EQ(parsed.certificate.counts.runner_up, 250);
+  EXPECT_EQ(parsed.certificate.counts.votes, row.certificate.counts.votes);
+  EXPECT_EQ(parsed.certificate.counts.selection, row.certificate.counts.selection);
   EXPECT_FALSE(parsed.correct());
   EXPECT_TRUE(parsed.abstained());
   EXPECT_EQ(parsed.noise, &kExactNoise);
@@ -203,7 +212,7 @@ TEST(CertificatesTest, RefusesAnotherTable) {
 }
 
 TEST(CertificatesTest, ColumnsAreFoundByName) {
-  const auto swap_last = [](std::string line) {  // radii and subject
+  const auto swap_last = [](std::string line) {  // votes and selection_votes
     const size_t last = line.rfind('\t'), before = line.rfind('\t', last - 1);
     const std::string a = line.substr(before + 1, last - before - 1),
                       b = line.substr(last + 1, line.size() - last - 2);
@@ -211,6 +220,7 @@ TEST(CertificatesTest, ColumnsAreFoundByName) {
   };
   CertificateRow row = example_row();
   row.subject = "0123456789abcdef";
+  row.certificate.counts.votes = {{3, 100'000}};
   const std::string line = format_row(row);
   const auto read = parse_certificates(swap_last(certificate_header()) + swap_last(line), "c.tsv");
   EXPECT_EQ(format_row(read.at(0)), line);
@@ -245,10 +255,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 24");
+  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 26");
   EXPECT_EQ(table_refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 25 columns instead of 24");
-  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 24");
+            "c.tsv:2: 27 columns instead of 26");
+  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 26");
 }
 
 struct BadField {
@@ -296,7 +306,55 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"},
         BadField{17, "exakt", "noise must be float-2, float or exact"},
         BadField{18, "2", "shared must be 0 or 1"}, BadField{23, "", "16 hexadecimal digits"},
-        BadField{23, "0123456789ABCDEF", "16 hexadecimal digits"}));
+        BadField{23, "0123456789ABCDEF", "16 hexadecimal digits"},
+        BadField{24, "", "votes must be a list of CLASS:VOTES, or -"},
+        BadField{24, "3", "a list of"}, BadField{24, "3:", "a list of"},
+        BadField{24, "3:100000,", "a list of"}, BadField{24, "3:100000;", "a list of"},
+        BadField{24, "3:1e5", "a list of"},
+        BadField{24, "3:50000,3:50000", "ascending order, from 0 to 999999"},
+        BadField{24, "4:1,3:100000", "ascending order"}, BadField{24, "-1:5", "ascending order"},
+        BadField{24, "1000000:1", "ascending order"}, BadField{24, "3:0", "between 1 and 2^32"},
+        BadField{24, "3:4294967297", "between 1 and 2^32"},
+        BadField{24, "3:9223372036854775808", "a list of"},
+        BadField{24, "3:100000,4:1", "votes add up to more than n"},
+        BadField{24, "3:99999", "votes of the selected class are not count_top"},
+        BadField{24, "4:100000", "votes of the selected class are not count_top"},
+        BadField{25, "3:101", "selection_votes add up to more than n0"},
+        BadField{25, "3:50,4:51", "selection_votes add up to more than n0"},
+        BadField{25, "2:50,3:50", "selected is not the class with the most selection_votes"},
+        BadField{25, "3", "selection_votes must be a list of CLASS:VOTES, or -"}));
+
+TEST(CertificatesTest, RefusesVotesOfWhichTheRunnerUpDisagrees) {
+  CertificateRow row = example_row();
+  row.certificate = {{3, 1000, 600, 250}, kAbstain, 0.46875, 0};
+  row.certificate.counts.votes = {{2, 250}, {3, 600}, {4, 100}};  // 50 were for nobody
+  EXPECT_EQ(table_refusal(certificate_header() + format_row(row)), "(nothing was refused)");
+  row.certificate.counts.votes = {{2, 249}, {3, 600}};
+  EXPECT_EQ(table_refusal(certificate_header() + format_row(row)),
+            "c.tsv:2: the most votes of another class are not count_runner_up");
+}
+
+TEST(CertificatesTest, AMillionClassesAreReadInASecond) {
+  CertificateRow row = example_row();
+  row.certificate = {{0, 2'000'000, 1'000'001, 1}, kAbstain, 0.46875, 0};
+  row.certificate.counts.votes.push_back({0, 1'000'001});
+  for (int64_t c = 1; c <= kMaxClass; ++c) row.certificate.counts.votes.push_back({c, 1});
+  const std::string text = certificate_header() + format_row(row);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_certificates(text, "c.tsv").at(0).certificate.counts.votes,
+            row.certificate.counts.votes);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+// Version 0.3 kept the votes of two classes.
+TEST(CertificatesTest, TablesWithoutVotesOfAllClassesAreRead) {
+  const auto old = [](std::string line) { return line.erase(line.find("\tvotes")) + "\n"; };
+  std::string line = format_row(example_row());
+  line.replace(line.size() - 5, 5, "\n");  // both columns
+  const auto rows = parse_certificates(old(certificate_header()) + line, "c.tsv");
+  EXPECT_TRUE(rows.at(0).certificate.counts.votes.empty());
+  EXPECT_EQ(format_row(rows.at(0)), format_row(example_row()));
+}
 
 TEST(CertificatesTest, RefusesAnAbstentionWithARadius) {
   CertificateRow row = example_row();

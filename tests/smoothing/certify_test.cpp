@@ -329,11 +329,34 @@ TEST(CertifyTest, ManyImagesAtOnceAreCertifiedAsEachAlone) {
       EXPECT_EQ(together[i].counts.selected, alone.counts.selected) << i;
       EXPECT_EQ(together[i].counts.top, alone.counts.top) << i;
       EXPECT_EQ(together[i].counts.runner_up, alone.counts.runner_up) << i;
+      EXPECT_EQ(together[i].counts.votes, alone.counts.votes) << i;
+      EXPECT_EQ(together[i].counts.selection, alone.counts.selection) << i;
       EXPECT_EQ(together[i].predict, alone.predict) << i;
       EXPECT_EQ(together[i].p_lower, alone.p_lower) << i;
       EXPECT_EQ(together[i].radius, alone.radius) << i;
     }
   }
+}
+
+TEST(CertifyTest, KeepsTheVotesOfAllClasses) {
+  SerialSampler sampler(fixed_batch(half_space(4, kOrigin), 2), kFloatNoise);
+  const Array x = image_at(0.1);
+  const Certificate c = certify(sampler, x, kSigma, {.n0 = 20, .n = 400}, 5, 3);
+  const auto votes = [&](Purpose purpose, int64_t n) {
+    return tally_of(sampler.count({x, kSigma, n, {make_key(5, purpose), 3}}));
+  };
+  EXPECT_EQ(c.counts.selection, votes(Purpose::kSelection, 20));
+  EXPECT_EQ(c.counts.votes, votes(Purpose::kEstimation, 400));
+  EXPECT_EQ(total_votes(c.counts.votes), 400);
+
+  // Those who vote for nobody are counted for nobody.
+  const Classifier broken = [](const Array& images) {
+    return Array::full({images.size(0), 2}, NAN);
+  };
+  SerialSampler none(fixed_batch(broken, 2), kFloatNoise);
+  const Certificate nobody = certify(none, x, kSigma, {.n0 = 20, .n = 400}, 5, 3);
+  EXPECT_TRUE(nobody.counts.votes.empty());
+  EXPECT_TRUE(nobody.counts.selection.empty());
 }
 
 TEST(CertifyTest, ProbesTakeAtMostAHundredthOfTheVotes) {

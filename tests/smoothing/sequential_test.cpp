@@ -157,6 +157,8 @@ void expect_same(const Certificate& a, const Certificate& b) {
   EXPECT_EQ(a.counts.n, b.counts.n);
   EXPECT_EQ(a.counts.top, b.counts.top);
   EXPECT_EQ(a.counts.runner_up, b.counts.runner_up);
+  EXPECT_EQ(a.counts.votes, b.counts.votes);
+  EXPECT_EQ(a.counts.selection, b.counts.selection);
   ASSERT_EQ(a.latches.size(), b.latches.size());
   for (size_t i = 0; i < a.latches.size(); ++i) {
     EXPECT_EQ(a.latches[i].top, b.latches[i].top);
@@ -190,6 +192,7 @@ TEST(SequentialTest, LatchesAreAtTheStreamsOwnVotes) {
     const auto votes = [&](int64_t n) {
       return sampler.count({image.x, kSigma, n, {make_key(1, Purpose::kEstimation), image.index}});
     };
+    EXPECT_EQ(c.counts.votes, tally_of(votes(c.counts.n)));
     EXPECT_EQ(c.counts.top, votes(c.counts.n)[c.counts.selected]);
     for (const Latch& at : c.latches) EXPECT_EQ(at.top, votes(at.n)[c.counts.selected]);
   }

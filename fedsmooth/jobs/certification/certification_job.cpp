@@ -65,7 +65,8 @@ void identify_options(const CertificationOptions& o, CertificateIdentity& identi
 }
 
 // Once model and data are known: the seed that `auto` stands for, and what binds the rows.
-void settle_identity(const Experiment& e, CertificateIdentity& identity) {
+void settle_identity(const Experiment& e, int64_t classes, CertificateIdentity& identity) {
+  identity.classes = classes;
   identity.seed = certified_seed(e);
   if (!e.certify.seed) {
     identity.run_seed = e.seed;
@@ -115,7 +116,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   static_cast<SubjectIdentity&>(plan.identity) = identify(plan.subject, plan.data, test->sha256);
   identify_options(options, plan.identity);
   plan.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
-  settle_identity(plan.subject.experiment, plan.identity);
+  settle_identity(plan.subject.experiment, plan.sampler->classes(), plan.identity);
   return plan;
 }
 
@@ -147,7 +148,7 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   identity.base = c.sampler->description();
   identify_options(options, identity);
   identity.shard = "1/1";
-  settle_identity(plan.subject.experiment, identity);
+  settle_identity(plan.subject.experiment, c.sampler->classes(), identity);
   return plan;
 }
 
