@@ -9,6 +9,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/statistics.h"
@@ -166,7 +167,9 @@ void check_table_options(const TableOptions& o) {
 fs::path find_table(const fs::path& path) {
   const fs::path table = fs::is_directory(path) ? path / "certificates.tsv" : path;
   if (!fs::exists(table)) {
-    throw Error("{}: no certificates here; `fedsmooth certify` writes them", table.string());
+    const bool of_run = table.filename() == "certificates.tsv" && table.has_parent_path();
+    throw Error("{}: no certificates here; `fedsmooth certify {}` writes them", table.string(),
+                of_run ? shell_word(table.parent_path().string()) : "RUN_OR_MODEL");
   }
   return table;
 }
@@ -176,6 +179,7 @@ RunRecord load_run(const fs::path& path, const std::string& name, const TableOpt
   const fs::path folder = run_folder(path);
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   RunRecord run{name.empty() ? run_name(table) : name};
+  run.path = path.string();
   if (!folder.empty()) load_history(folder, run);
   if (fs::exists(table)) run.rows = read_any_certificates(table);
   if (run.certified() && run.rows.front().published) {

@@ -31,6 +31,7 @@ struct RunRecord {
   int64_t values = 0;  // numbers in an image: 3 x 32 x 32 of CIFAR-10; 0 if it is not known
   std::map<int64_t, Array> images;  // bytes [1 or 3, H, W] of some test images, by index
   std::string no_images;            // why there are none, in words
+  std::string path = {};            // where it was loaded from; empty: nowhere
 
   bool certified() const { return !rows.empty(); }
   /// Whether its rows are those of an earlier version, which did not bind them to model and data.
