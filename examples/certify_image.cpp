@@ -3,7 +3,11 @@
 
 using namespace fedsmooth;
 
-int main(int, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} MODEL.safetensors\n", argv[0]);
+    return 2;
+  }
   const Model model = load_model(argv[1]);
   const Dataset test = load_dataset({"shapes"}, Split::kTest);
   const BaseClassifier f = choose_classifier("auto", model, kFloatNoise);
@@ -15,4 +19,7 @@ int main(int, char** argv) {
   const auto table = jobs::certify({.path = argv[1], .resume = true},
                                    {{"data.name", "shapes"}, {"certify.n", "1000"}}, {});
   fmt::print("{}\n", table.string());
+} catch (const Error& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 2;
 }
