@@ -276,6 +276,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_show(app, common);
   add_data(app, common);
   add_bench(app, common);
+  add_completion(app, common);
   if (argc == 1) {
     fmt::print("{}", app.help());
     return 0;
