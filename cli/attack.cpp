@@ -6,8 +6,10 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "cli/advice.h"
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/jobs/certification/model_under_test.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -48,6 +50,9 @@ nlohmann::json to_json(const jobs::AttackOutcome& outcome) {
 
 int run_attack(Arguments a, const Overrides& overrides, const CommandContext& common) {
   a.epsilons = parse_epsilons(a.epsilon_list);
+  note_if_nothing_to_resume(
+      common, a.resume,
+      a.out.empty() ? jobs::table_path(a.path, "attack") : std::filesystem::path(a.out));
   const jobs::AttackOutcome outcome = jobs::attack(a, overrides, common.context);
   print_result(common, to_json(outcome),
                fmt::format("{}{}\n", render_attacks(outcome.summary), outcome.table.string()));
@@ -62,7 +67,7 @@ void add_attack(CLI::App& app, CommandContext& common) {
             "accuracy of the smoothed classifier under attack: what certified accuracy must not "
             "exceed",
             "  fedsmooth attack runs/quickstart/smoothadv --every 20\n"
-            "  fedsmooth attack model.safetensors --data.root=data --epsilon 0.25,0.5 --m 128");
+            "  fedsmooth attack model.safetensors --data.name=cifar10 --epsilon 0.25,0.5 --m 128");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.option("epsilon", a->epsilon_list, "l2 radii of the attack, with commas; 0.25,0.5,0.75,1");
   c.alias("m", "smoothing.m", "noises per gradient; 32 if left out");

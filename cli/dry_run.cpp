@@ -43,4 +43,26 @@ void print_dry_run(const jobs::DryRun& found, const std::string& unit,
   fmt::print("; nothing was started\n");
 }
 
+void print_dry_run(const jobs::SweepDryRun& found, const CommandContext& common) {
+  if (common.json) {
+    fmt::print("{}\n", dump_json({{"experiments", found.experiments},
+                                  {"trainings", found.trainings},
+                                  {"rounds", found.rounds},
+                                  {"certifications", found.certifications},
+                                  {"votes", found.votes},
+                                  {"at_most", found.at_most},
+                                  {"seconds", found.seconds},
+                                  {"disk_bytes", found.disk_bytes},
+                                  {"device", found.device}}));
+    return;
+  }
+  const char* most = found.at_most ? "at most " : "";
+  fmt::print("experiments: {}\n", found.experiments);
+  fmt::print("left: trainings {}, with {} rounds; certifications {}, with {}{} votes\n",
+             found.trainings, found.rounds, found.certifications, most, found.votes);
+  fmt::print("{}about {}, one after another{}\n", most, format_time(found.seconds),
+             found.device.empty() ? "" : ", on " + found.device);
+  fmt::print("disk {:.2g} GB; nothing was started\n", gigabytes(found.disk_bytes));
+}
+
 }  // namespace fedsmooth::cli

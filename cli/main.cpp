@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/advice.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
@@ -37,6 +38,7 @@ int report_out_of_memory(const Ranks* ranks) {
 int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
   try {
     ranks = std::make_unique<Ranks>();
+    keep_command_line(argc, argv, ranks->size());
     // Only rank 0 prints.
     if (!ranks->leads() && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
     try {
@@ -45,7 +47,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
       rethrow_together(*ranks);
     }
   } catch (const Error& error) {
-    print_error(rank_prefix(ranks.get()) + error.what());
+    print_error(rank_prefix(ranks.get()) + complete_advice(error.what()));
     return 2;
   } catch (const jobs::Refused&) {
     return 0;  // rank 0 reports it
@@ -53,7 +55,7 @@ int run_and_explain(int argc, char** argv, std::unique_ptr<Ranks>& ranks) {
     print_error(rank_prefix(ranks.get()) + error.path1().string() + ": " + error.code().message());
     return 2;
   } catch (const Interrupted& stop) {
-    print_error(rank_prefix(ranks.get()) + stop.message);
+    print_error(rank_prefix(ranks.get()) + complete_advice(stop.message));
     return 130;
   } catch (const std::bad_alloc&) {
     return report_out_of_memory(ranks.get());

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/advice.h"
 #include "cli/progress.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
@@ -59,9 +60,9 @@ void check_ranks(const CommandContext& common, bool taken, const std::string& co
 // What the job says goes to the terminal.
 void listen(CommandContext& common) {
   common.context.stopped = interrupted;
-  common.context.warn = print_status;
+  common.context.warn = [](const std::string& line) { print_status(complete_advice(line)); };
   if (common.quiet) return;
-  common.context.note = print_status;
+  common.context.note = common.context.warn;
   common.context.progress = show_progress;
 }
 
@@ -70,7 +71,7 @@ void add_common(CLI::App& app, CommandContext& common) {
   app.add_option("--device", common.context.device, "auto, cpu or cuda")->default_str("auto");
   app.add_option("--threads", common.context.threads, "threads to use; 0: one per core")
       ->default_str("0");
-  app.add_flag("--quiet", common.quiet, "no progress");
+  app.add_flag("--quiet", common.quiet, "no progress and no hints, only the result");
   app.add_flag("--json", common.json, "a machine-readable summary last on stdout");
 }
 
@@ -118,8 +119,8 @@ void print_result(const CommandContext& common, const nlohmann::json& summary,
                   const std::string& text) {
   if (common.json) {
     fmt::print("{}\n", dump_json(summary));
-  } else if (!common.quiet) {
-    fmt::print("{}", text);
+  } else {
+    fmt::print("{}", complete_advice(text));
   }
 }
 
@@ -137,8 +138,8 @@ void Command::argument(const std::string& name, std::string& value, const std::s
 }
 
 void Command::arguments(const std::string& name, std::vector<std::string>& values,
-                        const std::string& what) {
-  app_->add_option(name, values, what)->required()->take_all();
+                        const std::string& what, bool required) {
+  app_->add_option(name, values, what)->required(required)->take_all();
 }
 
 void Command::option(const std::string& name, std::string& value, const std::string& what) {
@@ -207,6 +208,7 @@ void Command::run_checked(const std::function<int()>& run) const {
   jobs::check_context(common_->context);
   check_ranks(*common_, takes_ranks_, app_->get_name());
   listen(*common_);
+  if (app_->get_option_no_throw("--resume") != nullptr) resume_by_flag();
   exit_status = run();
 }
 
@@ -274,6 +276,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_show(app, common);
   add_data(app, common);
   add_bench(app, common);
+  add_completion(app, common);
   if (argc == 1) {
     fmt::print("{}", app.help());
     return 0;

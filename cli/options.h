@@ -10,7 +10,8 @@
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
 
-// CLI11 is seen by options.cpp alone: it costs more to compile than all commands together.
+// CLI11 is seen by options.cpp and completion.cpp alone: it costs more to compile than all commands
+// together.
 namespace CLI {
 class App;
 }
@@ -27,7 +28,7 @@ struct CommandContext {
   int64_t rank_timeout = 1800;  // seconds
 };
 
-/// What a command found: `summary` with --json, else `text`, unless --quiet.
+/// What a command found: `summary` with --json, else `text`.
 void print_result(const CommandContext& common, const nlohmann::json& summary,
                   const std::string& text);
 
@@ -40,8 +41,8 @@ class Command {
 
   void argument(const std::string& name, std::string& value, const std::string& what,
                 bool required = true);
-  void arguments(const std::string& name, std::vector<std::string>& values,
-                 const std::string& what);
+  void arguments(const std::string& name, std::vector<std::string>& values, const std::string& what,
+                 bool required = true);
   void option(const std::string& name, std::string& value, const std::string& what);
   void option(const std::string& name, int64_t& value, const std::string& what);
   void option(const std::string& name, double& value, const std::string& what);
@@ -101,5 +102,6 @@ void add_compare(CLI::App& app, CommandContext& common);
 void add_verify(CLI::App& app, CommandContext& common);
 void add_data(CLI::App& app, CommandContext& common);
 void add_bench(CLI::App& app, CommandContext& common);
+void add_completion(CLI::App& app, CommandContext& common);
 
 }  // namespace fedsmooth::cli

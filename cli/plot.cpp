@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/figure.h"
 #include "fedsmooth/report/figures/history_figure.h"
 
@@ -18,7 +19,7 @@ Figure draw(const std::string& what, const std::vector<RunRecord>& runs) {
   }
   for (const RunRecord& run : runs) {
     if (!run.certified()) {
-      throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
+      throw Error("{}: {}", run.name, not_certified(run));
     }
   }
   return certified_figure(runs);

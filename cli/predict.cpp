@@ -1,21 +1,35 @@
-// fedsmooth predict RUN_OR_MODEL IMAGE...: PREDICT for image files or test-set indices.
+// fedsmooth predict RUN_OR_MODEL IMAGE...: PREDICT for image files or test-set indices; and what
+// `certify` does with such images.
 #include "fedsmooth/jobs/predict.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "cli/options.h"
+#include "cli/certify_images.h"
 #include "fedsmooth/base/json.h"
 
 namespace fedsmooth::cli {
 namespace {
 
-// The three classes with the most votes.
-std::string leading_votes(const jobs::Answer& answer) {
+bool is_number(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Data sets without names call their classes by number, and images of the test set are numbers.
+std::string spoken_class(const std::string& name) {
+  return is_number(name) ? "class " + name : name;
+}
+std::string spoken_image(const std::string& name) {
+  return is_number(name) ? "image " + name : name;
+}
+
+// "stripes (996 of 1000 votes; dots 4)", or "abstains (of 1000 votes: stripes 510, dots 490)".
+std::string describe(const jobs::Answer& answer, int64_t n) {
   std::vector<size_t> order(answer.votes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -23,9 +37,13 @@ std::string leading_votes(const jobs::Answer& answer) {
   order.resize(std::min<size_t>(3, order.size()));
   std::vector<std::string> parts;
   for (const size_t c : order) {
-    parts.push_back(fmt::format("{} {}", answer.class_names[c], answer.votes[c]));
+    if (answer.votes[c] == 0 || static_cast<int64_t>(c) == answer.predict) continue;
+    parts.push_back(fmt::format("{} {}", spoken_class(answer.class_names[c]), answer.votes[c]));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  const std::string others = fmt::format("{}", fmt::join(parts, ", "));
+  if (answer.predict < 0) return fmt::format("abstains (of {} votes: {})", n, others);
+  return fmt::format("{} ({} of {} votes{}{})", spoken_class(answer.class_name),
+                     answer.votes[answer.predict], n, others.empty() ? "" : "; ", others);
 }
 
 int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
@@ -37,26 +55,58 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
                          {"predict", answer.predict},
                          {"class", answer.class_name},
                          {"votes", answer.votes},
-                         {"seed", answer.seed}});
+                         {"seed", std::to_string(answer.seed)}});
     } else {
-      fmt::print("{}\t{}\t{} of {} votes\tseed {}\n", answer.image, answer.class_name,
-                 leading_votes(answer), a.n, answer.seed);
+      fmt::print("{}: {}\n", spoken_image(answer.image), describe(answer, a.n));
     }
   });
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }
 
+// Rounded down: "stripes, proved within 0.76" of 0.769.
+std::string describe(const jobs::ProvedAnswer& answer) {
+  if (answer.certificate.predict < 0) return "abstains, nothing is proved";
+  const std::string norm = answer.norm == "l2" ? "" : " in " + answer.norm;
+  const double radius = answer.certificate.radius;
+  const int digits = radius < 0.1 ? 4 : 2;
+  const double scale = std::pow(10, digits);
+  return fmt::format("{}, proved within {:.{}f}{}", spoken_class(answer.class_name),
+                     std::floor(radius * scale) / scale, digits, norm);
+}
+
 }  // namespace
+
+int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrides,
+                       const CommandContext& common) {
+  nlohmann::json summary = nlohmann::json::array();
+  jobs::certify_images(a, overrides, common.context, [&](const jobs::ProvedAnswer& answer) {
+    const Certificate& c = answer.certificate;
+    if (common.json) {
+      summary.push_back({{"image", answer.image},
+                         {"predict", c.predict},
+                         {"class", answer.class_name},
+                         {"radius", c.radius},
+                         {"norm", answer.norm},
+                         {"alpha", answer.alpha},
+                         {"n", c.counts.n},
+                         {"count_top", c.counts.top},
+                         {"seed", std::to_string(answer.seed)}});
+    } else {
+      fmt::print("{}: {}\n", spoken_image(answer.image), describe(answer));
+    }
+  });
+  if (common.json) fmt::print("{}\n", dump_json(summary));
+  return 0;
+}
 
 void add_predict(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::PredictArguments>();
-  Command c(
-      app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
-      "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
-      "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000\n"
-      "  fedsmooth predict a.safetensors cat.png --with b.safetensors --with c.safetensors\n"
-      "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes of seed 7");
+  Command c(app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
+            "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
+            "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000\n"
+            "  fedsmooth predict a.safetensors cat.png --with b.safetensors --with c.safetensors\n"
+            "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
   c.repeated_option("with", a->with, "a model that answers with it as one, by the mean of logits");

@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/options.h"
+#include "cli/advice.h"
+#include "cli/summary.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/report.h"
@@ -55,13 +56,19 @@ void add_report(CLI::App& app, CommandContext& common) {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
     const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
     const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
-    nlohmann::json unbound = nlohmann::json::array();
+    nlohmann::json unbound = nlohmann::json::array(), results = nlohmann::json::array();
     for (const RunRecord& run : runs) {
+      results.push_back(summary_json(run));
       if (run.unbound()) unbound.push_back(run.name);
     }
-    print_result(common, {{"report", out.string()}, {"runs", runs.size()}, {"unbound", unbound}},
+    print_result(common,
+                 {{"report", out.string()},
+                  {"runs", runs.size()},
+                  {"unbound", unbound},
+                  {"results", results}},
                  fmt::format("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs),
                              out.string()));
+    suggest_opening(common, out);
     return 0;
   });
 }

@@ -12,7 +12,7 @@ namespace fedsmooth::cli {
 namespace {
 
 void show_experiment(const Experiment& experiment, const CommandContext& common) {
-  const std::string text = format_experiment(experiment);
+  const std::string text = format_with_defaults(experiment);
   if (common.json) {
     fmt::print("{}\n", dump_json({{"experiment", text}}));
   } else {
@@ -33,7 +33,8 @@ void show_names(const std::vector<NamedExperiment>& all, const CommandContext& c
 
 void add_show(CLI::App& app, CommandContext& common) {
   auto path = std::make_shared<std::string>();
-  Command c(app, common, "show", "print an experiment with every default filled in",
+  Command c(app, common, "show",
+            "print an experiment with every default filled in, and marked where it differs",
             "  fedsmooth show experiment.toml --certify.n=1000");
   c.argument("experiment", *path, "experiment file; of one with a [sweep], the names are printed");
   c.on_run([path, &common](const Overrides& overrides) {

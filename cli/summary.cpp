@@ -9,13 +9,13 @@
 #include "fedsmooth/report/page/html.h"
 
 namespace fedsmooth::cli {
-namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json summary_json(const fs::path& table, const RunRecord& run) {
-  const Summary summary = summarize(run.rows);
+json summary_json(const RunRecord& run) {
+  if (!run.certified()) return {{"name", run.name}, {"images", 0}};
+  const Summary summary = summarize(run.rows, run.norm);
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
     radii.push_back(
@@ -28,8 +28,9 @@ json summary_json(const fs::path& table, const RunRecord& run) {
   const auto value = [](const std::optional<Proportion>& share) {
     return share ? json(share->value) : json();
   };
-  return {{"certificates", table.string()},
+  return {{"name", run.name},
           {"images", summary.images},
+          {"norm", norm_name(run.norm)},
           {"certified_accuracy", radii},
           {"abstained", value(summary.abstained)},
           {"wrong_but_certified", value(summary.wrong_but_certified)},
@@ -39,12 +40,11 @@ json summary_json(const fs::path& table, const RunRecord& run) {
           {"unbound", run.unbound()}};
 }
 
-}  // namespace
-
 void print_summary(const fs::path& table, const CommandContext& common) {
   const RunRecord run = jobs::load_run(table);
-  print_result(common, summary_json(table, run),
-               fmt::format("{}\n{}\n", render_table({run}), table.string()));
+  json summary = summary_json(run);
+  summary["certificates"] = table.string();
+  print_result(common, summary, fmt::format("{}\n{}\n", render_table({run}), table.string()));
 }
 
 }  // namespace fedsmooth::cli

@@ -4,8 +4,12 @@
 #include <filesystem>
 
 #include "cli/options.h"
+#include "fedsmooth/report/report_run.h"
 
 namespace fedsmooth::cli {
+
+/// What a run's certificates say, or that it has none.
+nlohmann::json summary_json(const RunRecord& run);
 
 /// Prints the table of certified accuracy and where the file is, or the summary as JSON.
 void print_summary(const std::filesystem::path& table, const CommandContext& common);

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/advice.h"
+#include "cli/dry_run.h"
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
@@ -19,13 +21,25 @@ void print_sweep(const jobs::SweepResult& result, const CommandContext& common) 
     const nlohmann::json summary = {
         {"report", result.page.string()}, {"runs", result.done}, {"failed", result.failed}};
     fmt::print("{}\n", dump_json(summary));
-  } else if (!common.quiet) {
+  } else {
     fmt::print("{}\n{}\n", render_comparison(result.runs), result.page.string());
+    suggest_opening(common, result.page);
   }
 }
 
-int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides,
+struct SweepCommandArguments : jobs::SweepArguments {
+  bool dry_run = false;
+};
+
+int run_sweep(const SweepCommandArguments& a, const Overrides& overrides,
               const CommandContext& common) {
+  if (a.dry_run) {
+    if (jobs::ranks_of(common.context).size() > 1) {
+      throw Error("--dry-run: runs in one process; start it without mpirun");
+    }
+    print_dry_run(jobs::dry_run_sweep(a, overrides, common.context), common);
+    return 0;
+  }
   const jobs::SweepResult result = jobs::sweep(a, overrides, common.context);
   if (!jobs::ranks_of(common.context).leads()) return 0;
   if (!result.done.empty()) print_sweep(result, common);
@@ -38,13 +52,17 @@ int run_sweep(const jobs::SweepArguments& a, const Overrides& overrides,
 }  // namespace
 
 void add_sweep(CLI::App& app, CommandContext& common) {
-  auto a = std::make_shared<jobs::SweepArguments>();
+  auto a = std::make_shared<SweepCommandArguments>();
   Command c(app, common, "sweep", "train and certify many experiments, and report on all of them",
             "  fedsmooth sweep experiments/quickstart\n"
+            "  fedsmooth sweep experiments/quickstart --dry-run\n"
             "  fedsmooth sweep experiments/paper/homogeneous.toml --smoothing.sigma=0.25\n"
             "  mpirun -n 8 fedsmooth sweep experiments/paper/homogeneous.toml --groups 2");
   c.argument("folder_or_file", a->path, "folder of experiment files, or one file");
-  c.option("out", a->out, "where the run folders go; runs/NAME if left out");
+  c.option(
+      "out", a->out,
+      "where the run folders go; runs/NAME of a folder, runs/NAME-sweep of a file if left out");
+  c.flag("dry-run", a->dry_run, "print what is left, with predicted time and disk, and do nothing");
   c.option("groups", a->groups, "groups of ranks, each of which does a share of the experiments");
   c.option("at-once", a->at_once,
            "trainings of different kinds at the same time; 0: three on a GPU, one on the CPU");

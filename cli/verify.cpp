@@ -26,7 +26,7 @@ json verification_json(const jobs::Verification& found) {
   }
   return {{"certificates", found.table.string()},
           {"rows", found.rows},
-          {"seed", found.seed},
+          {"seed", std::to_string(found.seed)},
           {"drawn_anew", images},
           {"p_value", found.p_value},
           {"plausible", found.plausible()}};
@@ -68,7 +68,7 @@ void add_verify(CLI::App& app, CommandContext& common) {
     const jobs::Verification found = jobs::verify(*a, overrides, common.context);
     if (common.json) {
       fmt::print("{}\n", dump_json(verification_json(found)));
-    } else if (!common.quiet) {
+    } else {
       print_verification(found);
     }
     if (!found.plausible()) {

@@ -4,6 +4,15 @@ include(CMakePackageConfigHelpers)
 install(TARGETS fedsmooth EXPORT fedsmooth-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(TARGETS fedsmooth-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+# The program writes its manual page and its completion for bash.
+foreach(what bash man)
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:fedsmooth-cli>\" completion ${what}
+    OUTPUT_FILE \"${PROJECT_BINARY_DIR}/completion.${what}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/completion.bash RENAME fedsmooth
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+install(FILES ${PROJECT_BINARY_DIR}/completion.man RENAME fedsmooth.1
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES CHANGELOG.md README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT program)
 # Which headers are public is found at installation; the test public_headers compiles each by itself.

@@ -1,6 +1,7 @@
 #include "fedsmooth/base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 namespace fedsmooth {
@@ -91,6 +92,25 @@ std::string escape_html(std::string_view text) {
     }
   }
   return escaped;
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain = "%+,-./:=@_~^";
+  const auto plain = [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && text[0] != '~' && std::all_of(text.begin(), text.end(), plain)) {
+    return std::string(text);
+  }
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {

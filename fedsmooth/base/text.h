@@ -18,6 +18,9 @@ std::string shorten(std::string_view text, size_t width);
 /// Returns one_line(text), escaped for use between tags and in quoted attributes.
 std::string escape_html(std::string_view text);
 
+/// `text` as one word of a shell's command line: quoted if it has to be.
+std::string shell_word(std::string_view text);
+
 /// The candidate with the fewest edits to `word`; empty if none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 

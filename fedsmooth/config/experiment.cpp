@@ -72,14 +72,20 @@ void refuse_deep_keys(std::string_view text, const std::string& where) {
   if (dots > kMaxDots) throw Error("{}: {} dots, at most {} are allowed", where, dots, kMaxDots);
 }
 
-std::string format_fields(const std::vector<Field>& fields) {
+// `defaults` are empty or the same keys with their defaults, which are stated where they differ.
+std::string format_fields(const std::vector<Field>& fields,
+                          const std::vector<Field>& defaults = {}) {
   std::string out, section;
-  for (const Field& field : fields) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Field& field = fields[i];
     if (field.is_alias) continue;
     const size_t dot = field.key.rfind('.');
     const std::string head = dot == std::string::npos ? "" : field.key.substr(0, dot);
     if (head != section) out += fmt::format("\n[{}]\n", section = head);
-    out += fmt::format("{} = {}\n", field.key.substr(dot + 1), field.show());
+    const std::string shown = field.show();
+    const std::string standard = defaults.empty() ? shown : defaults[i].show();
+    const std::string mark = shown == standard ? "" : fmt::format("  # default: {}", standard);
+    out += fmt::format("{} = {}{}\n", field.key.substr(dot + 1), shown, mark);
   }
   return out;
 }
@@ -134,8 +140,8 @@ Experiment experiment_from_toml(const toml::table& table, const std::string& nam
 Experiment parse_experiment(std::string_view text, const std::string& name, Experiment base) {
   const toml::table table = parse_toml(text, name);
   if (table.contains("sweep")) {
-    throw Error("{}: has a [sweep] of {} experiments; run them by `fedsmooth sweep`", name,
-                expand(parse_sweep(text, name)).size());
+    throw Error("{}: has a [sweep] of {} experiments; run them by `fedsmooth sweep {}`", name,
+                expand(parse_sweep(text, name)).size(), shell_word(name));
   }
   return experiment_from_toml(table, name, std::move(base));
 }
@@ -147,6 +153,11 @@ Experiment read_experiment(const std::filesystem::path& path) {
 std::string format_experiment(const Experiment& experiment) {
   Experiment copy = experiment;
   return format_fields(experiment_fields(copy));
+}
+
+std::string format_with_defaults(const Experiment& experiment) {
+  Experiment copy = experiment, standard;
+  return format_fields(experiment_fields(copy), experiment_fields(standard));
 }
 
 std::string format_training(const Experiment& experiment) {

@@ -1,4 +1,6 @@
 // The whole format of an experiment: every key with its type and range.
+#include <algorithm>
+
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/experiment_toml.h"
 #include "fedsmooth/data/data_source.h"
@@ -20,15 +22,15 @@ Field model_name(std::string& value) {
   std::vector<std::string> names = architecture_names();
   names.insert(names.end(), {"layers", ""});
   Field field = name_choice("model.name", value, names);
-  field.set = [&value, set_listed = field.set](const toml::node& node) {
-    const std::string name = node.is_string() ? to_string(node) : "";
+  field.set = [&value, names](const toml::node& node) {
+    const std::string name = to_string(node);
     const std::string why = depth_refusal(name);
     if (!why.empty()) throw Error("{}", why);
-    if (is_residual_network(name)) {
-      value = name;
-    } else {
-      set_listed(node);
+    if (!is_residual_network(name) && std::ranges::find(names, name) == names.end()) {
+      throw Error("must be {}, layers, or of another depth: resnetN, wrn-D-K{}",
+                  fmt::join(architecture_names(), ", "), suggest(name, names));
     }
+    value = name;
   };
   // The list does not have every residual network.
   field.show = [&value] { return show_string(value); };

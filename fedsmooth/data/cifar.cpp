@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/data/public_sets.h"
 #include "fedsmooth/data/sources.h"
 
 namespace fedsmooth {
@@ -90,11 +91,11 @@ fs::path find_batch(const fs::path& root, const Format& format, const std::strin
   if (holds_pickles(root, format, name)) {
     throw Error(
         "{}: no such file, only the Python version of {}, whose pickles are not read; "
-        "`fedsmooth data {}` gets the binary version",
-        (root / name).string(), format.title, format.command);
+        "`{}` gets the binary version",
+        (root / name).string(), format.title, data_command(format.command, root));
   }
-  throw Error("{}: no such file, nor in the folder {} beside it; `fedsmooth data {}` gets it",
-              (root / name).string(), format.folder, format.command);
+  throw Error("{}: no such file, nor in the folder {} beside it; `{}` gets it",
+              (root / name).string(), format.folder, data_command(format.command, root));
 }
 
 /// Decodes one file into its images and labels.

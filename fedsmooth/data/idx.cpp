@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/data/labelled.h"
+#include "fedsmooth/data/public_sets.h"
 #include "fedsmooth/data/sources.h"
 
 namespace fedsmooth {
@@ -57,9 +58,9 @@ fs::path find_file(const fs::path& root, Split split, const std::string& what) {
     if (!found.empty()) return found;
   }
   throw Error(
-      "{}: no such file, nor in the folders mnist and MNIST/raw beside it, unpacked; `fedsmooth "
-      "data mnist` gets MNIST's",
-      (root / endings.front()).string());
+      "{}: no such file, nor in the folders mnist and MNIST/raw beside it, unpacked; `{}` "
+      "gets MNIST's",
+      (root / endings.front()).string(), data_command("mnist", root));
 }
 
 Array read_idx(const fs::path& path, int64_t axes) {

@@ -5,6 +5,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/inflate.h"
 #include "fedsmooth/base/md5.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/data/tar.h"
 
 namespace fedsmooth {
@@ -43,6 +44,11 @@ const std::vector<PublicSet>& public_sets() {
        {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
         "t10k-labels-idx1-ubyte"}}};
   return sets;
+}
+
+std::string data_command(const std::string& name, const std::filesystem::path& root) {
+  const std::string out = root == "data" ? "" : " --out " + shell_word(root.string());
+  return "fedsmooth data " + name + out;
 }
 
 std::vector<UnpackedFile> unpack(const PublicSet& set, const PublicArchive& archive,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct PublicSet {
 };
 
 const std::vector<PublicSet>& public_sets();
+
+/// The command that puts the data set called `name` below `root`.
+std::string data_command(const std::string& name, const std::filesystem::path& root);
 
 /// The most bytes of an archive, packed or not. CIFAR's have 185 MB unpacked.
 inline constexpr int64_t kLargestArchive = int64_t{1} << 30;

@@ -13,10 +13,10 @@ struct TarFile {
   std::string_view bytes;  // within the archive
 };
 
-/// Returns the files; folders are skipped. A hard link, by which tar stores a second name of a file,
-/// has the bytes of that file. Throws an Error that begins with `name` if a header's sum is wrong, if the
-/// archive ends early, if a link does not lead to a file before it, or for symbolic links and other
-/// special files.
+/// Returns the files; folders are skipped. A hard link, by which tar stores a second name of a
+/// file, has the bytes of that file. Throws an Error that begins with `name` if a header's sum is
+/// wrong, if the archive ends early, if a link does not lead to a file before it, or for symbolic
+/// links and other special files.
 std::vector<TarFile> list_tar(std::string_view archive, const std::string& name);
 
 }  // namespace fedsmooth

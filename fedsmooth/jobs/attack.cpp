@@ -137,7 +137,7 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   check_context(context);
   const std::vector<double> epsilons = settle_epsilons(a.epsilons);
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
-  const Dataset data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
+  const Dataset data = load_dataset(data_of_model(a.path, overrides), Split::kTest);
   ModelUnderTest subject =
       load_model_under_test(a.path, overrides, &data, image_shape(data), context.device);
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;

@@ -38,6 +38,7 @@ Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
     data.images.bytes()[i] = static_cast<uint8_t>(pixels[i] * 255);
   }
   for (int64_t i = 0; i < count; ++i) data.labels.push_back(i % classes);
+  for (int64_t c = 0; c < classes; ++c) data.class_names.push_back(std::to_string(c));
   return data;
 }
 
@@ -91,23 +92,23 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
 }
 
 nlohmann::json bench_train(const Experiment& e, const Context& context) {
-  return time_rounds(e, context, kBenchRepeats);
+  return time_rounds(e, context, kBenchRepeats, {{3, 32, 32}, 10});
 }
 
-nlohmann::json time_rounds(const Experiment& e, const Context& context, int repeats) {
+nlohmann::json time_rounds(const Experiment& e, const Context& context, int repeats,
+                           const ImageKind& kind) {
   const int threads = thread_count(context);
-  const Shape shape = {3, 32, 32};
-  const int64_t classes = 10, samples = e.partition.samples_per_client;
+  const int64_t samples = e.partition.samples_per_client;
   ModelOptions options = e.model;
-  set_default_normalization(options, e.data.name, shape[0]);
-  const Network network = build_network(options, shape, classes);
-  const Dataset data = random_images(samples, shape, classes);
+  set_default_normalization(options, e.data.name, kind.input[0]);
+  const Network network = build_network(options, kind.input, kind.classes);
+  const Dataset data = random_images(samples, kind.input, kind.classes);
   const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
   LocalTask task{network,  data,          e.data.augment, e.train.method, e.smoothing,
                  e.attack, e.train.local, e.seed,         e.objective};
   // As in the last round, with all that an objective reads.
   task.progress = static_cast<double>(e.train.rounds - 1) / static_cast<double>(e.train.rounds);
-  task.teacher = Array::full({samples, classes}, 1.0f / static_cast<float>(classes));
+  task.teacher = Array::full({samples, kind.classes}, 1.0f / static_cast<float>(kind.classes));
   task.image_weights = Array::full({samples}, 1.0f);
 
   const ChosenExecutor chosen = choose_executor(context.device, threads, network);

@@ -5,6 +5,7 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/model/model.h"
 
 namespace fedsmooth::jobs {
 
@@ -17,7 +18,8 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
 /// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
 /// clients for each thread.
 nlohmann::json bench_train(const Experiment& experiment, const Context& context);
-/// The same from so many rounds.
-nlohmann::json time_rounds(const Experiment& experiment, const Context& context, int repeats);
+/// As bench_train(), from `repeats` rounds on images of this kind.
+nlohmann::json time_rounds(const Experiment& experiment, const Context& context, int repeats,
+                           const ImageKind& kind);
 
 }  // namespace fedsmooth::jobs

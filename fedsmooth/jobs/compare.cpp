@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/page/compare_page.h"
 
 namespace fedsmooth::jobs {
@@ -15,8 +16,7 @@ ComparedRuns compare(const CompareArguments& arguments) {
   }
   std::vector<RunRecord> runs = load_runs({arguments.a, arguments.b}, arguments.tables);
   for (RunRecord& run : runs) {
-    if (!run.certified())
-      throw Error("{}: not certified yet; `fedsmooth certify` does it", run.name);
+    if (!run.certified()) throw Error("{}: {}", run.name, not_certified(run));
     run.attacks.clear();  // they may be on other images
   }
   ComparedRuns compared{std::move(runs[0]), std::move(runs[1])};

@@ -28,15 +28,6 @@ double seconds_for_votes(Sampler& sampler, const Array& x, double sigma, int64_t
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// By as many as take a fifth of a second or more.
-double votes_per_second(Sampler& sampler, const Array& x, double sigma) {
-  constexpr double kEnough = 0.2;
-  for (int64_t n = sampler.batch();; n *= 4) {
-    const double seconds = seconds_for_votes(sampler, x, sigma, n);
-    if (seconds > kEnough) return static_cast<double>(n) / seconds;
-  }
-}
-
 // What a round's clients take until they are reduced; 0: they are added up.
 int64_t bytes_of_kept_cohort(const Experiment& e, const Dataset& data, int64_t clients) {
   if (gathered_for(e.train) == Gather::kSum) return 0;
@@ -46,17 +37,25 @@ int64_t bytes_of_kept_cohort(const Experiment& e, const Dataset& data, int64_t c
 }
 
 // One round, on the CPU of two steps: those of a GPU take their time from the round.
-nlohmann::json try_training(Experiment e, const Context& context) {
+nlohmann::json try_training(Experiment e, const ImageKind& kind, const Context& context) {
   constexpr int64_t kFewSteps = 2;
   const int64_t steps = e.train.local.steps;
   e.train.local.steps = std::min(steps, kFewSteps);
-  const nlohmann::json found = time_rounds(e, context, /*repeats=*/1);
+  const nlohmann::json found = time_rounds(e, context, /*repeats=*/1, kind);
   if (found["device"] == "cpu" || steps <= kFewSteps) return found;
   e.train.local.steps = steps;
-  return time_rounds(e, context, /*repeats=*/1);
+  return time_rounds(e, context, /*repeats=*/1, kind);
 }
 
 }  // namespace
+
+double votes_per_second(Sampler& sampler, const Array& x, double sigma) {
+  constexpr double kEnough = 0.2;
+  for (int64_t n = sampler.batch();; n *= 4) {
+    const double seconds = seconds_for_votes(sampler, x, sigma, n);
+    if (seconds > kEnough) return static_cast<double>(n) / seconds;
+  }
+}
 
 DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
                        const Context& context) {
@@ -87,7 +86,7 @@ DryRun dry_run_train(const Experiment& e, const Context& context) {
   const int64_t per_round = centralized ? 1 : e.train.clients_per_round;
   const int64_t kept = bytes_of_kept_cohort(e, data, per_round / e.train.server.clusters);
   check_cohort_fits(kept, available_memory());
-  const nlohmann::json trial = try_training(e, context);
+  const nlohmann::json trial = try_training(e, {image_shape(data), data.classes()}, context);
   DryRun found;
   found.count = e.train.rounds * per_round * e.train.local.steps;
   found.work = fmt::format("{} rounds of {} clients with {} local steps each", e.train.rounds,

@@ -22,6 +22,9 @@ struct DryRun {
   std::string device;
 };
 
+/// From a fifth of a second's votes for `x`, or more.
+double votes_per_second(Sampler& sampler, const Array& x, double sigma);
+
 DryRun dry_run_certify(const CertifyArguments& arguments, const Overrides& overrides,
                        const Context& context);
 

@@ -9,6 +9,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/jobs/pages/kept_runs.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
@@ -180,7 +181,9 @@ fs::path find_table(const fs::path& path) {
                 archived->archive.string());
   }
   if (!fs::exists(table)) {
-    throw Error("{}: no certificates here; `fedsmooth certify` writes them", table.string());
+    const bool of_run = table.filename() == "certificates.tsv" && table.has_parent_path();
+    throw Error("{}: no certificates here; `fedsmooth certify {}` writes them", table.string(),
+                of_run ? shell_word(table.parent_path().string()) : "RUN_OR_MODEL");
   }
   return table;
 }
@@ -195,6 +198,7 @@ RunRecord load_run(const fs::path& path, const std::string& name, const TableOpt
   const fs::path table = folder.empty() ? path : folder / "certificates.tsv";
   RunRecord run{name.empty() ? run_name(table) : name};
   run.label = name.empty() ? readable_name(run.name) : name;
+  run.path = path.string();
   if (!folder.empty()) load_history(folder, run);
   if (fs::exists(table)) run.rows = read_any_certificates(table);
   if (run.certified() && run.rows.front().published) {

@@ -37,8 +37,8 @@ RunRecord load_run(const std::filesystem::path& path, const std::string& name = 
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
                                  const TableOptions& options = {});
 
-/// Returns whether a folder contains runs, as that of a sweep does, or their runs.tar.gz, and is not
-/// a run itself.
+/// Returns whether a folder contains runs, as that of a sweep does, or their runs.tar.gz, and is
+/// not a run itself.
 bool holds_runs(const std::filesystem::path& folder);
 /// Returns the run folders in `folder` that have a row of certificates or rounds, sorted by name.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);

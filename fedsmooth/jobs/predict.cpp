@@ -14,9 +14,12 @@
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/report/norm.h"
 
 namespace fedsmooth::jobs {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Input {
   std::string name;
@@ -36,10 +39,34 @@ uint32_t content_name(const Array& pixels) {
   return static_cast<uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
 }
 
-Input load_input(const std::string& name, const Dataset* data) {
-  if (name.empty()) throw Error("predict: the name of an image is empty");
+bool has_equal_channels(const Array& pixels) {
+  const int64_t area = pixels.size(1) * pixels.size(2);
+  const uint8_t* first = pixels.bytes();
+  return std::equal(first, first + area, first + area) &&
+         std::equal(first, first + area, first + 2 * area);
+}
+
+// Channels of the images that the model is for. A TorchScript module does not say.
+int64_t channels_of_model(const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
+  return file.extension() == ".pt" ? 3 : load_model(file).network.input[0];
+}
+
+// Pixels [3, H, W] of a file, or [1, H, W] if they are grey and a model of grey images is asked.
+Array read_pixels(const std::string& name, const std::string& model, const Dataset* data) {
+  const Array pixels = read_image(name);
+  if (!has_equal_channels(pixels)) return pixels;
+  const int64_t channels = data ? data->shape()[0] : channels_of_model(model);
+  if (channels != 1) return pixels;
+  Array grey({1, pixels.size(1), pixels.size(2)}, Array::Type::kByte);
+  std::copy_n(pixels.bytes(), grey.count(), grey.bytes());
+  return grey;
+}
+
+Input load_input(const std::string& name, const std::string& model, const Dataset* data) {
+  if (name.empty()) throw Error("the name of an image is empty");
   if (!is_index(name)) {
-    const Array pixels = read_image(name);
+    const Array pixels = read_pixels(name, model, data);
     return {name, to_unit_interval(pixels), content_name(pixels)};
   }
   const int64_t index = std::stoll(name);
@@ -50,12 +77,12 @@ Input load_input(const std::string& name, const Dataset* data) {
 }
 
 // All before the first answer: a refused command prints nothing.
-std::vector<Input> load_inputs(const std::vector<std::string>& names, const Dataset* data) {
+std::vector<Input> load_inputs(const PredictArguments& a, const Dataset* data) {
   std::vector<Input> inputs;
-  for (const std::string& name : names) {
-    inputs.push_back(load_input(name, data));
+  for (const std::string& name : a.images) {
+    inputs.push_back(load_input(name, a.path, data));
     if (inputs.back().image.sizes() != inputs[0].image.sizes()) {
-      throw Error("{}: differs in size from {}", name, names[0]);
+      throw Error("{}: differs in size from {}", name, a.images[0]);
     }
   }
   return inputs;
@@ -64,8 +91,8 @@ std::vector<Input> load_inputs(const std::vector<std::string>& names, const Data
 // Certificates are about one classifier: this arithmetic, this noise.
 void warn_of_other_classifier(const std::string& path, const ModelUnderTest& subject,
                               const std::string& fingerprint, const Context& context) {
-  const std::filesystem::path table = table_path(path, "certificates");
-  if (!std::filesystem::exists(table) || !std::filesystem::exists(sidecar_path(table))) return;
+  const fs::path table = table_path(path, "certificates");
+  if (!fs::exists(table) || !fs::exists(sidecar_path(table))) return;
   const CertificateIdentity certified = read_identity(table);
   const NoiseLaw* law = find_law(certified.noise.value_or("float"));
   std::vector<std::string> differences;
@@ -94,39 +121,84 @@ std::vector<std::string> name_classes(const ModelUnderTest& subject) {
   return names;
 }
 
+// The smoothed classifier and the images that it is asked about.
+struct Questions {
+  std::optional<Dataset> data;  // if an image is given by its index
+  std::vector<Input> inputs;
+  ModelUnderTest subject;
+  std::unique_ptr<Sampler> sampler;
+  std::vector<std::string> names;  // of the classes
+  uint64_t seed = 0;
+};
+
+Questions load_questions(const PredictArguments& a, const Overrides& overrides,
+                         const Context& context) {
+  check_context(context);
+  Questions q;
+  if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
+    q.data = load_dataset(data_of_model(a.path, overrides), Split::kTest);
+  }
+  const Dataset* test = q.data ? &*q.data : nullptr;
+  q.inputs = load_inputs(a, test);
+  if (q.inputs.empty()) return q;
+  const Sizes sizes = q.inputs[0].image.sizes();
+  q.subject = load_under_test({a.path, a.with}, overrides, test, {sizes[0], sizes[1], sizes[2]},
+                              context.device);
+  const NoiseLaw& law = *q.subject.experiment.certify.noise;
+  q.sampler = make_sampler(q.subject.f, law, thread_count(context), context.stopped);
+  q.names = name_classes(q.subject);
+  // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
+  q.seed = given_seed(overrides).value_or(random_seed());
+  return q;
+}
+
+// Also warns of a table about another classifier.
+void check_classifier(Questions& q, const PredictArguments& a, const Context& context) {
+  const std::string& fingerprint = q.sampler->check(q.inputs[0].image.sizes());
+  if (a.with.empty()) warn_of_other_classifier(a.path, q.subject, fingerprint, context);
+}
+
 }  // namespace
 
 std::vector<Answer> predict(const PredictArguments& a, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer) {
-  check_context(context);
-  std::optional<Dataset> data;
-  if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
-    data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
-  }
-  const Dataset* test = data ? &*data : nullptr;
-  const std::vector<Input> inputs = load_inputs(a.images, test);
-  if (inputs.empty()) return {};
-  const Sizes sizes = inputs[0].image.sizes();
-  const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, test,
-                                                 {sizes[0], sizes[1], sizes[2]}, context.device);
-  const Experiment& e = subject.experiment;
-  const NoiseLaw& law = *e.certify.noise;
-  check_predict_options(a.n, e.certify.alpha, subject.sigma, law);
-
-  const std::unique_ptr<Sampler> sampler = make_sampler(subject.f, law, thread_count(context));
-  const std::string& fingerprint = sampler->check(sizes);
-  if (a.with.empty()) warn_of_other_classifier(a.path, subject, fingerprint, context);
-  // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
-  const uint64_t seed = given_seed(overrides).value_or(random_seed());
-  const std::vector<std::string> names = name_classes(subject);
+  Questions q = load_questions(a, overrides, context);
+  if (q.inputs.empty()) return {};
+  const double sigma = q.subject.sigma, alpha = q.subject.experiment.certify.alpha;
+  check_predict_options(a.n, alpha, sigma, q.sampler->law());
+  check_classifier(q, a, context);
   std::vector<Answer> answers;
-  for (const Input& input : inputs) {
+  for (const Input& input : q.inputs) {
     if (context.stopped()) throw Interrupted{};
-    const Prediction found = fedsmooth::predict(*sampler, input.image, subject.sigma, a.n,
-                                                e.certify.alpha, seed, input.index);
-    const std::string answer = found.predict == kAbstain ? "abstain" : names[found.predict];
-    answers.push_back({input.name, found.predict, answer, found.votes, names, seed});
+    const Prediction found =
+        fedsmooth::predict(*q.sampler, input.image, sigma, a.n, alpha, q.seed, input.index);
+    const std::string answer = found.predict == kAbstain ? "abstain" : q.names[found.predict];
+    answers.push_back({input.name, found.predict, answer, found.votes, q.names, q.seed});
+    if (on_answer) on_answer(answers.back());
+  }
+  return answers;
+}
+
+std::vector<ProvedAnswer> certify_images(
+    const PredictArguments& a, const Overrides& overrides, const Context& context,
+    const std::function<void(const ProvedAnswer&)>& on_answer) {
+  Questions q = load_questions(a, overrides, context);
+  if (q.inputs.empty()) return {};
+  CertificationOptions options = q.subject.experiment.certify;
+  options.only_correct = false;  // of a run's own [certify]: images have no labels here
+  check_certify_options(options, q.subject.sigma, q.sampler->law());
+  check_classifier(q, a, context);
+  const std::string norm(norm_name(q.sampler->law().norm));
+  std::vector<ProvedAnswer> answers;
+  const auto progress = begin_progress(context, "certify", 0, std::ssize(q.inputs));
+  for (const Input& input : q.inputs) {
+    if (context.stopped()) throw Interrupted{};
+    const Certificate c =
+        fedsmooth::certify(*q.sampler, input.image, q.subject.sigma, options, q.seed, input.index);
+    const std::string answer = c.predict == kAbstain ? "abstain" : q.names[c.predict];
+    answers.push_back({input.name, c, answer, norm, options.alpha, q.seed});
+    if (answers.size() < q.inputs.size()) progress->step(answer);  // the last one is printed
     if (on_answer) on_answer(answers.back());
   }
   return answers;

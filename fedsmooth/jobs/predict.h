@@ -1,4 +1,4 @@
-// PREDICT for image files or images of the test set.
+// PREDICT and CERTIFY for image files or single images of the test set.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/jobs/context.h"
+#include "fedsmooth/smoothing/certify.h"
 
 namespace fedsmooth::jobs {
 
@@ -29,9 +30,26 @@ struct Answer {
 
 /// The smoothed classifier's answers, in the order of the images; `on_answer` hears of each as it
 /// comes. The seed is drawn unless the overrides give one. Warns if this is not the classifier that
-/// was certified, where that is one model.
+/// was certified, where that is one model. Of a file with equal channels a model of grey images
+/// gets one channel.
 std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer = {});
+
+struct ProvedAnswer {
+  std::string image;        // as it was given
+  Certificate certificate;  // in the norm below
+  std::string class_name;   // "abstain" if nothing is certified
+  std::string norm;         // of the radius: l2, l1 or linf
+  double alpha = 0;         // probability that the certificate is wrong
+  uint64_t seed = 0;        // of the noise: it repeats the votes
+};
+
+/// CERTIFY for each image, by the options of [certify], without `only_correct`, as these images
+/// have no labels. `arguments.n` is not read. No file is written. Seed, warning and grey files are
+/// as in predict().
+std::vector<ProvedAnswer> certify_images(
+    const PredictArguments& arguments, const Overrides& overrides, const Context& context,
+    const std::function<void(const ProvedAnswer&)>& on_answer = {});
 
 }  // namespace fedsmooth::jobs

@@ -53,10 +53,18 @@ std::vector<NamedExperiment> list_experiments(const fs::path& path, const Overri
   return all;
 }
 
-// runs/NAME for the folder or file NAME.
+// runs/NAME for the folder NAME. A file's is runs/NAME-sweep, as `train` has runs/NAME.
 fs::path default_out(const fs::path& path) {
-  fs::path name = fs::weakly_canonical(path);
-  return fs::path("runs") / (fs::is_directory(path) ? name.filename() : name.stem());
+  const fs::path name = fs::weakly_canonical(path);
+  return fs::path("runs") /
+         (fs::is_directory(path) ? name.filename().string() : name.stem().string() + "-sweep");
+}
+
+// The report of a sweep would replace the run's.
+void check_is_no_run(const fs::path& out) {
+  if (!fs::exists(out / "experiment.toml") && !fs::exists(out / "DONE")) return;
+  throw Error("{}: is a run, a sweep needs a folder of its own; choose another --out",
+              out.string());
 }
 
 // About how many images go through a network for an experiment, forwards; backwards counts as two.
@@ -180,22 +188,26 @@ std::string read_figures(const fs::path& folder) {
 
 }  // namespace
 
+SweepPlan plan_sweep(const SweepArguments& a, const Overrides& overrides, const Context& context) {
+  check_arguments(a, context);
+  SweepPlan plan{list_experiments(a.path, overrides),
+                 a.out.empty() ? default_out(a.path) : fs::path(a.out), read_figures(a.path)};
+  check_is_no_run(plan.out);
+  for (const auto& [name, experiment] : plan.experiments) check_certification(experiment);
+  return plan;
+}
+
 SweepResult sweep(const SweepArguments& a, const Overrides& overrides, const Context& context) {
-  std::vector<NamedExperiment> all;
-  std::string figures;
-  // Refuses what it can before the first experiment.
+  SweepPlan plan;
   meet(context, [&] {
-    check_arguments(a, context);
-    figures = read_figures(a.path);
-    all = list_experiments(a.path, overrides);
+    plan = plan_sweep(a, overrides, context);
     nlohmann::json described;
-    for (const auto& [name, experiment] : all) {
-      check_certification(experiment);
+    for (const auto& [name, experiment] : plan.experiments) {
       described[name] = describe_experiment(experiment);
     }
     return described;
   });
-  const fs::path out = a.out.empty() ? default_out(a.path) : fs::path(a.out);
+  auto& [all, out, figures] = plan;
   settle_drawn_seeds(all, out, ranks_of(context));
   const SweepOutcome share = run_in_groups(all, out, a, context);
   SweepResult result{out / "report.html", {}, {}, share.failed, all.size()};

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/config/experiment.h"
+#include "fedsmooth/config/sweep.h"
 #include "fedsmooth/jobs/context.h"
 #include "fedsmooth/report/report_run.h"
 
@@ -13,7 +13,7 @@ namespace fedsmooth::jobs {
 
 struct SweepArguments {
   std::string path;     // folder of experiment files, or one file
-  std::string out;      // where the run folders go; empty: runs/NAME
+  std::string out;      // where the run folders go; empty: runs/NAME, runs/NAME-sweep for a file
   int64_t groups = 1;   // of ranks, each of which does a share of the experiments
   int64_t at_once = 0;  // groups of experiments; 0: as many as keep the machine busy
 };
@@ -25,6 +25,32 @@ struct SweepResult {
   size_t failed = 0;              // experiments of which a warning said why
   size_t total = 0;
 };
+
+/// What a sweep is to do.
+struct SweepPlan {
+  std::vector<NamedExperiment> experiments;
+  std::filesystem::path out;  // where the run folders go
+  std::string figures;        // how to draw the report's figures, as TOML; empty: none
+};
+
+/// Reads the experiments and refuses what cannot be done, before the first one is begun.
+SweepPlan plan_sweep(const SweepArguments& arguments, const Overrides& overrides,
+                     const Context& context);
+
+/// What is left of a sweep, with the time it takes predicted from short trials.
+struct SweepDryRun {
+  size_t experiments = 0;                 // in all
+  int64_t trainings = 0, rounds = 0;      // that are left
+  int64_t certifications = 0, votes = 0;  // that are left
+  bool at_most = false;                   // votes may end early
+  double seconds = 0;                     // one after another
+  int64_t disk_bytes = 0;                 // of the run folders, without the report
+  std::string device;
+};
+
+/// Nothing is written. By one process.
+SweepDryRun dry_run_sweep(const SweepArguments& arguments, const Overrides& overrides,
+                          const Context& context);
 
 /// Does what is left of the experiments. Where ranks do it together, rank 0 has the result.
 SweepResult sweep(const SweepArguments& arguments, const Overrides& overrides,

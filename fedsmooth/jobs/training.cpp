@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/distributed/distributed_executor.h"
@@ -14,6 +15,7 @@
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
 #include "fedsmooth/jobs/training/clients.h"
 #include "fedsmooth/jobs/training/open_run.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -99,6 +101,15 @@ void train_to_the_end(const TrainArguments& run, const Context& context) {
 }
 
 }  // namespace
+
+TrainingPlace find_training(const fs::path& named, const fs::path& folder) {
+  const std::optional<fs::path> run = run_at(named);
+  if (!run && fs::is_directory(named)) {
+    throw Error("{}: no run here; give an experiment file or a run folder", named.string());
+  }
+  const fs::path own = run ? *run : "runs" / named.stem();
+  return {run ? *run / "experiment.toml" : named, folder.empty() ? own : folder};
+}
 
 TrainedRun train(const TrainArguments& given, const Context& context) {
   check_context(context);

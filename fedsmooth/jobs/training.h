@@ -34,6 +34,16 @@ struct Federation {
   std::vector<int64_t> images;
 };
 
+struct TrainingPlace {
+  std::filesystem::path experiment;  // the file
+  std::filesystem::path folder;      // of the run
+};
+
+/// `named` is an experiment file; or a run folder, or the experiment.toml in one, which mean that
+/// run. An empty `folder` becomes that run's, or runs/NAME for NAME.toml.
+TrainingPlace find_training(const std::filesystem::path& named,
+                            const std::filesystem::path& folder);
+
 struct TrainArguments {
   const Experiment& experiment;
   std::filesystem::path folder;

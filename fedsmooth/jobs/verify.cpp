@@ -117,7 +117,7 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   const auto data_root = find_string(sidecar, "data_root", sidecar_path(table).string());
   const Overrides options = options_of(identity, data_root, given);
   Redraw redraw;
-  redraw.data = load_dataset(experiment_of_model(subject.path, options).data, Split::kTest);
+  redraw.data = load_dataset(data_of_model(subject.path, options), Split::kTest);
   check_hash(digest(redraw.data), identity.data_sha256, "data set", table);
   const Shape shape = image_shape(redraw.data);
   redraw.subject = load_under_test(subject, options, &redraw.data, shape, context.device);

@@ -6,6 +6,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
+#include "fedsmooth/base/text.h"
 #include "fedsmooth/model/safetensors.h"
 
 namespace fedsmooth {
@@ -13,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kExperimentFile = "experiment.toml";
 constexpr const char* kVelocity = "client_velocity";
 constexpr const char* kChecksum = "checksum";      // of the file without it
 constexpr const char* kExperiment = "experiment";  // what training reads of it, as TOML
@@ -51,7 +53,7 @@ bool has_results(const Run& run) {
 bool has_checkpoint(const Run& run) { return fs::exists(checkpoint_path(run)); }
 
 Run start_run(const fs::path& folder, const Experiment& experiment, bool resume) {
-  const fs::path file = folder / "experiment.toml";
+  const fs::path file = folder / kExperimentFile;
   const std::string text = format_experiment(experiment);
   if (!fs::exists(file)) {
     if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
@@ -79,18 +81,27 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
 }
 
 void keep_drawn_seed(Experiment& experiment, const fs::path& folder) {
-  const fs::path file = folder / "experiment.toml";
+  const fs::path file = folder / kExperimentFile;
   if (experiment.seed_is_random && fs::exists(file)) experiment.seed = read_experiment(file).seed;
 }
 
+std::optional<fs::path> run_at(const fs::path& path) {
+  if (fs::is_directory(path)) {
+    return fs::exists(path / kExperimentFile) ? std::optional(path) : std::nullopt;
+  }
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const bool begun = path.filename() == kExperimentFile && fs::exists(folder / "rounds.tsv");
+  return begun ? std::optional(folder) : std::nullopt;
+}
+
 Run open_run(const fs::path& folder) {
-  if (!fs::exists(folder / "experiment.toml")) {
+  if (!fs::exists(folder / kExperimentFile)) {
     throw Error("{}: no run here; `fedsmooth train` writes one", folder.string());
   }
-  const Run run{folder, read_experiment(folder / "experiment.toml")};
+  const Run run{folder, read_experiment(folder / kExperimentFile)};
   if (!run.done()) {
-    throw Error("{}: unfinished (no DONE file); resume with `fedsmooth train --resume`",
-                folder.string());
+    throw Error("{}: unfinished (no DONE file); continue with `fedsmooth train --resume {}`",
+                folder.string(), shell_word(folder.string()));
   }
   return run;
 }

@@ -29,6 +29,10 @@ Run start_run(const std::filesystem::path& folder, const Experiment& experiment,
 /// Gives an experiment whose seed was drawn the one that the folder's run drew, if there is one.
 void keep_drawn_seed(Experiment& experiment, const std::filesystem::path& folder);
 
+/// The run folder that `path` names: the folder itself, or the one whose experiment.toml it is,
+/// once training has begun there. None if it names no run.
+std::optional<std::filesystem::path> run_at(const std::filesystem::path& path);
+
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
 

@@ -29,6 +29,12 @@ std::string percent_abstained(const Summary& s) {
   return s.abstained ? percent(s.abstained->value) : "";
 }
 
+// Of the classes that occur as labels, those that are the answer for some image.
+std::string answered_classes(const Summary& s) {
+  const auto is_answered = [](const ClassSummary& c) { return c.images > 0 && c.predicted > 0; };
+  return fmt::format("{}/{}", std::ranges::count_if(s.classes, is_answered), s.distinct_labels);
+}
+
 std::string comparison_line(const RunRecord& run, const std::vector<double>& radii) {
   if (!run.certified()) return fmt::format("  {}", kNotCertified);
   const Summary s = summarize(run.rows);
@@ -38,8 +44,7 @@ std::string comparison_line(const RunRecord& run, const std::vector<double>& rad
     line += fmt::format("{:>7}", possible ? percent(certified_accuracy(run.rows, radius)) : "");
   }
   return line + fmt::format("{:>9}{:>9}{:>9}", format_mean(run.norm, s.average_certified_radius),
-                            percent_abstained(s),
-                            fmt::format("{}/{}", s.distinct_predictions, s.distinct_labels));
+                            percent_abstained(s), answered_classes(s));
 }
 
 // The worst client's certified accuracy at radius 0; empty where clients are not known.

@@ -148,6 +148,11 @@ std::string format_proportion(const Proportion& share) {
   return fmt::format("{}% [{}, {}]", percent(share.value), percent(share.low), percent(share.high));
 }
 
+std::string not_certified(const RunRecord& run) {
+  return fmt::format("not certified yet; `fedsmooth certify {}` does it",
+                     run.path.empty() ? "RUN" : shell_word(run.path));
+}
+
 std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run) {
   Facts facts;
   if (run.certified()) {

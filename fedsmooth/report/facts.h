@@ -20,6 +20,9 @@ std::string percent_at_least(double share);
 /// "8.0% [5.8, 10.7]".
 std::string format_proportion(const Proportion& share);
 
+/// That a run has no certificates yet, and the command that makes them.
+std::string not_certified(const RunRecord& run);
+
 /// Name and value, in the order in which to show them.
 std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run);
 

@@ -32,6 +32,7 @@ struct RunRecord {
   std::map<int64_t, Array> images;  // bytes [1 or 3, H, W] of some test images, by index
   std::string no_images;            // why there are none, in words
   std::string label;                // the name on pages and in figures; empty: `name`
+  std::string path = {};            // where it was loaded from; empty: nowhere
 
   bool certified() const { return !rows.empty(); }
   const std::string& shown_name() const { return label.empty() ? name : label; }

@@ -32,5 +32,15 @@ TEST(TextTest, EscapesHtml) {
   EXPECT_EQ(escape_html("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
 }
 
+TEST(TextTest, QuotesWordsOfAShell) {
+  EXPECT_EQ(shell_word("runs/a-b_c.toml"), "runs/a-b_c.toml");
+  EXPECT_EQ(shell_word("--train.method=gaussian"), "--train.method=gaussian");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("~/x"), "'~/x'");
+  EXPECT_EQ(shell_word("$HOME;"), "'$HOME;'");
+}
+
 }  // namespace
 }  // namespace fedsmooth

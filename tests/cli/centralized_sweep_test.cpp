@@ -100,7 +100,7 @@ TEST_F(SlowCentralizedSweepCommandTest, KilledAndInterruptedItContinuesFromEachR
     const Outcome stopped = finish(child);
     EXPECT_EQ(stopped.status, signal == SIGINT ? 130 : -SIGKILL) << stopped.err;
     if (signal == SIGINT) {
-      EXPECT_NE(stopped.err.find("the same command continues"), std::string::npos) << stopped.err;
+      EXPECT_NE(stopped.err.find("; continue with `"), std::string::npos) << stopped.err;
     }
   }
   const Outcome done = run(sweep("--quiet"));

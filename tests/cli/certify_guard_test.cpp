@@ -176,7 +176,7 @@ TEST_F(CertifyGuardTest, ClosedStreamsHarmNoFile) {
   for (const std::string closed : {"2>&-", ">&-", "<&-", "<&- >&- 2>&-"}) {
     const std::string out = path("t" + std::to_string(count++) + ".tsv");
     const std::string line = std::string(FEDSMOOTH_PROGRAM) + " " +
-                             certify("--limit 3 --quiet --out " + out) + " " + closed;
+                             certify("--limit 3 --quiet --out " + out) + " >/dev/null " + closed;
     EXPECT_EQ(WEXITSTATUS(std::system(("exec " + line).c_str())), 0) << closed;
     EXPECT_EQ(read_certificates(out).size(), 3U) << closed;
     const std::string refused = std::string(FEDSMOOTH_PROGRAM) + " report nothing " + closed;
@@ -220,18 +220,16 @@ std::vector<nlohmann::json> json_of(const Outcome& outcome, const char* member) 
   return found;
 }
 
-TEST_F(CertifyGuardTest, PredictDrawsItsSeedAndPrintsIt) {
+TEST_F(CertifyGuardTest, PredictDrawsItsSeedAndStatesIt) {
   const std::string predict = "predict " + model() + " 0 1 --data.name=shapes --n 500 --json ";
   const auto a = nlohmann::json::parse(run(predict).out),
              b = nlohmann::json::parse(run(predict).out);
   EXPECT_NE(a[0]["seed"], b[0]["seed"]);
-  const std::string seed = a[0]["seed"].dump();
+  const std::string seed = a[0]["seed"];  // as text: not every reader of JSON keeps 63 bits
   EXPECT_EQ(nlohmann::json::parse(run(predict + "--seed=" + seed).out), a);
   // By fixed seeds, so that the votes cannot agree by chance one day.
   const std::string six = "predict " + model() + " 0 1 2 3 4 5 --data.name=shapes --json ";
   EXPECT_NE(json_of(run(six + "--seed=1"), "votes"), json_of(run(six + "--seed=2"), "votes"));
-  const Outcome text = run("predict " + model() + " 0 --data.name=shapes --n 500 --seed=" + seed);
-  EXPECT_NE(text.out.find("\tseed " + seed + "\n"), std::string::npos) << text.out;
 }
 
 TEST_F(CertifyGuardTest, PredictWarnsWhereAnotherClassifierWasCertified) {

@@ -245,7 +245,9 @@ TEST_F(CertifyCommandTest, RefusesTheUsersMistakes) {
   expect_refused(run(certify("--out /proc/none/a.tsv")), "cannot be written");
   expect_refused(run("certify " + path("none.safetensors") + out), "no such run or model");
   expect_refused(run("certify " + folder_.string() + out), "no run here");
-  expect_refused(run("certify " + model() + " --data.root=" + path("nowhere") + out), "nowhere");
+  expect_refused(
+      run("certify " + model() + " --data.name=cifar10 --data.root=" + path("nowhere") + out),
+      "nowhere");
   EXPECT_FALSE(fs::exists(path("a.tsv")));
 }
 

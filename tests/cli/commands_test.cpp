@@ -1,15 +1,18 @@
 // The commands other than certify, as a user runs them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/model/model.h"
 #include "fedsmooth/records/attacks.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
+#include "tests/layers.h"
 #include "tests/nearest_mean.h"
 
 namespace fedsmooth {
@@ -43,7 +46,7 @@ class SlowCommandsTest : public CommandsTest {};
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command :
        {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
-        "sweep", "partition", "show", "data", "bench"}) {
+        "sweep", "partition", "show", "data", "bench", "completion"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -56,7 +59,7 @@ TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
        {"train", "certify", "predict", "attack", "sweep", "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
-  for (const std::string command : {"merge", "recertify", "plot", "report", "data"}) {
+  for (const std::string command : {"merge", "recertify", "plot", "report", "data", "completion"}) {
     EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
 }
@@ -102,8 +105,8 @@ TEST_F(CommandsTest, OverridesMayStandBeforeTheArguments) {
   write_file(path("e.toml"), "");
   const Outcome shown = run("show --certify.every 7 --data.root= " + path("e.toml"));
   ASSERT_EQ(shown.status, 0) << shown.err;
-  EXPECT_NE(shown.out.find("every = 7\n"), std::string::npos);
-  EXPECT_NE(shown.out.find("root = \"\"\n"), std::string::npos);
+  EXPECT_NE(shown.out.find("every = 7  # default: 20\n"), std::string::npos);
+  EXPECT_NE(shown.out.find("root = \"\"  # default: \"data\"\n"), std::string::npos);
 }
 
 TEST_F(CommandsTest, OutputThatIsLostIsTold) {
@@ -126,8 +129,10 @@ TEST_F(CommandsTest, ShowFillsInTheDefaultsAndReadsThemBack) {
   write_file(path("e.toml"), "seed = 5\n[certify]\nn = 1_000\n");
   const Outcome shown = run("show " + path("e.toml") + " --data.name shapes --certify.every=7");
   ASSERT_EQ(shown.status, 0) << shown.err;
-  for (const std::string line : {"seed = 5", "n = 1000", "name = \"shapes\"", "every = 7",
-                                 "alpha = 0.001", "radius = \"one-sided\""}) {
+  for (const std::string line :
+       {"seed = 5  # default: 0", "n = 1000  # default: 100000",
+        "name = \"shapes\"  # default: \"cifar10\"", "every = 7  # default: 20", "alpha = 0.001",
+        "radius = \"one-sided\""}) {
     EXPECT_NE(shown.out.find(line + "\n"), std::string::npos) << line;
   }
   write_file(path("again.toml"), shown.out);
@@ -176,6 +181,69 @@ TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
   const Outcome mixed = run("predict " + model + " " + png + " " + path("small.png"));
   expect_refused(mixed, "small.png: differs in size");
   EXPECT_EQ(mixed.out, "");
+}
+
+TEST_F(CommandsTest, PredictAnswersInWords) {
+  const std::string model = make_model();
+  const std::string answer = run("predict " + model + " 3 --data.name=shapes --n 500").out;
+  EXPECT_EQ(answer.rfind("image 3: ", 0), 0U) << answer;
+  EXPECT_NE(answer.find(" of 500 votes"), std::string::npos) << answer;
+}
+
+TEST_F(CommandsTest, CertifiesImageFiles) {
+  const std::string model = make_model(), png = write_image(7, "x.png");
+  const std::string certify = "certify " + model + " " + png + " --n 1000 --seed=3";
+  const auto found = nlohmann::json::parse(run(certify + " --json").out)[0];
+  EXPECT_EQ(found["n"], 1000);
+  EXPECT_EQ(found["norm"], "l2");
+  EXPECT_EQ(found["seed"], "3");
+  const double radius = found["radius"];
+  ASSERT_GT(radius, 0);
+  // Rounded down, like all radii that are printed.
+  const Outcome words = run(certify);
+  EXPECT_EQ(words.out,
+            fmt::format("{}: {}, proved within {:.2f}\n", png, found["class"].get<std::string>(),
+                        std::floor(radius * 100) / 100));
+  EXPECT_FALSE(fs::exists(path("model.certificates.tsv")));
+  expect_refused(run(certify + " --out " + path("t.tsv")), "--out: is for the test set");
+}
+
+// Image files are RGB.
+TEST_F(CommandsTest, PredictsGreyFilesByAModelOfOneChannel) {
+  const Network network = {"grey", {1, 4, 4}, {normalize({0.5}, {0.25}), linear(3, true)}};
+  Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
+  write_file(path("grey.safetensors"), format_model({network, weights, 0.25, {}}));
+  Array pixels({3, 4, 4}, Array::Type::kByte);
+  for (int64_t i = 0; i < pixels.count(); ++i) pixels.bytes()[i] = 10 * (i % 16);
+  write_png(pixels, "grey.png");
+  const std::string predict = "predict " + path("grey.safetensors") + " ";
+  const Outcome grey = run(predict + path("grey.png"));
+  EXPECT_EQ(grey.status, 0) << grey.err;
+  EXPECT_EQ(grey.out.rfind(path("grey.png") + ": class ", 0), 0U) << grey.out;
+  pixels.bytes()[0] = 1;
+  write_png(pixels, "colour.png");
+  expect_refused(run(predict + path("colour.png")), "made for images [1, 4, 4]");
+}
+
+TEST_F(CommandsTest, AModelFileNeedsTheNameOfItsData) {
+  const std::string model = make_model();
+  for (const std::string command :
+       {"certify " + model, "attack " + model, "predict " + model + " 0"}) {
+    expect_refused(run(command),
+                   "model.safetensors: does not say which data set it is for; give --data.name");
+  }
+}
+
+TEST_F(CommandsTest, ReportPrintsItsNumbersAsJson) {
+  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot";
+  ASSERT_EQ(run(certify(make_model(), "", "run/certificates.tsv")).status, 0);
+  const auto certified = nlohmann::json::parse(run("report --json " + path("run")).out)["results"];
+  ASSERT_EQ(certified.size(), 1U);
+  EXPECT_EQ(certified[0]["name"], "run");
+  EXPECT_EQ(certified[0]["images"], 10);
+  const auto& at_zero = certified[0]["certified_accuracy"][0];
+  EXPECT_EQ(at_zero["radius"], 0);
+  EXPECT_LT(at_zero["low"], at_zero["high"]);
 }
 
 TEST_F(CommandsTest, RecertifyKeepsTheKindOfRadius) {
@@ -253,7 +321,8 @@ TEST_F(CommandsTest, ReportAndPlotTakeARunThatIsNotCertified) {
     EXPECT_EQ(read_file(figure).find("x_adv") != std::string::npos, what == "attack");
   }
   const std::string plot = "plot " + path("run") + " --out " + path("f.svg");
-  expect_refused(run(plot), "run: not certified yet; `fedsmooth certify` does it");
+  expect_refused(run(plot), "run: not certified yet; `" + std::string(FEDSMOOTH_PROGRAM) +
+                                " certify " + path("run") + "` does it");
   expect_refused(run(plot + " --what loss"), "--what=loss: must be certified, training or attack");
   write_file(path("run/rounds.tsv"), "nonsense\n");
   expect_refused(run("report " + path("run")), "rounds.tsv:1: not the expected header");

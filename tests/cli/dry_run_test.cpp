@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/certify_program.h"
+#include "tests/data/archives.h"
 
 namespace fedsmooth {
 namespace {
@@ -59,6 +60,23 @@ TEST_F(DryRunTest, TrainCountsItsSteps) {
   expect_refused(
       run("train " + path("e.toml") + " --dry-run --data.name=cifar10 --data.root=" + path("none")),
       "none");
+}
+
+// A normalisation of one channel is refused for the usual images.
+TEST_F(DryRunTest, TrainTriesImagesOfTheExperimentsKind) {
+  write_file(path("grey/train-images-idx3-ubyte"), make_idx({20, 32, 32}, std::string(20480, 7)));
+  write_file(path("grey/train-labels-idx1-ubyte"),
+             make_idx({20}, std::string("\0\1\2\3\4", 5) + std::string("\0\1\2\3\4", 5) +
+                                std::string(10, '\1')));
+  write_file(path("e.toml"),
+             "[data]\nname = \"idx\"\n[model]\nname = \"small\"\nmean = [0.13]\nsd = [0.31]\n"
+             "[partition]\nclients = 2\nsamples_per_client = 10\n[train]\nclients_per_round = 1\n"
+             "[train.local]\nsteps = 1\nbatch = 2\n");
+  const std::string dry_run = "train " + path("e.toml") + " --dry-run --data.root=" + path("grey");
+  const Outcome done = run(dry_run);
+  EXPECT_EQ(done.status, 0) << done.err;
+  // It counts the labels.
+  EXPECT_EQ(run(dry_run + " --train.local.calibrate=true").status, 0);
 }
 
 }  // namespace

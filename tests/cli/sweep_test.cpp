@@ -204,11 +204,55 @@ TEST_F(SlowSweepCommandTest, InterruptedItSavesAndContinues) {
     ::kill(child, signal);
     const Outcome stopped = finish(child);
     EXPECT_EQ(stopped.status, 130) << stopped.err;
-    EXPECT_NE(stopped.err.find("the same command continues"), std::string::npos) << stopped.err;
+    EXPECT_NE(stopped.err.find("continue with `" + std::string(FEDSMOOTH_PROGRAM) + " sweep "),
+              std::string::npos)
+        << stopped.err;
   }
   EXPECT_FALSE(fs::exists(path("all/report.html")));
   ASSERT_EQ(run(sweep()).status, 0);
   EXPECT_TRUE(fs::exists(path("all/report.html")));
+}
+
+TEST_F(SweepCommandTest, DryRunCountsWhatIsLeft) {
+  const Outcome done = run("--json " + sweep("--dry-run"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto found = nlohmann::json::parse(done.out);
+  EXPECT_EQ(found["experiments"], 3);
+  EXPECT_EQ(found["trainings"], 3);
+  EXPECT_EQ(found["rounds"], 18);
+  EXPECT_EQ(found["votes"], 3 * 10 * 210);
+  EXPECT_GT(found["seconds"], 0);
+  EXPECT_FALSE(fs::exists(path("all")));
+  ASSERT_EQ(run(sweep("--quiet --seed=1")).status, 0);
+  // Two experiments are left, and one training for both.
+  std::string text = read_file(path("e.toml"));
+  text.replace(text.find("[sweep]"), std::string::npos,
+               "[[sweep]]\nseed = [1, 2]\n[[sweep]]\nseed = [2]\n'certify.sigma' = [0.5]\n");
+  write_file(path("e.toml"), text);
+  const auto left = nlohmann::json::parse(run("--json " + sweep("--dry-run")).out);
+  EXPECT_EQ(left["experiments"], 3);
+  EXPECT_EQ(left["trainings"], 1);
+  EXPECT_EQ(left["certifications"], 2);
+  EXPECT_NE(
+      run(sweep("--dry-run")).out.find("left: trainings 1, with 6 rounds; certifications 2, with "),
+      std::string::npos);
+}
+
+TEST_F(SweepCommandTest, TakesNoRunsFolder) {
+  const std::string text = read_file(path("e.toml"));
+  write_file(path("one.toml"), text.substr(0, text.find("[sweep]")));
+  ASSERT_EQ(run("train " + path("one.toml") + " --out " + path("all")).status, 0);
+  expect_refused(run(sweep()), "all: is a run, a sweep needs a folder of its own");
+  EXPECT_FALSE(fs::exists(path("all/report.html")));
+}
+
+// Both would otherwise be runs/e.
+TEST_F(SweepCommandTest, HasAnotherDefaultFolderThanTrain) {
+  const Outcome done = finish(
+      start_command("env -C " + path("") + " " + FEDSMOOTH_PROGRAM + " sweep e.toml --seed=1"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  EXPECT_TRUE(fs::exists(path("runs/e-sweep/e-seed1/DONE")));
+  EXPECT_NE(done.err.find("next: open runs/e-sweep/report.html in a browser"), std::string::npos);
 }
 
 TEST_F(SweepCommandTest, AFailureDoesNotStopTheOthers) {

@@ -72,7 +72,7 @@ TEST(ExperimentRefusalTest, RefusesValuesOutOfRange) {
        "e.toml:1: data.name: must be cifar10, cifar100, idx, arrays, image-folder, shapes"},
       {"model.name = \"vgg\"",
        "e.toml:1: model.name: must be alexnet, alexnet-fc, resnet18, resnet20, resnet110, small, "
-       "vgg16-bn, wrn-16-4, wrn-28-10, layers"},
+       "vgg16-bn, wrn-16-4, wrn-28-10, layers, or of another depth: resnetN, wrn-D-K"},
       {"model.sd = [0.5, 0]", "e.toml:1: model.sd: must be positive"},
       {"model.mean = [inf]", "e.toml:1: model.mean: must be finite"},
       {"smoothing.sigma = 0", "e.toml:1: smoothing.sigma: must be positive"},

@@ -156,7 +156,7 @@ TEST(SweepTest, ThePapersAblationEndsInRunsOfItsOtherFiles) {
 
 TEST(SweepTest, IsNoSingleExperiment) {
   EXPECT_EQ(refusal([&] { parse_experiment(kGrid, "e.toml"); }),
-            "e.toml: has a [sweep] of 8 experiments; run them by `fedsmooth sweep`");
+            "e.toml: has a [sweep] of 8 experiments; run them by `fedsmooth sweep e.toml`");
 }
 
 }  // namespace

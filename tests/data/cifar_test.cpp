@@ -92,7 +92,7 @@ TEST_F(Cifar10Test, RefusesALabelAboveNine) {
 
 TEST_F(Cifar10Test, PointsFromThePythonVersionToTheBinaryOne) {
   write_file(root_ / "cifar-10-batches-py" / "test_batch", "\x80\x02}");
-  expect_refused(Split::kTest, root_ / "test_batch.bin", "`fedsmooth data cifar10`");
+  expect_refused(Split::kTest, root_ / "test_batch.bin", "`fedsmooth data cifar10 --out ");
   const fs::path inside = root_ / "cifar-10-batches-py";
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "pickles are not read",
                       refusal([&] { read_cifar10(inside, Split::kTest); }));
@@ -127,7 +127,8 @@ TEST_F(Cifar100Test, ReadsTheFineLabels) {
   write_file(root_ / "cifar-100-binary" / "test.bin", batch_bytes(0));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "30730000 bytes, this file of CIFAR-100 has 30740000",
                       refusal([&] { read_cifar100(root_, Split::kTest); }));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "`fedsmooth data cifar100` gets it",
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "`fedsmooth data cifar100 --out " + root_.string() + "` gets it",
                       refusal([&] { read_cifar100(root_, Split::kTrain); }));
 }
 

@@ -65,7 +65,7 @@ TEST_F(IdxTest, FindsTheFilesWhereOthersPutThem) {
 TEST_F(IdxTest, NamesWhatIsMissing) {
   const std::string message = refused(Split::kTest);
   EXPECT_TRUE(message.starts_with((root_ / "t10k-images-idx3-ubyte").string() + ": ")) << message;
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "`fedsmooth data mnist`", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "`fedsmooth data mnist --out ", message);
 }
 
 TEST_F(IdxTest, RefusesHalvesThatDoNotBelongTogether) {

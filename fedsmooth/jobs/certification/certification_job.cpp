@@ -100,7 +100,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
                            const Context& context, TestSets& test_sets) {
   const Shard shard = asked_shard(a.shard);
   CertificationJob plan;
-  const auto test = test_sets.load(experiment_of_model(a.path, overrides).data);
+  const auto test = test_sets.load(data_of_model(a.path, overrides));
   plan.data = test->data;
   const Shape shape = image_shape(plan.data);
   plan.subject = load_under_test({a.path, a.with}, overrides, &plan.data, shape, context.device);

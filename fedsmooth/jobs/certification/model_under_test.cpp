@@ -6,6 +6,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
+#include "fedsmooth/data/data_source.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/records/run.h"
 
@@ -48,6 +49,15 @@ Experiment experiment_of_model(const fs::path& path, const Overrides& overrides)
   }
   apply_overrides(experiment, overrides);
   return experiment;
+}
+
+DataOptions data_of_model(const fs::path& path, const Overrides& overrides) {
+  const Experiment experiment = experiment_of_model(path, overrides);
+  if (!fs::is_directory(path) && !given(overrides, "data.name")) {
+    throw Error("{}: does not say which data set it is for; give --data.name, one of {}",
+                path.string(), fmt::join(data_sources().names(), ", "));
+  }
+  return experiment.data;
 }
 
 std::optional<uint64_t> given_seed(const Overrides& overrides) {

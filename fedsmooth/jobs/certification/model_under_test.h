@@ -41,6 +41,10 @@ struct ModelUnderTest {
 /// The experiment of a run folder (or the defaults for a model file), overridden.
 Experiment experiment_of_model(const std::filesystem::path& path, const Overrides& overrides);
 
+/// Where the test images of a run or model are. Throws an Error for a model file unless the
+/// overrides name its data set, which the file does not.
+DataOptions data_of_model(const std::filesystem::path& path, const Overrides& overrides);
+
 /// The seed of votes, if the overrides give one: `seed` or `certify.seed`, whichever comes last.
 std::optional<uint64_t> given_seed(const Overrides& overrides);
 

@@ -20,6 +20,7 @@
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/jobs/pages/tensorboard.h"
 #include "fedsmooth/jobs/training/clients.h"
+#include "fedsmooth/jobs/training/noisy_answers.h"
 #include "fedsmooth/jobs/training/teacher.h"
 
 namespace fedsmooth::jobs {
@@ -27,33 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kEvaluatedImages = 200;
-constexpr int64_t kEvaluationVotes = 128;
+constexpr double kAlmostNoNoise = 1e-6;
 constexpr size_t kMostNamed = 5;  // dropped updates
-
-// Share of a test subset on which most noisy votes are right.
-double noisy_accuracy(const Model& model, const std::string& device, const Dataset& test,
-                      uint64_t seed, int threads) {
-  const std::unique_ptr<Sampler> sampler =
-      make_sampler(choose_classifier(device, model, kFloatNoise), kFloatNoise, threads);
-  const int64_t count = std::min(test.size(), kEvaluatedImages);
-  std::vector<VoteRequest> requests;
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t image = i * test.size() / count;
-    labels.push_back(test.label(image));
-    requests.push_back({test.image(image),
-                        model.sigma,
-                        kEvaluationVotes,
-                        {make_key(seed, Purpose::kEvaluation), static_cast<uint32_t>(image)}});
-  }
-  const std::vector<Votes> votes = sampler->count_all(requests);
-  int64_t right = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    right += majority(votes[i]) == labels[i];
-  }
-  return static_cast<double>(right) / static_cast<double>(count);
-}
 
 Network network_for(const Experiment& e, const Dataset& train) {
   ModelOptions model = e.model;
@@ -256,6 +232,10 @@ Model OpenRun::model() const {
   return {setting_.network, state_.global, experiment_.smoothing.sigma, setting_.train.class_names};
 }
 
+NoisyVotes OpenRun::noisy_votes() const {
+  return {setting_.device, setting_.threads, experiment_.seed};
+}
+
 Training OpenRun::training(std::function<void(const RoundRow&)> on_row) {
   last_ = std::chrono::steady_clock::now();
   LocalTask task = local_task(setting_, experiment_);
@@ -278,8 +258,7 @@ bool OpenRun::write_round(const RoundReport& report,
                           const std::function<void(const RoundRow&)>& on_row) {
   RoundRow row = describe(report, options_.method);
   if (options_.evaluate_every > 0 && report.round % options_.evaluate_every == 0) {
-    row.noisy_accuracy =
-        noisy_accuracy(model(), setting_.device, setting_.test, experiment_.seed, setting_.threads);
+    row.noisy_accuracy = noisy_accuracy(model(), setting_.test, noisy_votes());
   }
   const auto time = std::chrono::steady_clock::now();
   row.seconds = std::chrono::duration<double>(time - last_).count();
@@ -313,11 +292,21 @@ std::vector<std::string> OpenRun::warnings() const {
   const RoundRow& last = *last_row_;
   const double loss = last.loss - last.loss_robust.value_or(0.0) - last.loss_entropy.value_or(0.0);
   const auto classes = static_cast<double>(output_shape(setting_.network)[0]);
+  // A network that was trained without noise need not tell noisy images apart.
+  const bool noisy =
+      options_.method != Method::kStandard && options_.method != Method::kAdversarial;
+  const double sigma = noisy ? experiment_.smoothing.sigma : kAlmostNoNoise;
+  const Dataset& seen = setting_.images_elsewhere.empty() ? setting_.train : setting_.test;
   if (!(loss <= std::log(classes))) {
     all.push_back(fmt::format(
         "the last loss, {:.3f}, is above that of guessing among {} classes, {:.3f}: nothing was "
         "learned yet, or train.local.learning_rate={} is too large",
         loss, classes, std::log(classes), experiment_.train.local.learning_rate));
+  } else if (const auto answer = only_answer(model(), sigma, seen, noisy_votes())) {
+    all.push_back(fmt::format(
+        "the network answers {:?} for all images, of whatever class: nothing was learned yet, or "
+        "training collapsed; try another train.local.learning_rate, here {}",
+        seen.class_names[*answer], experiment_.train.local.learning_rate));
   }
   return all;
 }

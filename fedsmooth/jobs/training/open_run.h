@@ -13,6 +13,7 @@
 #include "fedsmooth/jobs/training.h"
 #include "fedsmooth/jobs/training/checkpoints.h"
 #include "fedsmooth/jobs/training/image_tables.h"
+#include "fedsmooth/jobs/training/noisy_answers.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/records/run.h"
@@ -65,8 +66,8 @@ class OpenRun {
   /// the folder's table got.
   Training training(std::function<void(const RoundRow&)> on_row);
 
-  /// What the user should know of the rounds that were trained: which updates were dropped, and a
-  /// last loss above that of guessing.
+  /// What the user should know of the rounds that were trained: which updates were dropped, a
+  /// last loss above that of guessing, and a network that answers one class only.
   std::vector<std::string> warnings() const;
 
   /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
@@ -76,6 +77,7 @@ class OpenRun {
  private:
   bool write_round(const RoundReport& report, const std::function<void(const RoundRow&)>& on_row);
   Model model() const;
+  NoisyVotes noisy_votes() const;
   Provenance origin() const;
 
   const TrainingContext& setting_;

@@ -50,7 +50,7 @@ class SweepRuns {
       context_.warn(
           fmt::format("{}: {}: {}", name, error.path1().string(), error.code().message()));
     } catch (const Interrupted&) {
-      throw Interrupted{fmt::format("interrupted in {}; the same command continues", name)};
+      throw Interrupted{fmt::format("interrupted in {}; continue with the same command", name)};
     }
     return false;
   }

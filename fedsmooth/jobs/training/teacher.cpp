@@ -40,7 +40,7 @@ Model train_teacher(const TrainingContext& setting, Experiment e, const Partitio
   fedsmooth::train({local_task(setting, e), train_options(setting, e), partition, state, on_round},
                    *setting.chosen.executor);
   if (state.round < e.train.rounds) {
-    throw Interrupted{"interrupted while the teacher was trained; --resume begins it again"};
+    throw Interrupted{"interrupted while the teacher was trained; begin that again with --resume"};
   }
   return {setting.network, state.global, kSigma, setting.train.class_names};
 }
@@ -103,7 +103,7 @@ Array teacher_votes(const TrainingContext& setting, const Experiment& e, const P
     write_file(path, format_safetensors({{{kVotes, votes}}, bind_to_training(expected, e)}));
     return votes;
   } catch (const Interrupted&) {
-    throw Interrupted{"interrupted while the teacher voted; --resume begins it again"};
+    throw Interrupted{"interrupted while the teacher voted; begin that again with --resume"};
   }
 }
 

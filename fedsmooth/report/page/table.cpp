@@ -27,8 +27,7 @@ std::string render_accuracy(const RunRecord& run) {
 
 std::string render_run(const RunRecord& run) {
   std::string text = shorten(run.name, kWidth) + "\n";
-  text +=
-      run.certified() ? render_accuracy(run) : "  not certified yet; `fedsmooth certify` does it\n";
+  text += run.certified() ? render_accuracy(run) : "  " + not_certified(run) + "\n";
   for (const auto& [name, value] : list_facts(run)) {
     text += fmt::format("  {:<26}{}\n", name, value);
   }

@@ -98,7 +98,7 @@ TEST(TableTest, SaysThatARunIsNotCertified) {
                 {2, 1.5, 0.25, 0, 0, 0, {}, 0, 1},
                 {3, 1.25, {}, 0, 0, 0, {}, 0, 2}};
   const std::string table = render_table({run});
-  EXPECT_TRUE(contains(table, "runs/new\n  not certified yet; `fedsmooth certify` does it\n"));
+  EXPECT_TRUE(contains(table, "runs/new\n  not certified yet; `fedsmooth certify RUN` does it\n"));
   EXPECT_TRUE(contains(table, "  rounds                    3, 2 s each\n")) << table;
   EXPECT_TRUE(contains(table, "  loss                      1.25 in the last round\n"));
   EXPECT_TRUE(contains(table, "  noisy accuracy            25.0% (round 2)\n"));

@@ -1,0 +1,120 @@
+// What is left of a sweep: trainings and certifications are counted for each experiment, and timed
+// once for each kind of them.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "fedsmooth/engine/samplers.h"
+#include "fedsmooth/federated/server/server_optimizers.h"
+#include "fedsmooth/jobs/certification.h"
+#include "fedsmooth/jobs/certification/certification_job.h"
+#include "fedsmooth/jobs/dry_run.h"
+#include "fedsmooth/jobs/sweep.h"
+#include "fedsmooth/jobs/training.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+// A row of certificates.tsv and a line of rounds.tsv, about.
+constexpr int64_t kBytesPerRow = 250, kBytesPerRound = 120;
+
+// Client steps a second for each kind of training, from one trial of it.
+class TrainingRates {
+ public:
+  explicit TrainingRates(const Context& context) : context_(context) {}
+
+  DryRun predict(const Experiment& e) {
+    for (const auto& [tried, found] : tried_) {
+      if (go_side_by_side(tried, e)) return scale(found, e);
+    }
+    tried_.emplace_back(e, dry_run_train(e, context_));
+    return tried_.back().second;
+  }
+
+ private:
+  static DryRun scale(DryRun found, const Experiment& e) {
+    const bool centralized = e.train.mode == Mode::kCentralized;
+    const int64_t clients = centralized ? 1 : e.train.clients_per_round;
+    found.count = e.train.rounds * clients * e.train.local.steps;
+    found.seconds = static_cast<double>(found.count) / found.per_second;
+    return found;
+  }
+
+  const Context& context_;
+  std::vector<std::pair<Experiment, DryRun>> tried_;
+};
+
+// Votes a second for each network, data set and noise, from one trial of an untrained network.
+class VoteRates {
+ public:
+  explicit VoteRates(const Context& context) : context_(context) {}
+
+  double rate(const Experiment& e, const Network& network, const Dataset& test) {
+    const NoiseLaw& law = *e.certify.noise;
+    const auto [found, is_new] =
+        rates_.try_emplace(fmt::format("{}\n{}\n{}\n{}", show_key(e, "model.name"),
+                                       show_key(e, "model.layers"), e.data.name, law.name));
+    if (!is_new) return found->second;
+    const Model model = {network, initial_weights(network, make_key(0, Purpose::kWeights)), 0, {}};
+    const auto sampler = make_sampler(choose_classifier(context_.device, model, law), law,
+                                      thread_count(context_), context_.stopped);
+    return found->second = votes_per_second(*sampler, test.image(0), certified_sigma(e));
+  }
+
+ private:
+  const Context& context_;
+  std::map<std::string, double> rates_;
+};
+
+// Model, checkpoint and tables of a run.
+int64_t bytes_on_disk(const Experiment& e, const Network& network, int64_t images) {
+  const bool centralized = e.train.mode == Mode::kCentralized;
+  const int64_t kept =
+      std::ssize(names_kept(e.train.server, e.train.rounds)) + (centralized ? 1 : 0);
+  return 4 * count_weights(network) * (2 + kept) + images * kBytesPerRow +
+         e.train.rounds * kBytesPerRound;
+}
+
+bool is_trained(const std::filesystem::path& run) { return std::filesystem::exists(run / "DONE"); }
+
+}  // namespace
+
+SweepDryRun dry_run_sweep(const SweepArguments& a, const Overrides& overrides,
+                          const Context& context) {
+  const SweepPlan plan = plan_sweep(a, overrides, context);
+  SweepDryRun found{.experiments = plan.experiments.size()};
+  TrainingRates trainings(context);
+  VoteRates votes(context);
+  TestSets test_sets;
+  std::set<std::string> trained;  // those that are the same training are done once
+  for (const auto& [name, e] : plan.experiments) {
+    const std::filesystem::path folder = plan.out / name;
+    if (is_trained(folder)) trained.insert(format_training(e));
+  }
+  for (const auto& [name, e] : plan.experiments) {
+    const std::filesystem::path folder = plan.out / name;
+    if (trained.insert(format_training(e)).second) {
+      const DryRun one = trainings.predict(e);
+      ++found.trainings;
+      found.rounds += e.train.rounds;
+      found.seconds += one.seconds;
+      found.device = one.device;
+    }
+    if (is_trained(folder) && is_certified(folder, test_sets, context)) continue;
+    const auto test = test_sets.load(e.data);
+    ModelOptions options = e.model;
+    set_default_normalization(options, e.data.name, test->data.images.size(1));
+    const Network network = build_network(options, image_shape(test->data), test->data.classes());
+    const auto images = std::ssize(choose_images(test->data.size(), e.certify));
+    const int64_t count = images * (e.certify.selection_votes() + e.certify.n);
+    ++found.certifications;
+    found.votes += count;
+    found.at_most |= e.certify.rule() != VoteRule::kFixed || e.certify.only_correct;
+    found.seconds += static_cast<double>(count) / votes.rate(e, network, test->data);
+    found.disk_bytes += bytes_on_disk(e, network, images);
+  }
+  return found;
+}
+
+}  // namespace fedsmooth::jobs
