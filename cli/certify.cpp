@@ -1,6 +1,7 @@
 // fedsmooth certify RUN_OR_MODEL: CERTIFY on the test set.
 #include "fedsmooth/jobs/certification.h"
 
+#include "cli/against.h"
 #include "cli/dry_run.h"
 #include "cli/summary.h"
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
@@ -40,6 +41,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.removed_flag("noise-bank", "certify.noise_bank");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
+  add_against(c, a->against);
   c.flag("resume", a->resume, "continue after the last complete row");
   c.flag("dry-run", flags->dry_run, "print votes, predicted time and memory, and do nothing");
   c.take_ranks();
@@ -54,7 +56,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
         print_dry_run(jobs::dry_run_certify(*a, overrides, common.context), "votes", common);
         return 0;
       }
-      print_summary(jobs::certify(*a, overrides, common.context), common);
+      print_summary(jobs::certify(*a, overrides, common.context), common, a->against);
       return 0;
     });
   });

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/against.h"
 #include "cli/summary.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/page/html.h"
@@ -41,10 +42,17 @@ json summary_json(const fs::path& table, const RunRecord& run) {
 
 }  // namespace
 
-void print_summary(const fs::path& table, const CommandContext& common) {
+void print_summary(const fs::path& table, const CommandContext& common,
+                   const jobs::AgainstOptions& against) {
   const RunRecord run = jobs::load_run(table);
-  print_result(common, summary_json(table, run),
-               fmt::format("{}\n{}\n", render_table({run}), table.string()));
+  json summary = summary_json(table, run);
+  std::string text = render_table({run}) + "\n";
+  if (against.asked()) {
+    const jobs::AgainstResult result = jobs::certify_against(run, against);
+    summary["against"] = against_json(result);
+    text += render_against(result);
+  }
+  print_result(common, summary, fmt::format("{}{}\n", text, table.string()));
 }
 
 }  // namespace fedsmooth::cli
