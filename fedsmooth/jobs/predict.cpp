@@ -3,63 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
-#include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/jobs/certification/inputs.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 
 namespace fedsmooth::jobs {
 namespace {
-
-struct Input {
-  std::string name;
-  Array image;         // [C, H, W] in [0, 1]
-  uint32_t index = 0;  // names its noise
-};
-
-bool is_index(const std::string& text) {
-  return !text.empty() && text.size() < 10 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Names a file's noise by its content, so that it gets the same votes alone and among others.
-uint32_t content_name(const Array& pixels) {
-  const std::string digest =
-      sha256({static_cast<const char*>(pixels.data()), static_cast<size_t>(pixels.byte_count())});
-  return static_cast<uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
-}
-
-Input load_input(const std::string& name, const Dataset* data) {
-  if (name.empty()) throw Error("predict: the name of an image is empty");
-  if (!is_index(name)) {
-    const Array pixels = read_image(name);
-    return {name, to_unit_interval(pixels), content_name(pixels)};
-  }
-  const int64_t index = std::stoll(name);
-  if (index >= data->size()) {
-    throw Error("{}: the test set has images 0 to {}", name, data->size() - 1);
-  }
-  return {name, data->image(index), static_cast<uint32_t>(index)};
-}
-
-// All before the first answer: a refused command prints nothing.
-std::vector<Input> load_inputs(const std::vector<std::string>& names, const Dataset* data) {
-  std::vector<Input> inputs;
-  for (const std::string& name : names) {
-    inputs.push_back(load_input(name, data));
-    if (inputs.back().image.sizes() != inputs[0].image.sizes()) {
-      throw Error("{}: differs in size from {}", name, names[0]);
-    }
-  }
-  return inputs;
-}
 
 // Certificates are about one classifier: this arithmetic, this noise.
 void warn_of_other_classifier(const std::string& path, const ModelUnderTest& subject,
@@ -85,15 +40,6 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
                   table.string(), fmt::join(differences, " and ")));
 }
 
-// A model file may name no classes.
-std::vector<std::string> name_classes(const ModelUnderTest& subject) {
-  std::vector<std::string> names = subject.class_names;
-  for (auto c = std::ssize(names); c < subject.f.classes; ++c) {
-    names.push_back(fmt::format("class {}", c));
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<Answer> predict(const PredictArguments& a, const Overrides& overrides,
@@ -101,12 +47,10 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
                             const std::function<void(const Answer&)>& on_answer) {
   check_context(context);
   std::optional<Dataset> data;
-  if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
-    data = load_dataset(experiment_of_model(a.path, overrides).data, Split::kTest);
-  }
-  const Dataset* test = data ? &*data : nullptr;
-  const std::vector<Input> inputs = load_inputs(a.images, test);
+  const std::vector<Input> inputs =
+      load_inputs(a.images, experiment_of_model(a.path, overrides).data, data);
   if (inputs.empty()) return {};
+  const Dataset* test = data ? &*data : nullptr;
   const Sizes sizes = inputs[0].image.sizes();
   const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, test,
                                                  {sizes[0], sizes[1], sizes[2]}, context.device);
