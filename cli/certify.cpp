@@ -2,6 +2,7 @@
 #include "fedsmooth/jobs/certification.h"
 
 #include "cli/advice.h"
+#include "cli/against.h"
 #include "cli/certify_images.h"
 #include "cli/dry_run.h"
 #include "cli/summary.h"
@@ -24,7 +25,8 @@ void check_takes_images(const CertifyCommandArguments& a, const CommandContext& 
                                                 {!a.shard.empty(), "--shard"},
                                                 {a.resume, "--resume"},
                                                 {a.dry_run, "--dry-run"},
-                                                {a.only_correct, "--only-correct"}};
+                                                {a.only_correct, "--only-correct"},
+                                                {a.against.asked(), "--against"}};
   for (const auto& [is_given, option] : given) {
     if (is_given) throw Error("{}: is for the test set, not for {}", option, a.images[0]);
   }
@@ -53,7 +55,7 @@ int run_certify(const CertifyCommandArguments& a, Overrides overrides,
     const std::filesystem::path table =
         a.out.empty() ? jobs::table_path(a.path, "certificates") : std::filesystem::path(a.out);
     note_if_nothing_to_resume(common, a.resume, table);
-    print_summary(jobs::certify(a, overrides, common.context), common);
+    print_summary(jobs::certify(a, overrides, common.context), common, a.against);
     const bool of_run = a.out.empty() && std::filesystem::is_directory(a.path);
     if (a.shard.empty()) {
       suggest_next(common, "report " + shell_word(of_run ? a.path : table.string()));
@@ -98,6 +100,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.removed_flag("noise-bank", "certify.noise_bank");
   c.option("out", a->out, "table to write; beside the model if left out");
   c.option("shard", a->shard, "I/K: only part I of K, to be joined by merge");
+  add_against(c, a->against);
   c.flag("resume", a->resume, "continue after the last complete row");
   c.flag("dry-run", a->dry_run, "print votes, predicted time and memory, and do nothing");
   c.take_ranks();

@@ -264,6 +264,7 @@ int run_command_line(int argc, char** argv, Ranks& ranks) {
   add_train(app, common);
   add_certify(app, common);
   add_predict(app, common);
+  add_conformal(app, common);
   add_attack(app, common);
   add_recertify(app, common);
   add_merge(app, common);

@@ -103,5 +103,6 @@ void add_verify(CLI::App& app, CommandContext& common);
 void add_data(CLI::App& app, CommandContext& common);
 void add_bench(CLI::App& app, CommandContext& common);
 void add_completion(CLI::App& app, CommandContext& common);
+void add_conformal(CLI::App& app, CommandContext& common);
 
 }  // namespace fedsmooth::cli

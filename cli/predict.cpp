@@ -12,6 +12,7 @@
 
 #include "cli/certify_images.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/jobs/conformal.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -75,6 +76,25 @@ std::string describe(const jobs::ProvedAnswer& answer) {
                      std::floor(radius * scale) / scale, digits, norm);
 }
 
+int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
+                     const Overrides& overrides, const CommandContext& common) {
+  nlohmann::json summary = nlohmann::json::array();
+  for (const jobs::SetAnswer& answer : jobs::predict_sets(a, file, overrides, common.context)) {
+    std::vector<std::string> names;
+    for (const int64_t c : answer.classes) names.push_back(answer.class_names[c]);
+    if (common.json) {
+      summary.push_back({{"image", answer.image},
+                         {"set", answer.classes},
+                         {"classes", names},
+                         {"seed", std::to_string(answer.seed)}});
+    } else {
+      fmt::print("{}: {{{}}}\n", spoken_image(answer.image), fmt::join(names, ", "));
+    }
+  }
+  if (common.json) fmt::print("{}\n", dump_json(summary));
+  return 0;
+}
+
 }  // namespace
 
 int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrides,
@@ -102,19 +122,26 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
 
 void add_predict(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::PredictArguments>();
+  auto sets = std::make_shared<std::string>();
   Command c(app, common, "predict", "the smoothed classifier's answer for images, or an abstention",
             "  fedsmooth predict runs/quickstart/smoothadv 0 1 2\n"
             "  fedsmooth predict model.safetensors cat.png --sigma 0.25 --n 10000\n"
             "  fedsmooth predict a.safetensors cat.png --with b.safetensors --with c.safetensors\n"
-            "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes");
+            "  fedsmooth predict model.safetensors cat.png --seed=7   # repeats the votes\n"
+            "  fedsmooth predict model.safetensors cat.png --sets model.conformal.json");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
   c.repeated_option("with", a->with, "a model that answers with it as one, by the mean of logits");
   c.option("n", a->n, "votes per image");
+  c.option("sets", *sets,
+           "file of fedsmooth conformal: answer with sets, from one noise per image");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("alpha", "certify.alpha", "failure probability per image");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
-  c.on_run([a, &common](const Overrides& overrides) { return run_predict(*a, overrides, common); });
+  c.on_run([a, sets, &common](const Overrides& overrides) {
+    return sets->empty() ? run_predict(*a, overrides, common)
+                         : run_predict_sets(*a, *sets, overrides, common);
+  });
 }
 
 }  // namespace fedsmooth::cli

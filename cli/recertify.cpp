@@ -2,19 +2,55 @@
 // model.
 #include "fedsmooth/jobs/recertify.h"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/against.h"
 #include "cli/summary.h"
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/jobs/load_run.h"
 
 namespace fedsmooth::cli {
+namespace {
+
+// Other radii than those of the table's rows: into a table of their own.
+void recertify_against(const jobs::RecertifyArguments& a, const jobs::AgainstOptions& options,
+                       const CommandContext& common) {
+  if (!a.radius.empty()) throw Error("--radius={}: not with --against and its like", a.radius);
+  std::filesystem::path out = a.out;
+  if (out.empty()) {
+    const std::filesystem::path table = jobs::find_table(a.table);
+    out = table.parent_path() / (table.stem().string() + "-against.tsv");
+  }
+  const jobs::AgainstResult result =
+      jobs::certify_against({a.table, options, a.alpha, out.string()});
+  nlohmann::json summary = against_json(result);
+  summary["table"] = out.string();
+  print_result(common, summary, fmt::format("{}{}\n", render_against(result), out.string()));
+}
+
+}  // namespace
 
 void add_recertify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::RecertifyArguments>();
-  Command c(app, common, "recertify", "new radii at another alpha, from the stored counts",
-            "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01");
+  auto against = std::make_shared<jobs::AgainstOptions>();
+  Command c(app, common, "recertify",
+            "new radii at another alpha, or against given classes, from the stored counts",
+            "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01\n"
+            "  fedsmooth recertify certificates.tsv --against benign   # how far from it\n"
+            "  fedsmooth recertify certificates.tsv --superclasses superclasses.toml\n"
+            "  fedsmooth recertify certificates.tsv --top 5");
   c.argument("certificates", a->table, "table of certificates");
-  c.option("alpha", a->alpha, "failure probability per image; required");
+  c.option("alpha", a->alpha, "failure probability per image; required unless classes are given");
   c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");
   c.option("out", a->out, "table to write; beside the old one if left out");
-  c.on_run([a, &common] {
+  add_against(c, *against);
+  c.on_run([a, against, &common] {
+    if (against->asked()) {
+      recertify_against(*a, *against, common);
+      return 0;
+    }
     print_summary(jobs::recertify(*a), common);
     return 0;
   });

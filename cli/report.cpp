@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/advice.h"
+#include "cli/against.h"
 #include "cli/summary.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/jobs/load_run.h"
@@ -29,7 +30,19 @@ struct ReportArguments {
   std::vector<std::string> runs;
   std::string out;
   jobs::TableOptions tables;
+  jobs::AgainstOptions against;
 };
+
+// What each run certifies against the classes that are asked for, if any are.
+std::vector<jobs::AgainstResult> hold_against(const std::vector<RunRecord>& runs,
+                                              const jobs::AgainstOptions& options) {
+  std::vector<jobs::AgainstResult> found;
+  if (!options.asked()) return found;
+  for (const RunRecord& run : runs) {
+    if (run.certified()) found.push_back(jobs::certify_against(run, options));
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -52,6 +65,7 @@ void add_report(CLI::App& app, CommandContext& common) {
   c.option("sigma", a->tables.sigma, "noise level of published tables, which do not state it");
   c.option("alpha", a->tables.alpha, "failure probability of theirs");
   c.option("n", a->tables.n, "votes of theirs");
+  add_against(c, a->against);
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
     const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
@@ -61,13 +75,16 @@ void add_report(CLI::App& app, CommandContext& common) {
       results.push_back(summary_json(run));
       if (run.unbound()) unbound.push_back(run.name);
     }
-    print_result(common,
-                 {{"report", out.string()},
-                  {"runs", runs.size()},
-                  {"unbound", unbound},
-                  {"results", results}},
-                 fmt::format("{}\n{}\n", is_sweep ? render_comparison(runs) : render_table(runs),
-                             out.string()));
+    nlohmann::json summary = {{"report", out.string()},
+                              {"runs", runs.size()},
+                              {"unbound", unbound},
+                              {"results", results}};
+    std::string text = (is_sweep ? render_comparison(runs) : render_table(runs)) + "\n";
+    for (const jobs::AgainstResult& result : hold_against(runs, a->against)) {
+      summary["against"].push_back(against_json(result));
+      text += render_against(result);
+    }
+    print_result(common, summary, fmt::format("{}{}\n", text, out.string()));
     suggest_opening(common, out);
     return 0;
   });

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/against.h"
 #include "cli/summary.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/page/html.h"
@@ -40,11 +41,18 @@ json summary_json(const RunRecord& run) {
           {"unbound", run.unbound()}};
 }
 
-void print_summary(const fs::path& table, const CommandContext& common) {
+void print_summary(const fs::path& table, const CommandContext& common,
+                   const jobs::AgainstOptions& against) {
   const RunRecord run = jobs::load_run(table);
   json summary = summary_json(run);
   summary["certificates"] = table.string();
-  print_result(common, summary, fmt::format("{}\n{}\n", render_table({run}), table.string()));
+  std::string text = render_table({run}) + "\n";
+  if (against.asked()) {
+    const jobs::AgainstResult result = jobs::certify_against(run, against);
+    summary["against"] = against_json(result);
+    text += render_against(result);
+  }
+  print_result(common, summary, fmt::format("{}{}\n", text, table.string()));
 }
 
 }  // namespace fedsmooth::cli

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/options.h"
+#include "fedsmooth/jobs/against.h"
 #include "fedsmooth/report/report_run.h"
 
 namespace fedsmooth::cli {
@@ -11,7 +12,9 @@ namespace fedsmooth::cli {
 /// What a run's certificates say, or that it has none.
 nlohmann::json summary_json(const RunRecord& run);
 
-/// Prints the table of certified accuracy and where the file is, or the summary as JSON.
-void print_summary(const std::filesystem::path& table, const CommandContext& common);
+/// Prints the table of certified accuracy, what is certified against classes if that is asked, and
+/// where the file is, or the summary as JSON.
+void print_summary(const std::filesystem::path& table, const CommandContext& common,
+                   const jobs::AgainstOptions& against = {});
 
 }  // namespace fedsmooth::cli

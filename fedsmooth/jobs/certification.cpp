@@ -207,6 +207,14 @@ Overrides settle_seed(Overrides overrides) {
   return overrides;
 }
 
+// What the votes will be held against is known and possible before they are drawn.
+void check_against(const AgainstOptions& against, const CertificationJob& plan) {
+  if (!against.asked()) return;
+  find_avoidance(against, plan.subject.class_names, *plan.identity.classes);
+  if (plan.identity.rule() != VoteRule::kRadii) return;
+  throw Error("--radii: not with --against and its like, which need a fixed number of votes");
+}
+
 nlohmann::json describe_job(const CertifyArguments& a, const Overrides& overrides) {
   return {{"kind", "certify"},
           {"path", a.path},
@@ -224,6 +232,7 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
   const CertificationJob plan = load_together(a, overrides, context);
+  do_together(ranks, [&] { check_against(a.against, plan); });
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
   do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
@@ -251,7 +260,8 @@ void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
   const CertifyArguments a{.path = job["path"], .shard = job["shard"], .with = job["with"]};
   const CertificationJob plan = load_together(a, job["overrides"].get<Overrides>(), context);
-  do_together(ranks, [] {});  // rank 0 opens its table
+  do_together(ranks, [] {});  // rank 0 checks what the user asks of its table
+  do_together(ranks, [] {});  // and opens it
   const Undecided undecided(plan, nullptr, ranks);
   do_together(ranks, [&] {
     if (undecided.rows() > 0) work_on_items(ranks, as_text(undecided.rows_of_waves(plan)));

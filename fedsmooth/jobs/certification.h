@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fedsmooth/config/experiment.h"
+#include "fedsmooth/jobs/against.h"
 #include "fedsmooth/jobs/context.h"
 
 namespace fedsmooth::jobs {
@@ -27,6 +28,7 @@ struct CertifyArguments {
   std::string shard;  // I/K, or empty
   bool resume = false;
   std::vector<std::string> with;  // models that are one classifier with it; then `out` is required
+  AgainstOptions against;  // checked before the first vote; see certify_against() for what follows
 };
 
 /// Writes the table and returns where it is. Throws Interrupted when told to stop; what is done

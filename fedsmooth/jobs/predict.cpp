@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/sha256.h"
 #include "fedsmooth/config/fields.h"
-#include "fedsmooth/data/sources.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/jobs/certification/inputs.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/report/norm.h"
@@ -20,73 +18,6 @@ namespace fedsmooth::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Input {
-  std::string name;
-  Array image;         // [C, H, W] in [0, 1]
-  uint32_t index = 0;  // names its noise
-};
-
-bool is_index(const std::string& text) {
-  return !text.empty() && text.size() < 10 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Names a file's noise by its content, so that it gets the same votes alone and among others.
-uint32_t content_name(const Array& pixels) {
-  const std::string digest =
-      sha256({static_cast<const char*>(pixels.data()), static_cast<size_t>(pixels.byte_count())});
-  return static_cast<uint32_t>(std::stoul(digest.substr(0, 8), nullptr, 16));
-}
-
-bool has_equal_channels(const Array& pixels) {
-  const int64_t area = pixels.size(1) * pixels.size(2);
-  const uint8_t* first = pixels.bytes();
-  return std::equal(first, first + area, first + area) &&
-         std::equal(first, first + area, first + 2 * area);
-}
-
-// Channels of the images that the model is for. A TorchScript module does not say.
-int64_t channels_of_model(const fs::path& path) {
-  const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
-  return file.extension() == ".pt" ? 3 : load_model(file).network.input[0];
-}
-
-// Pixels [3, H, W] of a file, or [1, H, W] if they are grey and a model of grey images is asked.
-Array read_pixels(const std::string& name, const std::string& model, const Dataset* data) {
-  const Array pixels = read_image(name);
-  if (!has_equal_channels(pixels)) return pixels;
-  const int64_t channels = data ? data->shape()[0] : channels_of_model(model);
-  if (channels != 1) return pixels;
-  Array grey({1, pixels.size(1), pixels.size(2)}, Array::Type::kByte);
-  std::copy_n(pixels.bytes(), grey.count(), grey.bytes());
-  return grey;
-}
-
-Input load_input(const std::string& name, const std::string& model, const Dataset* data) {
-  if (name.empty()) throw Error("the name of an image is empty");
-  if (!is_index(name)) {
-    const Array pixels = read_pixels(name, model, data);
-    return {name, to_unit_interval(pixels), content_name(pixels)};
-  }
-  const int64_t index = std::stoll(name);
-  if (index >= data->size()) {
-    throw Error("{}: the test set has images 0 to {}", name, data->size() - 1);
-  }
-  return {name, data->image(index), static_cast<uint32_t>(index)};
-}
-
-// All before the first answer: a refused command prints nothing.
-std::vector<Input> load_inputs(const PredictArguments& a, const Dataset* data) {
-  std::vector<Input> inputs;
-  for (const std::string& name : a.images) {
-    inputs.push_back(load_input(name, a.path, data));
-    if (inputs.back().image.sizes() != inputs[0].image.sizes()) {
-      throw Error("{}: differs in size from {}", name, a.images[0]);
-    }
-  }
-  return inputs;
-}
 
 // Certificates are about one classifier: this arithmetic, this noise.
 void warn_of_other_classifier(const std::string& path, const ModelUnderTest& subject,
@@ -112,15 +43,6 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
                   table.string(), fmt::join(differences, " and ")));
 }
 
-// A model file may name no classes.
-std::vector<std::string> name_classes(const ModelUnderTest& subject) {
-  std::vector<std::string> names = subject.class_names;
-  for (auto c = std::ssize(names); c < subject.f.classes; ++c) {
-    names.push_back(fmt::format("class {}", c));
-  }
-  return names;
-}
-
 // The smoothed classifier and the images that it is asked about.
 struct Questions {
   std::optional<Dataset> data;  // if an image is given by its index
@@ -135,12 +57,9 @@ Questions load_questions(const PredictArguments& a, const Overrides& overrides,
                          const Context& context) {
   check_context(context);
   Questions q;
-  if (std::any_of(a.images.begin(), a.images.end(), is_index)) {
-    q.data = load_dataset(data_of_model(a.path, overrides), Split::kTest);
-  }
-  const Dataset* test = q.data ? &*q.data : nullptr;
-  q.inputs = load_inputs(a, test);
+  q.inputs = load_inputs(a.images, a.path, overrides, q.data);
   if (q.inputs.empty()) return q;
+  const Dataset* test = q.data ? &*q.data : nullptr;
   const Sizes sizes = q.inputs[0].image.sizes();
   q.subject = load_under_test({a.path, a.with}, overrides, test, {sizes[0], sizes[1], sizes[2]},
                               context.device);

@@ -8,6 +8,7 @@ No image within l2 distance `radius` of x gets another answer from g, with proba
 """
 
 from . import _core
+from ._conformal import Conformal
 from ._core import Comparison, Error, Round
 from ._folder import save_folder
 from ._model import Model, from_torch, load
@@ -19,6 +20,7 @@ __all__ = [
     "ABSTAIN",
     "Certificate",
     "Comparison",
+    "Conformal",
     "Error",
     "Model",
     "Round",

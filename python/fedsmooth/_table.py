@@ -60,6 +60,27 @@ class Table:
         """The n0 votes, which chose the class, as `votes`."""
         return self._dense("selection_votes")
 
+    def radii_against(
+        self,
+        *against: str | int,
+        superclasses: str | os.PathLike[str] | None = None,
+        top: int = 0,
+        alpha: float = 0,
+    ) -> np.ndarray:
+        """For each image the radius within which g is none of these classes (names, numbers, or names of
+        superclasses), by its stored votes; 0 where nothing is claimed, as where g answers one of them.
+
+        superclasses: a TOML file, animals = ["bird", "cat"]; alone, g stays in the superclass of its answer.
+        top: the selected class is among g's `top` likeliest. alpha: the table's own if left out. Holds if
+        the classes were chosen before the votes were drawn."""
+        if self.path is None:
+            raise Error("radii_against: this table has no file; give fs.certify an `out`")
+        if not against and superclasses is None and not top:
+            raise Error("radii_against: name classes, superclasses or top")
+        names = [str(item) for item in against]
+        path = "" if superclasses is None else os.fspath(superclasses)
+        return _core.radii_against(os.fspath(self.path), names, path, top, alpha)
+
     def _dense(self, name: str) -> np.ndarray:
         if self._tallies[name] is None:
             raise Error(f"{self.path or 'table'}: a published table has no votes")

@@ -20,6 +20,7 @@ NB_MODULE(_core, m) {
   bind_votes(m);
   bind_tables(m);
   bind_compare(m);
+  bind_conformal(m);
   bind_training(m);
   bind_federation(m);
 }

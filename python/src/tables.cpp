@@ -132,6 +132,18 @@ void write_table(Votes& votes, const std::string& name, const std::string& sha25
 }  // namespace
 
 void bind_tables(nb::module_& m) {
+  m.def(
+      "radii_against",
+      [](const std::string& table, const std::vector<std::string>& against,
+         const std::string& superclasses, int64_t top, double alpha) {
+        const jobs::AgainstResult result =
+            jobs::certify_against({table, {against, superclasses, top}, alpha, ""});
+        std::vector<double> radii;
+        for (const AvoidingRow& row : result.found.rows) radii.push_back(row.radius);
+        return to_column(std::move(radii));
+      },
+      nb::arg("table"), nb::arg("against"), nb::arg("superclasses"), nb::arg("top"),
+      nb::arg("alpha"));
   m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));
   m.def(
       "read_certificates",

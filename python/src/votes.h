@@ -73,6 +73,7 @@ void bind_models(nb::module_& m);
 void bind_statistics(nb::module_& m);
 void bind_tables(nb::module_& m);
 void bind_compare(nb::module_& m);
+void bind_conformal(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_federation(nb::module_& m);
 

@@ -46,6 +46,28 @@ def test_a_function_a_data_set_and_floats(test_set):
     assert some["radius"][1] == alone.radius
 
 
+def test_radii_against_classes(model, test_set, tmp_path):
+    table = fs.certify(model, test_set, out=tmp_path / "t.tsv", n=500, alpha=0.01)
+    answers = np.array(table["selected"])
+    others = table.radii_against(*(c for c in range(model.num_classes) if c != answers[0]))
+    multiclass = fs.certify(model.smooth(seed=int(table["seed"][0]), radius="multiclass"), test_set, n=500, alpha=0.01)
+    assert others[0] >= multiclass["radius"][0]
+    one = table.radii_against(int(answers[0]))
+    assert one.shape == (len(table),) and not one[answers == answers[0]].any()
+    assert (table.radii_against(top=1) <= table.radii_against(top=2)).all()
+    assert (table.radii_against(0, alpha=1e-6) <= table.radii_against(0)).all()
+    path = tmp_path / "super.toml"
+    path.write_text('low = ["0", "1"]\nhigh = ["2", "3"]\n')
+    assert np.array_equal(
+        table.radii_against("low", superclasses=path)[answers > 1], table.radii_against(superclasses=path)[answers > 1]
+    )
+    for wrong in ({"superclasses": tmp_path / "none.toml"}, {"top": 9}, {}):
+        with pytest.raises(fs.Error):
+            table.radii_against(**wrong)
+    with pytest.raises(fs.Error, match="no class of the table"):
+        table.radii_against("bird")
+
+
 def test_what_a_kill_left_is_resumed(test_set, tmp_path):
     g, out = fs.Smooth(half_space, 2, 0.25), tmp_path / "t.tsv"
     data = test_set[0], test_set[1] % 2

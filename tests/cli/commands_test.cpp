@@ -45,8 +45,8 @@ class SlowCommandsTest : public CommandsTest {};
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
   for (const std::string command :
-       {"", "train", "certify", "predict", "attack", "recertify", "merge", "plot", "report",
-        "sweep", "partition", "show", "data", "bench", "completion"}) {
+       {"", "train", "certify", "predict", "conformal", "attack", "recertify", "merge", "plot",
+        "report", "sweep", "partition", "show", "data", "bench", "completion"}) {
     const Outcome help = run(command + " --help");
     EXPECT_EQ(help.status, 0) << command;
     EXPECT_NE(help.out.find("Examples"), std::string::npos) << command;
@@ -55,8 +55,8 @@ TEST_F(CommandsTest, HelpIsEverywhere) {
 }
 
 TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
-  for (const std::string command :
-       {"train", "certify", "predict", "attack", "sweep", "partition", "show", "bench"}) {
+  for (const std::string command : {"train", "certify", "predict", "conformal", "attack", "sweep",
+                                    "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
   for (const std::string command : {"merge", "recertify", "plot", "report", "data", "completion"}) {

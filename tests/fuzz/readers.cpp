@@ -6,6 +6,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/figure_list.h"
+#include "fedsmooth/config/superclasses.h"
 #include "fedsmooth/config/sweep.h"
 #include "fedsmooth/federated/clients/partition.h"
 #include "fedsmooth/model/model.h"
@@ -13,6 +14,7 @@
 #include "fedsmooth/model/safetensors.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/conformal_file.h"
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/attacked.h"
@@ -220,6 +222,23 @@ void read_attack_text(const std::string& text) {
   if (!rows.empty()) must_work([&] { attacked_accuracy(rows); });
 }
 
+Strings superclass_seeds() { return {"animals = ['bird', 'cat']\nothers = [\"3\"]\n"}; }
+
+void read_superclass_text(const std::string& text) { parse_superclasses(text, "s.toml"); }
+
+Strings conformal_seeds() {
+  return {R"({"fedsmooth": "conformal sets", "noise": "float-2", "epsilon": 0.25, "coverage": 0.9,
+  "quantile": 3.5, "subject": {"model_sha256": "m", "fingerprint": "f", "sigma": 0.25, "images": 100,
+  "seed": 7, "base": "cpu"}})"};
+}
+
+void read_conformal_text(const std::string& text) {
+  const ConformalCalibration c = parse_conformal(text, "c.json");
+  if (!(c.quantile >= 0 && std::isfinite(c.quantile) && *c.subject.sigma > 0)) {
+    throw std::logic_error("a threshold that is none");
+  }
+}
+
 }  // namespace
 
 std::vector<Reader> readers() {
@@ -235,7 +254,9 @@ std::vector<Reader> readers() {
       {"parse_partition", partition_seeds, mutate_text, read_partition_text},
       {"parse_rounds", round_seeds, mutate_text, read_round_text},
       {"parse_clients", client_seeds, mutate_text, read_client_text},
-      {"parse_attacks", attack_seeds, mutate_text, read_attack_text}};
+      {"parse_attacks", attack_seeds, mutate_text, read_attack_text},
+      {"parse_superclasses", superclass_seeds, mutate_text, read_superclass_text},
+      {"parse_conformal", conformal_seeds, mutate_text, read_conformal_text}};
   for (Reader& reader : data_readers()) all.push_back(std::move(reader));
   return all;
 }

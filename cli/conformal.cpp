@@ -1,0 +1,73 @@
+// fedsmooth conformal RUN_OR_MODEL: calibrate sets that `predict --sets` answers with.
+#include "fedsmooth/jobs/conformal.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/options.h"
+
+namespace fedsmooth::cli {
+namespace {
+
+using nlohmann::json;
+
+json calibrated_json(const jobs::Calibrated& made) {
+  const ConformalCalibration& c = made.calibration;
+  json summary = {{"file", made.file.string()}, {"images", *c.subject.images},
+                  {"sigma", *c.subject.sigma},  {"epsilon", c.epsilon},
+                  {"coverage", c.coverage},     {"quantile", c.quantile},
+                  {"seed", *c.subject.seed}};
+  if (made.test) {
+    summary["test"] = {{"images", made.test->images},
+                       {"coverage", made.test->coverage},
+                       {"mean_size", made.test->mean_size},
+                       {"empty", made.test->empty}};
+  }
+  return summary;
+}
+
+std::string render(const jobs::Calibrated& made) {
+  const ConformalCalibration& c = made.calibration;
+  std::string text = fmt::format(
+      "sets hold the label with probability {} or more, moved by any l2 distance up to {} without "
+      "knowledge of the noise\n  calibrated on {} images, sigma {}, quantile {:.4f}, seed {}\n",
+      c.coverage, c.epsilon, *c.subject.images, *c.subject.sigma, c.quantile, *c.subject.seed);
+  if (made.test) {
+    text += fmt::format(
+        "  on {} other images, unmoved: coverage {:.1f}%, {:.2f} classes in a set, {} sets empty\n",
+        made.test->images, 100 * made.test->coverage, made.test->mean_size, made.test->empty);
+  }
+  return text + made.file.string() + "\n";
+}
+
+}  // namespace
+
+void add_conformal(CLI::App& app, CommandContext& common) {
+  auto a = std::make_shared<jobs::ConformalArguments>();
+  Command c(
+      app, common, "conformal",
+      "calibrate sets of classes that hold the label under perturbations, for predict --sets",
+      "  fedsmooth conformal runs/quickstart/smoothadv --epsilon 0.25 --coverage 0.9\n"
+      "  fedsmooth conformal model.safetensors --data.root=data --epsilon 0.25 --images 4000\n"
+      "  fedsmooth predict runs/quickstart/smoothadv cat.png --sets "
+      "runs/quickstart/smoothadv/conformal.json");
+  c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
+  c.option("epsilon", a->epsilon, "l2 distance by which an image may be moved");
+  c.option("coverage", a->coverage, "least probability that a set holds the label");
+  c.option("images", a->images,
+           "images that calibrate; 0: all that data.held_out keeps from training, or every second "
+           "test image");
+  c.option("out", a->out, "file to write; conformal.json beside the model if left out");
+  c.repeated_option("with", a->with,
+                    "a model that is one classifier with it, by the mean of logits");
+  c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
+  c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
+  c.on_run([a, &common](const Overrides& overrides) {
+    const jobs::Calibrated made = jobs::calibrate(*a, overrides, common.context);
+    print_result(common, calibrated_json(made), render(made));
+    return 0;
+  });
+}
+
+}  // namespace fedsmooth::cli

@@ -1,0 +1,205 @@
+#include "fedsmooth/jobs/conformal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "fedsmooth/base/error.h"
+#include "fedsmooth/config/fields.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/jobs/certification/inputs.h"
+#include "fedsmooth/smoothing/conformal.h"
+
+namespace fedsmooth::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Which images calibrate, and which are left.
+struct Parts {
+  Dataset calibration, test;
+  std::vector<int64_t> calibrates, is_left;  // indices in each
+};
+
+std::vector<int64_t> at_equal_distances(int64_t count, int64_t size) {
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < count; ++i) indices.push_back(i * size / count);
+  return indices;
+}
+
+Parts choose_parts(const DataOptions& data, int64_t images) {
+  Parts parts;
+  parts.calibration = load_dataset(data, Split::kTest);
+  const int64_t size = parts.calibration.size();
+  if (images < 0 || images > size) {
+    throw Error("--images={}: there are {} images to calibrate on", images, size);
+  }
+  const bool held_out = data.held_out > 0;
+  const int64_t count = images > 0 ? images : held_out ? size : (size + 1) / 2;
+  parts.calibrates = at_equal_distances(count, size);
+  if (held_out) {
+    DataOptions whole = data;
+    whole.held_out = 0;
+    parts.test = load_dataset(whole, Split::kTest);
+    parts.is_left = at_equal_distances(parts.test.size(), parts.test.size());
+  } else {
+    parts.test = parts.calibration;
+    for (int64_t i = 0; i < size; ++i) {
+      if (!std::binary_search(parts.calibrates.begin(), parts.calibrates.end(), i)) {
+        parts.is_left.push_back(i);
+      }
+    }
+  }
+  return parts;
+}
+
+std::function<LabelledImage(int64_t)> images_of(const Dataset& data,
+                                                const std::vector<int64_t>& indices) {
+  return [&](int64_t i) -> LabelledImage {
+    return {data.image(indices[i]), static_cast<uint32_t>(indices[i]), data.label(indices[i])};
+  };
+}
+
+bool is_in(const std::vector<double>& scores, int64_t label, double quantile) {
+  return scores.at(label) <= quantile;
+}
+
+SetsOnTestImages measure(const ModelUnderTest& subject, const ConformalCalibration& c,
+                         const Parts& parts, const Context& context) {
+  SetsOnTestImages found{std::ssize(parts.is_left)};
+  std::atomic<int64_t> covered = 0, classes = 0, empty = 0;
+  const auto take = [&](int64_t i, const std::vector<double>& scores) {
+    int64_t size = 0;
+    for (const double score : scores) size += score <= c.quantile;
+    covered += is_in(scores, parts.test.label(parts.is_left[i]), c.quantile);
+    classes += size;
+    empty += size == 0;
+  };
+  one_pass_scores(subject.f, *c.noise, subject.sigma,
+                  conformal_key(*c.subject.seed, ConformalDraw::kTest), found.images,
+                  images_of(parts.test, parts.is_left), take, thread_count(context),
+                  context.stopped);
+  const auto images = static_cast<double>(found.images);
+  found.coverage = static_cast<double>(covered) / images;
+  found.mean_size = static_cast<double>(classes) / images;
+  found.empty = empty;
+  return found;
+}
+
+ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subject, double epsilon,
+                                  double coverage, uint64_t seed, const Context& context) {
+  const double level = conformal_level(coverage, epsilon, subject.sigma);
+  const auto count = std::ssize(parts.calibrates);
+  std::vector<double> scores(count);
+  if (conformal_rank(count, level) > count) conformal_quantile(scores, level);  // refuses it now
+  ConformalCalibration c;
+  c.noise = subject.experiment.certify.noise;
+  c.epsilon = epsilon;
+  c.coverage = coverage;
+  const std::string fingerprint = one_pass_scores(
+      subject.f, *c.noise, subject.sigma, conformal_key(seed, ConformalDraw::kCalibration), count,
+      images_of(parts.calibration, parts.calibrates),
+      [&](int64_t i, const std::vector<double>& found) {
+        scores[i] = found.at(parts.calibration.label(parts.calibrates[i]));
+      },
+      thread_count(context), context.stopped);
+  c.quantile = conformal_quantile(std::move(scores), level);
+  if (!std::isfinite(c.quantile)) {
+    throw Error("{}: too many calibration images have logits that are not finite",
+                subject.model_path.string());
+  }
+  c.subject = identify(subject, parts.calibration, digest(parts.calibration));
+  c.subject.seed = seed;
+  c.subject.every = c.subject.limit = std::nullopt;
+  c.subject.images = count;
+  c.subject.fingerprint = fingerprint;
+  return c;
+}
+
+void check_is_about(const ConformalCalibration& c, const fs::path& file,
+                    const ModelUnderTest& subject, const std::string& fingerprint,
+                    const Context& context) {
+  if (*c.subject.model_sha256 != subject.sha256) {
+    throw Error("{}: is about another model, with SHA-256 {}...; this one has {}...", file.string(),
+                c.subject.model_sha256->substr(0, 12), subject.sha256.substr(0, 12));
+  }
+  if (*c.subject.sigma != subject.sigma || c.noise != subject.experiment.certify.noise) {
+    throw Error("{}: was calibrated with sigma {} and {} noise; leave them as they are",
+                file.string(), *c.subject.sigma, c.noise->name);
+  }
+  if (*c.subject.fingerprint == fingerprint) return;
+  const std::string there = c.subject.base.value_or("unknown");
+  if (there == subject.f.description) {
+    throw Error(
+        "{}: was calibrated with other logits on the same kind of device; was the normalisation "
+        "another (--model.mean, --model.sd)?",
+        file.string());
+  }
+  context.warn(fmt::format("warning: {} was calibrated with {}, and this is {}", file.string(),
+                           there, subject.f.description));
+}
+
+// What the file says, then what the user says.
+Overrides options_of_file(const ConformalCalibration& c, const Overrides& given) {
+  Overrides options = {{"certify.sigma", fmt::format("{}", *c.subject.sigma)},
+                       {"certify.noise", c.noise == &kExactNoise ? "exact" : "float"}};
+  options.insert(options.end(), given.begin(), given.end());
+  return options;
+}
+
+}  // namespace
+
+Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
+                     const Context& context) {
+  check_context(context);
+  const fs::path folder = fs::is_directory(a.path) ? fs::path(a.path) : fs::path();
+  const fs::path file = !a.out.empty()    ? fs::path(a.out)
+                        : !folder.empty() ? folder / "conformal.json"
+                                          : fs::path(a.path).replace_extension(".conformal.json");
+  if (fs::exists(file)) throw Error("{}: exists; choose another --out", file.string());
+  if (!a.with.empty() && a.out.empty()) throw Error("--with: give --out too");
+  const Parts parts = choose_parts(data_of_model(a.path, overrides), a.images);
+  const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, &parts.calibration,
+                                                 image_shape(parts.calibration), context.device);
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+  Calibrated made{file, calibrate_on(parts, subject, a.epsilon, a.coverage, seed, context)};
+  if (!parts.is_left.empty()) made.test = measure(subject, made.calibration, parts, context);
+  write_conformal(file, made.calibration);
+  return made;
+}
+
+std::vector<SetAnswer> predict_sets(const PredictArguments& a, const fs::path& file,
+                                    const Overrides& given, const Context& context) {
+  check_context(context);
+  const ConformalCalibration c = read_conformal(file);
+  const Overrides overrides = options_of_file(c, given);
+  std::optional<Dataset> data;
+  const std::vector<Input> inputs = load_inputs(a.images, a.path, overrides, data);
+  if (inputs.empty()) return {};
+  const Sizes sizes = inputs[0].image.sizes();
+  const ModelUnderTest subject =
+      load_under_test({a.path, a.with}, overrides, data ? &*data : nullptr,
+                      {sizes[0], sizes[1], sizes[2]}, context.device);
+  check_is_about(c, file, subject, check_is_function(subject.f, sizes).fingerprint, context);
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+  const std::vector<std::string> names = name_classes(subject);
+  std::vector<SetAnswer> answers;
+  for (const Input& input : inputs) answers.push_back({input.name, {}, names, seed});
+  one_pass_scores(
+      subject.f, *c.noise, subject.sigma, conformal_key(seed, ConformalDraw::kAnswer),
+      std::ssize(inputs),
+      [&](int64_t i) -> LabelledImage {
+        return {inputs[i].image, inputs[i].index};
+      },
+      [&](int64_t i, const std::vector<double>& scores) {
+        for (int64_t label = 0; label < std::ssize(scores); ++label) {
+          if (is_in(scores, label, c.quantile)) answers[i].classes.push_back(label);
+        }
+      },
+      thread_count(context), context.stopped);
+  return answers;
+}
+
+}  // namespace fedsmooth::jobs

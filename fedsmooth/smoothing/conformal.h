@@ -1,0 +1,50 @@
+// Conformal sets that hold under perturbations, from one noisy pass per image. With the score
+// s(z, y) = -log softmax_y of f at z = x + noise, and q the ceil((n + 1) b)-th smallest score of
+// the labels of n calibration images, one noise each, the set C(z) = {y : s(z, y) <= q} holds the
+// label of a new image with probability at least `coverage`, also if the image was moved by any e
+// with |e| <= epsilon that does not know the noise, for
+//
+//     b = Phi(Phi^-1(coverage) + epsilon / sigma),    noise ~ N(0, sigma^2 I).
+//
+// The probability is over the calibration images, the new image and all noise. See docs/method.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "fedsmooth/base/stop.h"
+#include "fedsmooth/smoothing/certify.h"
+
+namespace fedsmooth {
+
+/// b, rounded up. Throws an Error unless 1/2 <= coverage < 1, epsilon >= 0, sigma > 0 and b < 1.
+double conformal_level(double coverage, double epsilon, double sigma);
+
+/// ceil((n + 1) level), at most one too large.
+int64_t conformal_rank(int64_t n, double level);
+
+/// The fewest calibration images for which the rank is at most their number.
+int64_t needed_images(double level);
+
+/// q. Throws an Error that says how many scores are needed if there are too few.
+double conformal_quantile(std::vector<double> scores, double level);
+
+/// -log softmax of each of the K logits: the sets of 1 - softmax, whose numbers would be equal near
+/// 1. Infinite for all of them if a logit is not finite.
+std::vector<double> conformal_scores(const float* logits, int64_t classes);
+
+/// Noises of a calibration, of its own test and of answers are never the same.
+enum class ConformalDraw : uint64_t { kCalibration, kTest, kAnswer };
+Key conformal_key(uint64_t seed, ConformalDraw draw);
+
+/// Scores of every class for one noisy copy of each of `count` images, sample 0 of the stream
+/// {key, index}: `image(i)` returns the ith, `take(i, scores)` gets its scores. Both are called
+/// from `threads` threads, in no order. Throws ClassifierChanged if f's answers change on the way,
+/// and Interrupted if `stopped` says so. Returns f's fingerprint.
+std::string one_pass_scores(const BaseClassifier& f, const NoiseLaw& law, double sigma, Key key,
+                            int64_t count, const std::function<LabelledImage(int64_t i)>& image,
+                            const std::function<void(int64_t i, std::vector<double> scores)>& take,
+                            int threads, const Stop& stopped);
+
+}  // namespace fedsmooth

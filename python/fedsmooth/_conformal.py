@@ -1,0 +1,80 @@
+"""Conformal sets that hold under perturbations, from one noisy pass per image."""
+
+import os
+import pathlib
+
+import numpy as np
+
+from . import _core
+from ._convert import Array, to_floats, to_numpy
+from ._core import Error
+from ._model import Model
+from ._smooth import draw_seed
+
+
+class Conformal:
+    """Sets of classes that hold the label with probability at least `coverage`, also where the image was
+    moved by any l2 distance up to `epsilon` by someone who does not know the noise.
+
+        sets = fs.Conformal.calibrate(model, images, labels, epsilon=0.25, coverage=0.9)
+        sets(new_images)    # [N, K], True where a class is in the set
+
+    The probability is over calibration images, new images and noise. Calibration images are clean, like the
+    new ones, and unseen by training."""
+
+    def __init__(self, model: Model, calibration: _core.ConformalCalibration) -> None:
+        self._pass = _one_pass(model)
+        self._pass.check_is_about(calibration)
+        self._calibration = calibration
+        self.epsilon: float = calibration.epsilon
+        self.coverage: float = calibration.coverage
+        self.sigma: float = calibration.sigma
+        self.images: int = calibration.images
+        self.quantile: float = calibration.quantile
+
+    @classmethod
+    def calibrate(
+        cls,
+        model: Model,
+        images: Array,
+        labels: Array,
+        *,
+        epsilon: float,
+        coverage: float = 0.9,
+        sigma: float | None = None,
+        seed: int | None = None,
+    ) -> "Conformal":
+        """From images [N, C, H, W], bytes or floats in [0, 1], with one noise each. Too few images are an
+        Error that says how many are needed. sigma: the model's own if left out. seed: the system's."""
+        sigma = model.sigma if sigma is None else sigma
+        numbers = [int(label) for label in to_numpy(labels, "labels")]
+        seed = draw_seed() if seed is None else seed
+        return cls(model, _one_pass(model).calibrate(_pixels(images), numbers, sigma, epsilon, coverage, seed))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Model) -> "Conformal":
+        """A file of save() or of `fedsmooth conformal`, for the same model."""
+        return cls(model, _core.read_conformal(pathlib.Path(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a JSON file that load() and `fedsmooth predict --sets` read."""
+        _core.write_conformal(pathlib.Path(path), self._calibration)
+
+    def __call__(self, images: Array, *, seed: int | None = None) -> np.ndarray:
+        """Which classes are in the set of each image, [N, K], from one noisy pass each. Leave out the seed:
+        who knows the noise can move the image against it."""
+        return self._pass.sets(self._calibration, _pixels(images), draw_seed() if seed is None else seed).astype(bool)
+
+    def __repr__(self) -> str:
+        return f"Conformal(epsilon={self.epsilon}, coverage={self.coverage}, sigma={self.sigma}, images={self.images})"
+
+
+def _one_pass(model: Model) -> _core.OnePass:
+    if not isinstance(model, Model):
+        raise Error(f"model: a {type(model).__name__} is not a fedsmooth.Model; see fs.load and fs.from_torch")
+    return _core.OnePass(model._native, model.sha256, model._device, model._threads)
+
+
+def _pixels(images: Array) -> np.ndarray:
+    found = to_numpy(images, "images")
+    return found / np.float32(255) if found.dtype == np.uint8 else to_floats(images, "images")

@@ -1,0 +1,122 @@
+// Conformal sets: calibrated on one part of the images, tested on the others, answered by predict.
+#include "fedsmooth/jobs/conformal.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fedsmooth/base/file.h"
+#include "fedsmooth/fedsmooth.h"
+#include "tests/jobs/job_folder.h"
+#include "tests/nearest_mean.h"
+#include "tests/refusal.h"
+
+namespace fedsmooth {
+namespace {
+
+class ConformalJobTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    write_nearest_mean(path("model.safetensors"));
+  }
+
+  jobs::Calibrated calibrate(const std::string& out, int64_t images = 0, double coverage = 0.9,
+                             Overrides more = {}) {
+    more.insert(more.begin(), {{"data.name", "shapes"}, {"seed", "1"}});
+    return jobs::calibrate({.path = path("model.safetensors").string(),
+                            .coverage = coverage,
+                            .images = images,
+                            .out = out.empty() ? "" : path(out).string()},
+                           more, context_);
+  }
+  std::vector<jobs::SetAnswer> sets(const std::string& file, const Overrides& more) {
+    Overrides options = {{"data.name", "shapes"}};
+    options.insert(options.end(), more.begin(), more.end());
+    return jobs::predict_sets(
+        {.path = path("model.safetensors").string(), .images = {"0", "1", "7"}}, path(file),
+        options, context_);
+  }
+};
+
+TEST_F(ConformalJobTest, CalibratesOnEverySecondTestImageAndTestsOnTheOthers) {
+  const jobs::Calibrated made = calibrate("");
+  EXPECT_EQ(made.file, path("model.conformal.json"));
+  EXPECT_EQ(made.calibration.subject.images, 1000);
+  EXPECT_EQ(made.calibration.subject.seed, 1U);
+  ASSERT_TRUE(made.test);
+  EXPECT_EQ(made.test->images, 1000);
+  // Images that nobody moved are covered more often than promised.
+  EXPECT_GT(made.test->coverage, 0.95);
+  EXPECT_GE(made.test->mean_size, made.test->coverage);
+  EXPECT_LE(made.test->mean_size, 10);
+  const ConformalCalibration read = read_conformal(made.file);
+  EXPECT_EQ(read.quantile, made.calibration.quantile);
+  EXPECT_EQ(read.subject.to_json(), made.calibration.subject.to_json());
+  EXPECT_NE(refusal([&] { calibrate(""); }).find("exists; choose another --out"),
+            std::string::npos);
+  // A number of threads changes nothing.
+  context_.threads = 2;
+  EXPECT_EQ(calibrate("two.json").calibration.quantile, made.calibration.quantile);
+}
+
+TEST_F(ConformalJobTest, HeldOutImagesCalibrateAndTheTestSetIsLeft) {
+  const jobs::Calibrated made = calibrate("h.json", 0, 0.9, {{"data.held_out", "200"}});
+  EXPECT_EQ(made.calibration.subject.images, 200);
+  EXPECT_EQ(made.calibration.subject.held_out, 200);
+  ASSERT_TRUE(made.test);
+  EXPECT_EQ(made.test->images, 2000);
+}
+
+TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {
+  EXPECT_NE(
+      refusal([&] { calibrate("f.json", 50); }).find("50 calibration images are too few; at least"),
+      std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(path("f.json")));
+  EXPECT_NE(refusal([&] { calibrate("f.json", 2001); }).find("there are 2000 images"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { calibrate("f.json", 0, 1.0); }).find("coverage=1"), std::string::npos);
+  EXPECT_FALSE(calibrate("all.json", 2000).test);
+}
+
+TEST_F(ConformalJobTest, PredictAnswersWithSets) {
+  calibrate("c.json");
+  const auto found = sets("c.json", {{"seed", "5"}}), again = sets("c.json", {{"seed", "5"}});
+  ASSERT_EQ(found.size(), 3U);
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].classes, again[i].classes);
+    EXPECT_EQ(found[i].seed, 5U);
+    EXPECT_EQ(found[i].class_names.size(), 10U);
+  }
+  EXPECT_NE(sets("c.json", {})[0].seed, sets("c.json", {})[0].seed);  // fresh ones
+}
+
+TEST_F(ConformalJobTest, FilesOfOtherModelsAndSettingsAreRefused) {
+  const jobs::Calibrated made = calibrate("c.json");
+  ConformalCalibration other = made.calibration;
+  other.subject.model_sha256 = std::string(64, '0');
+  write_conformal(path("other.json"), other);
+  EXPECT_NE(refusal([&] { sets("other.json", {}); }).find("is about another model"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              sets("c.json", {{"certify.sigma", "0.5"}});
+            }).find("leave them as they are"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              sets("c.json", {{"certify.noise", "exact"}});
+            }).find("leave them as they are"),
+            std::string::npos);
+  other = made.calibration;
+  other.subject.fingerprint = "another";
+  write_conformal(path("logits.json"), other);
+  EXPECT_NE(refusal([&] { sets("logits.json", {}); }).find("other logits"), std::string::npos);
+  other.subject.base = "another machine";
+  write_conformal(path("machine.json"), other);
+  EXPECT_EQ(sets("machine.json", {}).size(), 3U);
+  EXPECT_EQ(warnings_.size(), 1U);
+  write_file(path("damaged.json"), "{\"fedsmooth\": 1");
+  EXPECT_NE(refusal([&] { sets("damaged.json", {}); }), "(nothing was refused)");
+}
+
+}  // namespace
+}  // namespace fedsmooth
