@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/records/rule_columns.h"
 
 namespace fedsmooth {
@@ -106,6 +107,11 @@ std::vector<Column> make_columns() {
       {"radii", 2, [](FieldReader& f, ParsedRow& p) { read_radii(f, p.row); }, format_radii},
       {"subject", 3, read_subject,
        [](Row r) { return r.subject.empty() ? std::string(kUnbound) : r.subject; }},
+      {"malicious", 4, [](FieldReader& f, ParsedRow& p) { p.row.malicious = read_malicious(f); },
+       format_malicious},
+      {"gaps", 4,
+       [](FieldReader& f, ParsedRow& p) { p.row.certificate.counts.gaps = read_gaps(f); },
+       format_gaps},
   };
 }
 

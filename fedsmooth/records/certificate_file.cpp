@@ -46,6 +46,9 @@ std::string column_difference(const CertificateRow& row, const CertificateIdenti
   if (row.shared != i.noise_bank.value_or(false)) return "shared";
   if (i.beta && row.beta != *i.beta) return "beta";
   if (row.radii != i.radii.value_or(std::vector<double>())) return "radii";
+  if (row.malicious != i.malicious) return "malicious";
+  const Gaps& gaps = row.certificate.counts.gaps;
+  if (!gaps.empty() && groups_of(gaps) != i.groups) return "gaps";
   return {};
 }
 

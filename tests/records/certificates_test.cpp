@@ -31,14 +31,14 @@ TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
             "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\t"
-            "rule\tcap\tbeta\tradii\tsubject\n");
+            "rule\tcap\tbeta\tradii\tsubject\tmalicious\tgaps\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
             "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat-2\t0\t"
-            "fixed\t0\t0\t-\t-\n");
+            "fixed\t0\t0\t-\t-\t-\t-\n");
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -203,7 +203,7 @@ TEST(CertificatesTest, RefusesAnotherTable) {
 }
 
 TEST(CertificatesTest, ColumnsAreFoundByName) {
-  const auto swap_last = [](std::string line) {  // radii and subject
+  const auto swap_last = [](std::string line) {  // malicious and gaps
     const size_t last = line.rfind('\t'), before = line.rfind('\t', last - 1);
     const std::string a = line.substr(before + 1, last - before - 1),
                       b = line.substr(last + 1, line.size() - last - 2);

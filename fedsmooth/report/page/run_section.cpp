@@ -9,6 +9,7 @@
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/histogram.h"
 #include "fedsmooth/report/page/gallery_section.h"
+#include "fedsmooth/report/page/threat_section.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -139,7 +140,7 @@ std::string provenance_table(const RunRecord& run) {
 std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);
+    body += render_threat_section(run) + render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);
   }
   return body + experiment_text(run) + provenance_table(run);
 }
