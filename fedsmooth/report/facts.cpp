@@ -81,7 +81,7 @@ void add_certificate_facts(const RunRecord& run, Facts& facts) {
       {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
                                         summary.distinct_labels)},
       {"sigma", range_of(rows, [](Row row) { return row.sigma; })},
-      {rows.front().malicious ? "alpha, per image and claim" : "alpha, per image",
+      {rows.front().malicious ? "alpha, per claim" : "alpha, per image",
        range_of(rows, [](Row row) { return row.alpha; })},
       {"n0", range_of(rows, [](Row row) { return row.n0; })},
       {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},

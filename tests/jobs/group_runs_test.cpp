@@ -75,7 +75,10 @@ TEST_F(GroupRunsTest, EachGroupIsARunOfItsOwnAndTheFolderIsDoneLast) {
   EXPECT_EQ(train("run"), digest);  // done already
 }
 
-TEST_F(GroupRunsTest, OneMoreClientChangesTheModelOfOneGroupAlone) {
+// Trains ten runs.
+using SlowGroupRunsTest = GroupRunsTest;
+
+TEST_F(SlowGroupRunsTest, OneMoreClientChangesTheModelOfOneGroupAlone) {
   const auto changed = [&](const std::string& name) {
     train(name);
     const std::vector<std::string> before = sha256s(name);
@@ -103,10 +106,11 @@ TEST_F(GroupRunsTest, OneMoreClientChangesTheModelOfOneGroupAlone) {
     experiment_.partition.kind = kind;
     changed(name);
   }
-  experiment_.train.server.clusters = 2;
+  experiment_.train.server.clusters = experiment_.groups.count = 2;
   experiment_.partition.kind = PartitionKind::kIid;
   changed("clusters");
   experiment_.train.server.clusters = 1;
+  experiment_.groups.count = 4;
   std::string table;
   for (int64_t k = 0; k < 16; ++k) {
     for (int64_t i = 0; i < 20; ++i) table += fmt::format("{}\t{}\n", k, 20 * k + i);

@@ -245,10 +245,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 24");
+  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 26");
   EXPECT_EQ(table_refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 25 columns instead of 24");
-  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 24");
+            "c.tsv:2: 27 columns instead of 26");
+  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 26");
 }
 
 struct BadField {
