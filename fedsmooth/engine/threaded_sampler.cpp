@@ -18,26 +18,26 @@ ThreadedSampler::ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, i
 
 std::vector<Votes> ThreadedSampler::count_all(const std::vector<VoteRequest>& requests) {
   std::vector<Votes> votes;
-  for (Tally& tally : count_into(begin_tallies(requests.size(), {}), requests)) {
+  for (VotesAndGaps& tally : count_into(begin_tallies(requests.size(), {}), requests)) {
     votes.push_back(std::move(tally.votes));
   }
   return votes;
 }
 
-std::vector<Tally> ThreadedSampler::count_gaps(const std::vector<VoteRequest>& requests,
-                                               const std::vector<int64_t>& classes) {
+std::vector<VotesAndGaps> ThreadedSampler::count_gaps(const std::vector<VoteRequest>& requests,
+                                                      const std::vector<int64_t>& classes) {
   return count_into(begin_tallies(requests.size(), classes), requests);
 }
 
-std::vector<Tally> ThreadedSampler::count_into(std::vector<Tally> empty,
-                                               const std::vector<VoteRequest>& requests) {
+std::vector<VotesAndGaps> ThreadedSampler::count_into(std::vector<VotesAndGaps> empty,
+                                                      const std::vector<VoteRequest>& requests) {
   const int64_t batch = this->batch();
   const CopyList copies(requests, draws_);
-  std::vector<Tally> total = empty;
+  std::vector<VotesAndGaps> total = empty;
   std::mutex mutex;
   std::atomic<int64_t> next = 0;
   workers_.run([&](int worker) {
-    std::vector<Tally> own = empty;
+    std::vector<VotesAndGaps> own = empty;
     // Batches start at multiples of the batch size, whoever takes them.
     for (int64_t first; (first = next.fetch_add(batch)) < copies.total();) {
       if (stopped_ && stopped_()) throw Interrupted{};

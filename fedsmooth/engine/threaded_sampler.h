@@ -14,8 +14,8 @@ class ThreadedSampler : public Sampler {
   ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, int threads, Stop stopped = {});
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
-  std::vector<Tally> count_gaps(const std::vector<VoteRequest>& requests,
-                                const std::vector<int64_t>& classes) override;
+  std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                       const std::vector<int64_t>& classes) override;
   int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
 
  protected:
@@ -24,7 +24,8 @@ class ThreadedSampler : public Sampler {
 
  private:
   // Adds the votes of the requests to empty tallies.
-  std::vector<Tally> count_into(std::vector<Tally> empty, const std::vector<VoteRequest>& requests);
+  std::vector<VotesAndGaps> count_into(std::vector<VotesAndGaps> empty,
+                                       const std::vector<VoteRequest>& requests);
 
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Array> noisy_;

@@ -135,7 +135,7 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
 
 // Of a row with gaps, every number of malicious clients is tested: as many times the smallest
 // p-value.
-double p_value_of(const CertificateRow& row, const Tally& found, int64_t n) {
+double p_value_of(const CertificateRow& row, const VotesAndGaps& found, int64_t n) {
   const Counts& stored = row.certificate.counts;
   const auto top_against = [&](int64_t malicious) {
     return counts_for(stored.selected, found, n, malicious).top;
@@ -159,7 +159,7 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const int64_t n = votes > 0 ? votes : stored.n;
     const Stream stream{make_key(seed, Purpose::kEstimation), static_cast<uint32_t>(row.index)};
     const VoteRequest request{redraw.data.image(row.index), row.sigma, n, stream};
-    const Tally found = count_for(*redraw.sampler, {request}, {stored.selected})[0];
+    const VotesAndGaps found = count_for(*redraw.sampler, {request}, {stored.selected})[0];
     const int64_t top = counts_for(stored.selected, found, n, row.malicious.value_or(0)).top;
     images.push_back(
         {row.index, stored.selected, stored.top, stored.n, top, n, p_value_of(row, found, n)});

@@ -89,7 +89,7 @@ Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
   return {selected, n, votes[selected], most_for_another(votes, selected)};
 }
 
-Counts counts_for(int64_t selected, const Tally& tally, int64_t n, int64_t malicious) {
+Counts counts_for(int64_t selected, const VotesAndGaps& tally, int64_t n, int64_t malicious) {
   Counts counts = counts_for(selected, tally.votes, n);
   if (tally.gaps.empty()) return counts;
   counts.top = copies_safe_from(tally.gaps, malicious);
@@ -97,10 +97,10 @@ Counts counts_for(int64_t selected, const Tally& tally, int64_t n, int64_t malic
   return counts;
 }
 
-std::vector<Tally> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
-                             const std::vector<int64_t>& selected) {
+std::vector<VotesAndGaps> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
+                                    const std::vector<int64_t>& selected) {
   if (sampler.groups() > 0) return sampler.count_gaps(requests, selected);
-  std::vector<Tally> tallies;
+  std::vector<VotesAndGaps> tallies;
   for (Votes& votes : sampler.count_all(requests)) tallies.push_back({std::move(votes)});
   return tallies;
 }

@@ -24,7 +24,7 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
                    const CertifyOptions& o, std::vector<Certificate>& certificates) {
   std::vector<VoteRequest> requests;
   for (const Candidate& c : candidates) requests.push_back(c.request);
-  const std::vector<Tally> votes = count_for(sampler, requests, selected_by(candidates));
+  const std::vector<VotesAndGaps> votes = count_for(sampler, requests, selected_by(candidates));
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto& [image, selected, request] = candidates[i];
     certificates[image] =
@@ -35,8 +35,8 @@ void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
 
 // What a pilot says of the votes to come. The class whose gaps are to be counted is known only
 // after the pilot, whose draws are then evaluated again.
-Tally pilot_of(Sampler& sampler, const VoteRequest& request, const Votes& votes, int64_t selected,
-               int64_t malicious) {
+VotesAndGaps pilot_of(Sampler& sampler, const VoteRequest& request, const Votes& votes,
+                      int64_t selected, int64_t malicious) {
   if (malicious == 0) return {votes};
   return sampler.count_gaps({request}, {selected})[0];
 }
@@ -44,7 +44,7 @@ Tally pilot_of(Sampler& sampler, const VoteRequest& request, const Votes& votes,
 // An image while its radii are decided.
 struct Climber {
   const Candidate* candidate;
-  Tally votes = {};
+  VotesAndGaps votes = {};
   std::vector<Latch> latches = {};
 
   /// Where n depends on the votes, gaps prove nothing for other numbers of malicious clients.
@@ -64,9 +64,9 @@ void add_votes(Sampler& sampler, std::vector<Climber>& climbers, std::vector<Vot
   }
   std::vector<int64_t> selected;
   for (const Climber& climber : climbers) selected.push_back(climber.candidate->selected);
-  const std::vector<Tally> found = count_for(sampler, requests, selected);
+  const std::vector<VotesAndGaps> found = count_for(sampler, requests, selected);
   for (size_t i = 0; i < climbers.size(); ++i) {
-    Tally& votes = climbers[i].votes;
+    VotesAndGaps& votes = climbers[i].votes;
     if (votes.votes.empty()) {
       votes = found[i];
     } else {
@@ -136,7 +136,8 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
     if (o.only_correct && selected != label) continue;
     candidates.push_back({i, selected, estimation_votes(x, sigma, o, seed, index)});
     if (o.rule() == VoteRule::kPlan) {
-      const Tally pilot = pilot_of(sampler, requests[i], chosen_by[i], selected, o.malicious);
+      const VotesAndGaps pilot =
+          pilot_of(sampler, requests[i], chosen_by[i], selected, o.malicious);
       candidates.back().request.n =
           budget->planner.votes_for(counts_for(selected, pilot, requests[i].n, o.malicious));
     }

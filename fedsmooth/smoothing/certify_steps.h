@@ -21,10 +21,10 @@ VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions&
 
 Counts counts_for(int64_t selected, const Votes& votes, int64_t n);
 /// With gaps, against `malicious` clients.
-Counts counts_for(int64_t selected, const Tally& tally, int64_t n, int64_t malicious);
+Counts counts_for(int64_t selected, const VotesAndGaps& tally, int64_t n, int64_t malicious);
 
 /// The votes of requests, each with the gaps of its selected class where f is several groups.
-std::vector<Tally> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
-                             const std::vector<int64_t>& selected);
+std::vector<VotesAndGaps> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
+                                    const std::vector<int64_t>& selected);
 
 }  // namespace fedsmooth

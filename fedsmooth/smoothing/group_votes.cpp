@@ -41,7 +41,7 @@ int64_t copies_safe_from(const Gaps& gaps, int64_t malicious) {
   return std::accumulate(gaps.begin() + first, gaps.end() - 1, int64_t{0});
 }
 
-void Tally::add_copy(const float* logits, int64_t groups) {
+void VotesAndGaps::add_copy(const float* logits, int64_t groups) {
   const auto classes = std::ssize(votes);
   if (groups == 0) {
     const int64_t c = vote_of(logits, classes);
@@ -60,7 +60,7 @@ void Tally::add_copy(const float* logits, int64_t groups) {
   ++(gap < 0 ? gaps.back() : gaps[gap]);
 }
 
-void Tally::add(const Tally& other) {
+void VotesAndGaps::add(const VotesAndGaps& other) {
   for (size_t c = 0; c < votes.size(); ++c) votes[c] += other.votes[c];
   for (size_t j = 0; j < gaps.size(); ++j) gaps[j] += other.gaps[j];
 }

@@ -44,14 +44,14 @@ int64_t gap_of(const Votes& votes, int64_t c);
 int64_t copies_safe_from(const Gaps& gaps, int64_t malicious);
 
 /// What copies of one request voted for. With groups, `votes` are those of H.
-struct Tally {
+struct VotesAndGaps {
   Votes votes;
   int64_t gaps_of = -1;  // class whose gaps are counted; -1: none
   Gaps gaps = {};        // empty: they are not counted
 
   /// A copy's logits [max(1, groups), classes]; groups = 0: f is one network.
   void add_copy(const float* logits, int64_t groups);
-  void add(const Tally& other);
+  void add(const VotesAndGaps& other);
 };
 
 /// The largest m for which radius r is certified against m replaced networks; none if it is not

@@ -57,7 +57,7 @@ std::vector<CopyList::Piece> CopyList::pieces(int64_t begin, int64_t batch) cons
 }
 
 void CopyList::add_votes(const Classifier& f, int64_t groups, int64_t begin, Array& noisy,
-                         std::vector<Tally>& tallies) const {
+                         std::vector<VotesAndGaps>& tallies) const {
   const int64_t batch = noisy.size(0);
   const std::vector<Piece> here = pieces(begin, batch);
   for (const auto& [request, sample, row, count] : here) {
@@ -85,14 +85,14 @@ std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) 
   return votes;
 }
 
-std::vector<Tally> Sampler::count_gaps(const std::vector<VoteRequest>& /*requests*/,
-                                       const std::vector<int64_t>& /*classes*/) {
+std::vector<VotesAndGaps> Sampler::count_gaps(const std::vector<VoteRequest>& /*requests*/,
+                                              const std::vector<int64_t>& /*classes*/) {
   throw Error("{}: does not count the votes of several groups", description_);
 }
 
-std::vector<Tally> Sampler::begin_tallies(size_t requests,
-                                          const std::vector<int64_t>& gaps_of) const {
-  std::vector<Tally> tallies(requests, Tally{Votes(classes_, 0)});
+std::vector<VotesAndGaps> Sampler::begin_tallies(size_t requests,
+                                                 const std::vector<int64_t>& gaps_of) const {
+  std::vector<VotesAndGaps> tallies(requests, VotesAndGaps{Votes(classes_, 0)});
   if (gaps_of.empty()) return tallies;
   if (groups_ == 0) throw Error("{}: is one network, not several groups", description_);
   fedsmooth::check(gaps_of.size() == requests, "count_gaps: {} requests, {} classes", requests,
@@ -110,24 +110,24 @@ SerialSampler::SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int t
     : Sampler(f, law), classifier_(f.make()), draws_(law, threads) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
-  Tally tally = begin_tallies(1, {})[0];
+  VotesAndGaps tally = begin_tallies(1, {})[0];
   count_into(tally, request);
   return tally.votes;
 }
 
-std::vector<Tally> SerialSampler::count_gaps(const std::vector<VoteRequest>& requests,
-                                             const std::vector<int64_t>& classes) {
-  std::vector<Tally> tallies = begin_tallies(requests.size(), classes);
+std::vector<VotesAndGaps> SerialSampler::count_gaps(const std::vector<VoteRequest>& requests,
+                                                    const std::vector<int64_t>& classes) {
+  std::vector<VotesAndGaps> tallies = begin_tallies(requests.size(), classes);
   for (size_t i = 0; i < requests.size(); ++i) count_into(tallies[i], requests[i]);
   return tallies;
 }
 
-void SerialSampler::count_into(Tally& tally, const VoteRequest& request) {
+void SerialSampler::count_into(VotesAndGaps& tally, const VoteRequest& request) {
   const Array& x = request.x;
   if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
   const std::vector<VoteRequest> requests = {request};
   const CopyList copies(requests, draws_);
-  std::vector<Tally> tallies = {std::move(tally)};
+  std::vector<VotesAndGaps> tallies = {std::move(tally)};
   for (int64_t begin = 0; begin < copies.total(); begin += batch()) {
     copies.add_votes(classifier_, groups(), begin, noisy_, tallies);
   }

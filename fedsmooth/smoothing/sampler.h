@@ -73,8 +73,8 @@ class Sampler {
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
   /// As count_all(), with the gaps of one class per request. Throws an Error unless f is several
   /// groups whose votes are counted by CPU cores.
-  virtual std::vector<Tally> count_gaps(const std::vector<VoteRequest>& requests,
-                                        const std::vector<int64_t>& classes);
+  virtual std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                               const std::vector<int64_t>& classes);
   /// How many requests for n votes it does best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
   /// How many images it does best at once whose votes are asked for in many small steps.
@@ -101,7 +101,8 @@ class Sampler {
 
   int64_t classes() const { return classes_; }
   /// An empty tally for each request, with the gaps of `gaps_of` unless that is empty.
-  std::vector<Tally> begin_tallies(size_t requests, const std::vector<int64_t>& gaps_of) const;
+  std::vector<VotesAndGaps> begin_tallies(size_t requests,
+                                          const std::vector<int64_t>& gaps_of) const;
 
  private:
   int64_t classes_;
@@ -135,14 +136,14 @@ class SerialSampler : public Sampler {
   /// Noise alone is drawn by `threads` cores.
   SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads = 1);
   Votes count(const VoteRequest& request) override;
-  std::vector<Tally> count_gaps(const std::vector<VoteRequest>& requests,
-                                const std::vector<int64_t>& classes) override;
+  std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                       const std::vector<int64_t>& classes) override;
 
  protected:
   Array evaluate(const Array& images) override;
 
  private:
-  void count_into(Tally& tally, const VoteRequest& request);
+  void count_into(VotesAndGaps& tally, const VoteRequest& request);
 
   Classifier classifier_;
   LawDraws draws_;
@@ -162,7 +163,7 @@ class CopyList {
   /// `groups` is that of the base classifier. `noisy` is scratch, [batch, C, H, W]. All samplers on
   /// the CPU are loops over this.
   void add_votes(const Classifier& f, int64_t groups, int64_t begin, Array& noisy,
-                 std::vector<Tally>& tallies) const;
+                 std::vector<VotesAndGaps>& tallies) const;
 
  private:
   // Copies of one request in a batch.

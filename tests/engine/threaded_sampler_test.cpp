@@ -46,10 +46,10 @@ TEST(ThreadedSamplerTest, CountsTheGapsOfTheSerialSampler) {
   }
   const std::vector<int64_t> classes = {3, 0, 7};
   SerialSampler serial(f, kFloatNoise);
-  const std::vector<Tally> expected = serial.count_gaps(requests, classes);
+  const std::vector<VotesAndGaps> expected = serial.count_gaps(requests, classes);
   for (const int threads : {1, 3}) {
     ThreadedSampler sampler(f, kFloatNoise, threads);
-    const std::vector<Tally> found = sampler.count_gaps(requests, classes);
+    const std::vector<VotesAndGaps> found = sampler.count_gaps(requests, classes);
     for (size_t i = 0; i < requests.size(); ++i) {
       EXPECT_EQ(found[i].votes, expected[i].votes) << threads;
       EXPECT_EQ(found[i].gaps, expected[i].gaps) << threads;

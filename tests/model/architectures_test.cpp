@@ -167,7 +167,9 @@ TEST(ArchitecturesTest, LayersBesideANameAreRefused) {
   ModelOptions options;
   options.name = "small";
   options.layers = {{Layer::Kind::kLinear, "fc", 10}};
-  EXPECT_EQ(refusal([&] { build_network(options, {3, 32, 32}, 10); }),
+  EXPECT_EQ(refusal([&] {
+              build_network(options, {3, 32, 32}, 10);
+            }),
             "model.layers: model.name=\"small\" has layers of its own; give "
             "model.name=\"layers\"");
 }

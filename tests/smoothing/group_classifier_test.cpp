@@ -122,7 +122,7 @@ TEST(GroupClassifierTest, GapsAreThoseCountedByHand) {
   const BaseClassifier f = five_groups();
   SerialSampler sampler(f, kFloatNoise);
   for (const int64_t c : {0, 1, 2}) {
-    const Tally tally = sampler.count_gaps({request(1000)}, {c})[0];
+    const VotesAndGaps tally = sampler.count_gaps({request(1000)}, {c})[0];
     EXPECT_EQ(tally.gaps, brute_force(members, c, 1000)) << c;
     EXPECT_EQ(tally.votes, sampler.count(request(1000)));
     EXPECT_EQ(copies_safe_from(tally.gaps, 0), tally.votes[c]);
@@ -134,7 +134,7 @@ TEST(GroupClassifierTest, EveryGroupGetsTheSameNoise) {
   const BaseClassifier three = majority_of({f, f, f}, 3);
   const Votes alone = SerialSampler(fixed_batch(f, 3), kFloatNoise).count(request(1000));
   SerialSampler sampler(three, kFloatNoise);
-  const Tally tally = sampler.count_gaps({request(1000)}, {0})[0];
+  const VotesAndGaps tally = sampler.count_gaps({request(1000)}, {0})[0];
   EXPECT_EQ(tally.votes, alone);
   EXPECT_EQ(tally.gaps, (Gaps{0, 0, 0, alone[0], 1000 - alone[0]}));  // they never disagree
 }

@@ -73,7 +73,7 @@ TEST(GroupVotesTest, AGapOfTwiceMOutlivesEveryReplacementOfMGroups) {
 TEST(GroupVotesTest, CopiesWithoutVotesCountBelowZero) {
   const float nothing[] = {NAN, 0, 0, 0, INFINITY, 0};
   for (int64_t c = 0; c < 3; ++c) {
-    Tally tally{Votes(3, 0), c, Gaps(4, 0)};
+    VotesAndGaps tally{Votes(3, 0), c, Gaps(4, 0)};
     tally.add_copy(nothing, 2);
     EXPECT_EQ(tally.votes, Votes(3, 0));
     EXPECT_EQ(tally.gaps, (Gaps{0, 0, 0, 1}));
@@ -82,7 +82,7 @@ TEST(GroupVotesTest, CopiesWithoutVotesCountBelowZero) {
 
 TEST(GroupVotesTest, AGroupWithLogitsThatAreNotFiniteVotesForNobody) {
   const float logits[] = {0, 1, 5, NAN, 0, 1};  // classes 1, none, 1
-  Tally tally{Votes(2, 0), 1, Gaps(5, 0)};
+  VotesAndGaps tally{Votes(2, 0), 1, Gaps(5, 0)};
   tally.add_copy(logits, 3);
   EXPECT_EQ(tally.votes, (Votes{0, 1}));
   EXPECT_EQ(tally.gaps, (Gaps{0, 1, 0, 0, 0}));  // 2 votes, less 0 + 1 for the lower class

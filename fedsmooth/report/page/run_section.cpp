@@ -140,7 +140,8 @@ std::string provenance_table(const RunRecord& run) {
 std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += render_threat_section(run) + render_gallery(run) + class_table(run) + client_table(run) + confidence_histogram(run);
+    body += render_threat_section(run) + render_gallery(run) + class_table(run) +
+            client_table(run) + confidence_histogram(run);
   }
   return body + experiment_text(run) + provenance_table(run);
 }
