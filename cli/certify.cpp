@@ -77,6 +77,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
             "  fedsmooth certify scripted.pt --data.name=cifar10 --sigma 0.5 --shard 1/4 --out "
             "part1.tsv\n"
             "  fedsmooth certify runs/a --with runs/b/model.safetensors --out ab.tsv\n"
+            "  fedsmooth certify runs/groups --malicious 5\n"
             "  mpirun -n 4 fedsmooth certify runs/quickstart/smoothadv");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images,
@@ -91,6 +92,8 @@ void add_certify(CLI::App& app, CommandContext& common) {
   c.alias("radii", "certify.radii", "decide these radii (0.25,0.5), with as few votes as it takes");
   c.alias("beta", "certify.beta", "with --radii: chance of giving one up too early");
   c.alias("plan", "certify.plan", "loss of radius to accept for fewer votes");
+  c.alias("malicious", "certify.malicious",
+          "of a run of several groups: against at most so many malicious clients");
   c.alias("alpha", "certify.alpha", "failure probability per image");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
   c.alias("every", "certify.every", "certify every Nth image");

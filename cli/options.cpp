@@ -173,6 +173,13 @@ void Command::removed_flag(const std::string& name, const std::string& key) {
   app_->add_flag_callback("--" + name, set)->group("");
 }
 
+void Command::renamed_option(const std::string& name, const std::string& now) {
+  const auto refuse = [name, now](const std::string&) {
+    throw Error("--{}: is called --{} now", name, now);
+  };
+  app_->add_option_function<std::string>("--" + name, refuse)->group("");
+}
+
 void Command::alias(const std::string& name, const std::string& key, const std::string& what) {
   add_override(*app_, overrides_, name, key, what + " (" + key + ")");
 }

@@ -54,6 +54,8 @@ class Command {
   void flag(const std::string& name, bool& value, const std::string& what);
   /// --`name` is no more, is not listed, and stands for --`key`=true, which is refused.
   void removed_flag(const std::string& name, const std::string& key);
+  /// --`name` is called --`now` today: it is not listed, and refused with the new name.
+  void renamed_option(const std::string& name, const std::string& now);
   /// --`name` as a short form of --`key`.
   void alias(const std::string& name, const std::string& key, const std::string& what);
   /// The command can be run on many ranks. Others are refused there.

@@ -35,6 +35,7 @@ void recertify_against(const jobs::RecertifyArguments& a, const jobs::AgainstOpt
 void add_recertify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::RecertifyArguments>();
   auto against = std::make_shared<jobs::AgainstOptions>();
+  auto malicious = std::make_shared<std::string>();
   Command c(app, common, "recertify",
             "new radii at another alpha, or against given classes, from the stored counts",
             "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01\n"
@@ -44,9 +45,13 @@ void add_recertify(CLI::App& app, CommandContext& common) {
   c.argument("certificates", a->table, "table of certificates");
   c.option("alpha", a->alpha, "failure probability per image; required unless classes are given");
   c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");
+  c.option(
+      "malicious", *malicious,
+      "of several groups: malicious clients that radii are against; the table's own if left out");
   c.option("out", a->out, "table to write; beside the old one if left out");
   add_against(c, *against);
-  c.on_run([a, against, &common] {
+  c.on_run([a, against, malicious, &common] {
+    if (!malicious->empty()) a->malicious = jobs::parse_malicious(*malicious);
     if (against->asked()) {
       recertify_against(*a, *against, common);
       return 0;

@@ -57,13 +57,15 @@ void add_sweep(CLI::App& app, CommandContext& common) {
             "  fedsmooth sweep experiments/quickstart\n"
             "  fedsmooth sweep experiments/quickstart --dry-run\n"
             "  fedsmooth sweep experiments/paper/homogeneous.toml --smoothing.sigma=0.25\n"
-            "  mpirun -n 8 fedsmooth sweep experiments/paper/homogeneous.toml --groups 2");
+            "  mpirun -n 8 fedsmooth sweep experiments/paper/homogeneous.toml --side-by-side 2");
   c.argument("folder_or_file", a->path, "folder of experiment files, or one file");
   c.option(
       "out", a->out,
       "where the run folders go; runs/NAME of a folder, runs/NAME-sweep of a file if left out");
   c.flag("dry-run", a->dry_run, "print what is left, with predicted time and disk, and do nothing");
-  c.option("groups", a->groups, "groups of ranks, each of which does a share of the experiments");
+  c.option("side-by-side", a->side_by_side,
+           "parts into which ranks are divided, each for a share of the experiments");
+  c.renamed_option("groups", "side-by-side");
   c.option("at-once", a->at_once,
            "trainings of different kinds at the same time; 0: three on a GPU, one on the CPU");
   c.take_ranks();

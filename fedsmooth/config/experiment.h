@@ -34,6 +34,7 @@ struct Experiment {
   bool seed_is_random = false;  // it was drawn: a run that is resumed has drawn another one
   DataOptions data;
   PartitionOptions partition;
+  GroupOptions groups;
   ModelOptions model;
   SmoothingOptions smoothing;
   AttackOptions attack;

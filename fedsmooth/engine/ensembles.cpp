@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/gpu.h"
+#include "fedsmooth/smoothing/group_classifier.h"
 #include "fedsmooth/smoothing/mean_classifier.h"
 
 #ifdef FEDSMOOTH_CUDA
@@ -34,6 +36,12 @@ std::string fold_for_gpu(const std::vector<EnsembleMember>& members, const Noise
 }
 #endif
 
+std::vector<BaseClassifier> all_on_cpu(const std::vector<EnsembleMember>& members) {
+  std::vector<BaseClassifier> on_cpu;
+  for (const EnsembleMember& member : members) on_cpu.push_back(member.on_cpu);
+  return on_cpu;
+}
+
 }  // namespace
 
 BaseClassifier choose_ensemble(const std::string& device,
@@ -47,9 +55,15 @@ BaseClassifier choose_ensemble(const std::string& device,
 #else
   use_gpu(device, gpu_unavailable_reason);
 #endif
-  std::vector<BaseClassifier> on_cpu;
-  for (const EnsembleMember& member : members) on_cpu.push_back(member.on_cpu);
-  return mean_classifier(on_cpu);
+  return mean_classifier(all_on_cpu(members));
+}
+
+BaseClassifier choose_groups(const std::string& device,
+                             const std::vector<EnsembleMember>& members) {
+  if (device == "cuda") {
+    throw Error("--device=cuda: the votes of several groups are counted by CPU cores; use cpu");
+  }
+  return group_classifier(all_on_cpu(members));
 }
 
 }  // namespace fedsmooth

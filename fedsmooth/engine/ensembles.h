@@ -1,5 +1,5 @@
-// Several models as one base classifier, f = argmax of the mean of their logits, where its votes
-// are counted.
+// Several models as one base classifier, where its votes are counted: f = argmax of the mean of
+// their logits, or the class that most of them vote for.
 #pragma once
 
 #include <memory>
@@ -22,5 +22,9 @@ struct EnsembleMember {
 /// the machine or a member does not allow that; it names the member.
 BaseClassifier choose_ensemble(const std::string& device,
                                const std::vector<EnsembleMember>& members, const NoiseLaw& law);
+
+/// The majority of the members, see group_classifier(). Its votes are counted by CPU cores: throws
+/// an Error if `device` is cuda.
+BaseClassifier choose_groups(const std::string& device, const std::vector<EnsembleMember>& members);
 
 }  // namespace fedsmooth

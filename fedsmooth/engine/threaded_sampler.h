@@ -14,6 +14,8 @@ class ThreadedSampler : public Sampler {
   ThreadedSampler(const BaseClassifier& f, const NoiseLaw& law, int threads, Stop stopped = {});
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override;
+  std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                       const std::vector<int64_t>& classes) override;
   int64_t images_at_once() const override { return std::max<int64_t>(16, 8 * workers_.count()); }
 
  protected:
@@ -21,6 +23,10 @@ class ThreadedSampler : public Sampler {
   Array evaluate(const Array& images) override;
 
  private:
+  // Adds the votes of the requests to empty tallies.
+  std::vector<VotesAndGaps> count_into(std::vector<VotesAndGaps> empty,
+                                       const std::vector<VoteRequest>& requests);
+
   std::vector<Classifier> classifiers_;  // one per worker, as is its scratch
   std::vector<Array> noisy_;
   LawDraws draws_;

@@ -35,17 +35,20 @@ double schedule_factor(const TrainOptions& o, int64_t t) {
   throw Bug("schedule: unknown kind");
 }
 
-// Rising; a part of a random order of all clients. The key is a child of the partition's.
-std::vector<int64_t> members_of(const Cluster& cluster, int64_t clients, uint64_t seed) {
-  if (cluster.count == 1) {
-    std::vector<int64_t> all(clients);
-    std::iota(all.begin(), all.end(), int64_t{0});
-    return all;
+// Rising; a part of a random order of the partition's members, for which each group has a stream of
+// its own. The key is a child of the partition's.
+std::vector<int64_t> members_of(const Cluster& cluster, const Partition& partition, uint64_t seed) {
+  const std::vector<int64_t> all = partition.members();
+  if (cluster.count == 1) return all;
+  const auto count = std::ssize(all);
+  const std::vector<int64_t> order =
+      Draws({make_key(seed, Purpose::kPartition, 1), static_cast<uint32_t>(partition.group())})
+          .choose(count, count);
+  const auto edge = [&](int64_t number) { return number * count / cluster.count; };
+  std::vector<int64_t> members;
+  for (int64_t i = edge(cluster.number); i < edge(cluster.number + 1); ++i) {
+    members.push_back(all[order[i]]);
   }
-  std::vector<int64_t> all =
-      Draws({make_key(seed, Purpose::kPartition, 1)}).choose(clients, clients);
-  const auto edge = [&](int64_t number) { return all.begin() + number * clients / cluster.count; };
-  std::vector<int64_t> members(edge(cluster.number), edge(cluster.number + 1));
   std::sort(members.begin(), members.end());
   return members;
 }
@@ -92,14 +95,58 @@ void check_global(const Training& run) {
               run.state.round + 1, first, run.task.local.learning_rate, run.task.smoothing.sigma);
 }
 
+// The server's step, by the average of what clients sent after `sent`.
+void move_global(const Training& run, RoundResult theta_k, const Weights& sent) {
+  const TrainOptions& o = run.options;
+  auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
+  AggregateOptions by = o.aggregate;
+  if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
+  const Weights average = reduce(by, run.task.network, std::move(theta_k), sent);
+  server_step(o.server, run.task.network, average, theta, kept);
+}
+
+// A group keeps the model that it has where its clients' weights cannot be reduced, or the server's
+// step leads out of bounds: a group that ended for that would end all others, at the will of one
+// client.
+void move_group(const Training& run, RoundResult theta_k, const Weights& sent) {
+  const Weights global = run.state.global;  // server_step() replaces arrays
+  const NamedWeights kept = run.state.kept;
+  bool moved = true;
+  try {
+    move_global(run, std::move(theta_k), sent);
+    const std::vector<Parameter> known = parameters(run.task.network);
+    moved = !out_of_bounds(run.state.global, known, bounds_of(run.options));
+  } catch (const Error&) {
+    moved = false;
+  }
+  if (moved) return;
+  run.state.global = global;
+  run.state.kept = kept;
+}
+
+// Refuses groups that are too small for the clusters or the reduction.
+void check_group(const TrainOptions& o, const Partition& partition) {
+  const int64_t members = partition.count_members(), M = o.server.clusters;
+  const std::string group = fmt::format("group {}, of {} clients", partition.group(), members);
+  if (members < M) {
+    throw Error("server.clusters={}: {}, cannot be divided into them", M, group);
+  }
+  try {
+    check_aggregate_options(o.aggregate, std::min(o.clients_per_round / M, members / M));
+  } catch (const Error& error) {
+    throw Error("{}: {}", group, error.what());
+  }
+}
+
 }  // namespace
 
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
                      const Cluster& cluster) {
-  const std::vector<int64_t> members = members_of(cluster, partition.clients(), seed);
+  const std::vector<int64_t> members = members_of(cluster, partition, seed);
+  if (partition.group() > 0) count = std::min(count, std::ssize(members));
   Cohort cohort;
   Draws draws({make_key(seed, Purpose::kCohort, static_cast<uint64_t>(t)),
-               static_cast<uint32_t>(cluster.number)});
+               static_cast<uint32_t>(cluster.number), static_cast<uint32_t>(partition.group())});
   for (const int64_t i : draws.choose(count, std::ssize(members))) {
     cohort.clients.push_back(members[i]);
   }
@@ -155,6 +202,7 @@ Round next_round(const Training& run) {
 bool aggregate(const Training& run, RoundResult theta_k) {
   const TrainOptions& o = run.options;
   auto& [t, theta, kept, velocity, cluster, so_far] = run.state;
+  begin_server(o.server, theta, kept);  // a round that is given up leaves its state too
   const Weights sent = weights_to_send(o.server, run.task.network, theta, kept);
   if (o.byzantine.corrupts_updates()) {
     const auto bad = byzantine_clients(o.byzantine, run.partition.clients(), run.task.seed);
@@ -162,16 +210,16 @@ bool aggregate(const Training& run, RoundResult theta_k) {
     theta_k.drop_beyond(bounds_of(o), parameters(run.task.network));
   }
   std::ranges::sort(theta_k.named, {}, &DroppedClient::client);
+  // No client may end the training of its group, without which the others would give no answer.
+  const bool in_group = run.partition.group() > 0;
+  if (in_group && theta_k.nothing_kept()) theta_k.is_given_up = true;
   if (theta_k.nothing_kept() && !theta_k.is_given_up) refuse_round(run, theta_k);
   so_far.dropped += theta_k.dropped;
   std::ranges::move(theta_k.named, std::back_inserter(so_far.named));
   so_far.telemetry.add(theta_k.telemetry);
   if (o.mode == Mode::kCentralized) velocity = std::move(theta_k.each.front().velocity);
   if (!theta_k.is_given_up) {
-    AggregateOptions by = o.aggregate;
-    if (t == 0) by.sfat = 1;  // first losses say more of the first weights than of clients
-    const Weights average = reduce(by, run.task.network, std::move(theta_k), sent);
-    server_step(o.server, run.task.network, average, theta, kept);
+    (in_group ? move_group : move_global)(run, std::move(theta_k), sent);
   }
   if (++cluster < o.server.clusters) return true;
   cluster = 0;
@@ -211,7 +259,7 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
   if (!o.milestones.empty() && o.schedule != Schedule::kStep) {
     throw Error("train.milestones: need train.schedule=\"step\"");
   }
-  if (o.clients_per_round > partition.clients()) {
+  if (o.clients_per_round > partition.clients() && partition.group() == 0) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,
                 partition.clients());
   }
@@ -231,7 +279,11 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
     throw Error("server.clusters={}: must divide train.clients_per_round={}", M,
                 o.clients_per_round);
   }
-  check_aggregate_options(o.aggregate, o.clients_per_round / M);
+  if (partition.group() > 0) {
+    check_group(o, partition);
+  } else {
+    check_aggregate_options(o.aggregate, o.clients_per_round / M);
+  }
   if (o.byzantine.kind == ByzantineKind::kLabelFlip && o.byzantine.scale != 1) {
     throw Error("byzantine.scale={}: byzantine.kind=\"label-flip\" does not use it; leave it out",
                 o.byzantine.scale);

@@ -167,6 +167,10 @@ std::string describe(const Avoidance& a, const std::vector<std::string>& class_n
 
 AgainstResult certify_against(const RunRecord& run, const AgainstOptions& options, double alpha) {
   if (alpha != 0 && !is_level(alpha)) throw Error("--alpha={}: {}", alpha, kLevels);
+  if (run.certified() && run.rows.front().malicious) {
+    throw Error("{}: is of several groups, which are not certified against given classes",
+                run.name);
+  }
   const Avoidance avoidance =
       find_avoidance(options, run.class_names, run.identity.classes.value_or(0));
   AvoidingRows found = radii_against(run, avoidance, alpha);

@@ -9,6 +9,21 @@
 
 namespace fedsmooth::jobs {
 
+namespace {
+
+// Radii against different numbers of malicious clients answer different questions.
+void check_threats(const RunRecord& a, const RunRecord& b) {
+  const int64_t here = a.rows.front().malicious.value_or(0);
+  const int64_t there = b.rows.front().malicious.value_or(0);
+  if (here == there) return;
+  throw Error(
+      "{}: radii are against {} malicious clients, in {} against {}; make them alike by "
+      "`fedsmooth recertify --malicious`",
+      a.name, here, b.name, there);
+}
+
+}  // namespace
+
 ComparedRuns compare(const CompareArguments& arguments) {
   const std::filesystem::path out = arguments.out;
   if (!out.empty() && out.extension() != ".html") {
@@ -19,6 +34,7 @@ ComparedRuns compare(const CompareArguments& arguments) {
     if (!run.certified()) throw Error("{}: {}", run.name, not_certified(run));
     run.attacks.clear();  // they may be on other images
   }
+  check_threats(runs[0], runs[1]);
   ComparedRuns compared{std::move(runs[0]), std::move(runs[1])};
   compared.images_a = std::ssize(compared.a.rows);
   compared.images_b = std::ssize(compared.b.rows);

@@ -10,6 +10,7 @@
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/inputs.h"
+#include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/conformal.h"
 
 namespace fedsmooth::jobs {
@@ -149,11 +150,21 @@ Overrides options_of_file(const ConformalCalibration& c, const Overrides& given)
   return options;
 }
 
+// The majority of several groups gives votes, and no score of a class.
+void refuse_groups(const std::string& path) {
+  if (!is_run_of_groups(path)) return;
+  throw Error(
+      "{}: is a run of several groups, whose majority has no scores; each of them is a model, {} "
+      "for one",
+      path, group_folder(path, 1).string());
+}
+
 }  // namespace
 
 Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
                      const Context& context) {
   check_context(context);
+  refuse_groups(a.path);
   const fs::path folder = fs::is_directory(a.path) ? fs::path(a.path) : fs::path();
   const fs::path file = !a.out.empty()    ? fs::path(a.out)
                         : !folder.empty() ? folder / "conformal.json"
@@ -173,6 +184,7 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
 std::vector<SetAnswer> predict_sets(const PredictArguments& a, const fs::path& file,
                                     const Overrides& given, const Context& context) {
   check_context(context);
+  refuse_groups(a.path);
   const ConformalCalibration c = read_conformal(file);
   const Overrides overrides = options_of_file(c, given);
   std::optional<Dataset> data;

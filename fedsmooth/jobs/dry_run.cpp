@@ -11,6 +11,7 @@
 #include "fedsmooth/jobs/bench.h"
 #include "fedsmooth/jobs/certification/certification_job.h"
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
+#include "fedsmooth/jobs/training/group_runs.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -81,9 +82,11 @@ DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
 
 DryRun dry_run_train(const Experiment& e, const Context& context) {
   check_context(context);
+  check_groups(e);
   const Dataset data = load_dataset(e.data, Split::kTrain);  // refuses what is not there
   const bool centralized = e.train.mode == Mode::kCentralized;
-  const int64_t per_round = centralized ? 1 : e.train.clients_per_round;
+  const int64_t groups = e.groups.are_trained() ? e.groups.count : 1;
+  const int64_t per_round = groups * (centralized ? 1 : e.train.clients_per_round);
   const int64_t kept = bytes_of_kept_cohort(e, data, per_round / e.train.server.clusters);
   check_cohort_fits(kept, available_memory());
   const nlohmann::json trial = try_training(e, {image_shape(data), data.classes()}, context);

@@ -8,6 +8,7 @@
 #include "fedsmooth/distributed/remote_executor.h"
 #include "fedsmooth/distributed/round_words.h"
 #include "fedsmooth/jobs/training/clients.h"
+#include "fedsmooth/jobs/training/group_runs.h"
 #include "fedsmooth/jobs/training/open_run.h"
 
 namespace fedsmooth::jobs {
@@ -51,6 +52,11 @@ void check_own(const Dataset& images) {
       throw Error("data: label {}; there are {} classes", label, images.classes());
     }
   }
+}
+
+const Experiment& without_groups(const Experiment& experiment) {
+  refuse_groups_on_nodes(experiment);
+  return experiment;
 }
 
 }  // namespace
@@ -102,13 +108,13 @@ std::vector<long long> RoundSum::total() const {
 }
 
 Node::Node(const Experiment& experiment, const Context& context)
-    : experiment_(experiment),
+    : experiment_(without_groups(experiment)),
       setting_(
           std::make_unique<TrainingContext>(std::vector{TrainArguments{experiment_, ""}}, context)),
       partition_(std::make_unique<Partition>(make_partition(experiment_, setting_->train))) {}
 
 Node::Node(const Experiment& experiment, const OwnImages& own, const Context& context)
-    : experiment_(experiment), own_(true) {
+    : experiment_(without_groups(experiment)), own_(true) {
   check_own(own.images);
   setting_ = std::make_unique<TrainingContext>(experiment_, own.images, context);
   partition_ = only_client(own.client, own.images.size());

@@ -7,6 +7,8 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/field_reader.h"
+#include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/smoothing/sequential.h"
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -26,7 +28,30 @@ void recertify_radii(CertificateRow& row, double alpha) {
   row.alpha = alpha;
 }
 
+// The identity of the new table: with the level of each of its claims.
+CertificateIdentity new_identity(CertificateIdentity identity, const RecertifyArguments& a,
+                                 RadiusKind radius, const fs::path& table) {
+  identity.radius = radius;
+  identity.alpha = a.alpha;
+  CertifyOptions o{.alpha = a.alpha, .radius = radius, .plan = identity.plan.value_or(0)};
+  o.malicious = a.malicious.value_or(identity.malicious.value_or(0));
+  if (a.malicious && !identity.groups) {
+    throw Error("--malicious={}: {} is about one network", *a.malicious, table.string());
+  }
+  if (!identity.groups) return identity;
+  check_malicious(o, *identity.groups);
+  identity.malicious = o.malicious;
+  if (!identity.radii) identity.alpha = o.level();
+  return identity;
+}
+
 }  // namespace
+
+int64_t parse_malicious(const std::string& text) {
+  const auto number = parse_number<int64_t>(text);
+  if (number && *number >= 0) return *number;
+  throw Error("--malicious={}: must be a whole number from 0 on", text);
+}
 
 fs::path recertify(const RecertifyArguments& a) {
   if (!a.radius.empty() && !is_radius(a.radius)) {
@@ -40,7 +65,10 @@ fs::path recertify(const RecertifyArguments& a) {
   const RadiusKind kept = identity.radius.value_or(RadiusKind::kOneSided);
   const std::string kind = a.radius.empty() ? radius_name(kept) : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
+  identity = new_identity(identity, a, radius, table);
+  const double alpha = *identity.alpha;  // of each claim
   for (CertificateRow& row : rows) {
+    if (identity.malicious) row = against(row, *identity.malicious);
     if (row.rule == VoteRule::kRadii) {
       // A bound for a fixed number of votes does not hold for votes that were stopped early.
       if (radius != RadiusKind::kOneSided) {
@@ -49,24 +77,23 @@ fs::path recertify(const RecertifyArguments& a) {
             "radii are one-sided",
             table.string());
       }
-      recertify_radii(row, a.alpha);
+      recertify_radii(row, alpha);
       continue;
     }
     const int64_t n = row.certificate.counts.n;
-    if (n > 0) check_certify_options({row.n0, n, a.alpha, radius}, row.sigma, row.law());
+    if (n > 0) check_certify_options({row.n0, n, alpha, radius}, row.sigma, row.law());
     row.certificate =
-        certificate_from_counts(row.certificate.counts, row.sigma, a.alpha, radius, row.law());
-    row.alpha = a.alpha;
+        certificate_from_counts(row.certificate.counts, row.sigma, alpha, radius, row.law());
+    row.alpha = alpha;
   }
-  identity.alpha = a.alpha;
-  identity.radius = radius;
   nlohmann::json sidecar = read_sidecar(table);
   sidecar["recertified_from"] = table.string();
 
   fs::path out = a.out;
   if (out.empty()) {
+    const std::string more = a.malicious ? fmt::format("-malicious{}", *a.malicious) : "";
     out = table.parent_path() /
-          fmt::format("{}-alpha{}-{}.tsv", table.stem().string(), a.alpha, kind);
+          fmt::format("{}-alpha{}-{}{}.tsv", table.stem().string(), a.alpha, kind, more);
   }
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   write_certificates(out, rows, identity, sidecar);

@@ -144,8 +144,8 @@ SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
 SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::path& out,
                            const SweepArguments& a, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const std::vector<size_t> indices = choose_share(all, out, a.groups, ranks);
-  Ranks group = ranks.group(static_cast<int>(a.groups));
+  const std::vector<size_t> indices = choose_share(all, out, a.side_by_side, ranks);
+  Ranks group = ranks.group(static_cast<int>(a.side_by_side));
   Context own = context;
   own.ranks = &group;
   if (!ranks.leads()) {
@@ -168,10 +168,11 @@ SweepOutcome run_in_groups(const std::vector<NamedExperiment>& all, const fs::pa
 void check_arguments(const SweepArguments& a, const Context& context) {
   check_context(context);
   const int ranks = ranks_of(context).size();
-  if (a.groups < 1 || a.groups > ranks) {
-    throw Error("--groups={}: must be between 1 and the number of ranks, {}", a.groups, ranks);
+  if (a.side_by_side < 1 || a.side_by_side > ranks) {
+    throw Error("--side-by-side={}: must be between 1 and the number of ranks, {}", a.side_by_side,
+                ranks);
   }
-  if (a.at_once < 0 || (a.at_once > 1 && a.groups < ranks)) {
+  if (a.at_once < 0 || (a.at_once > 1 && a.side_by_side < ranks)) {
     throw Error("--at-once={}: must be positive, and 1 where several ranks do an experiment",
                 a.at_once);
   }

@@ -12,10 +12,10 @@
 namespace fedsmooth::jobs {
 
 struct SweepArguments {
-  std::string path;     // folder of experiment files, or one file
-  std::string out;      // where the run folders go; empty: runs/NAME, runs/NAME-sweep for a file
-  int64_t groups = 1;   // of ranks, each of which does a share of the experiments
-  int64_t at_once = 0;  // groups of experiments; 0: as many as keep the machine busy
+  std::string path;  // folder of experiment files, or one file
+  std::string out;   // where the run folders go; empty: runs/NAME, runs/NAME-sweep for a file
+  int64_t side_by_side = 1;  // parts of the ranks, each of which does a share of the experiments
+  int64_t at_once = 0;       // groups of experiments; 0: as many as keep the machine busy
 };
 
 struct SweepResult {

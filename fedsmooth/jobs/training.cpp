@@ -14,6 +14,7 @@
 #include "fedsmooth/federated/side_by_side.h"
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
 #include "fedsmooth/jobs/training/clients.h"
+#include "fedsmooth/jobs/training/group_runs.h"
 #include "fedsmooth/jobs/training/open_run.h"
 #include "fedsmooth/records/run.h"
 
@@ -100,45 +101,12 @@ void train_to_the_end(const TrainArguments& run, const Context& context) {
   opened.finish(executor.traffic());
 }
 
-}  // namespace
-
-TrainingPlace find_training(const fs::path& named, const fs::path& folder) {
-  const std::optional<fs::path> run = run_at(named);
-  if (!run && fs::is_directory(named)) {
-    throw Error("{}: no run here; give an experiment file or a run folder", named.string());
-  }
-  const fs::path own = run ? *run : "runs" / named.stem();
-  return {run ? *run / "experiment.toml" : named, folder.empty() ? own : folder};
-}
-
-TrainedRun train(const TrainArguments& given, const Context& context) {
-  check_context(context);
-  Experiment experiment = given.experiment;
-  keep_drawn_seed(experiment, given.folder);
-  const TrainArguments run{experiment, given.folder, given.resume, given.on_round,
-                           given.federation};
-  const bool is_new = !fs::exists(run.folder / "DONE");
-  if (is_new) {
-    train_to_the_end(run, context);
-  } else {
-    start_run(run.folder, experiment, run.resume);  // refuses another experiment
-  }
-  const std::vector<RoundRow> rows = read_rounds(run.folder / "rounds.tsv");
-  return {is_new, std::ssize(rows), rows.empty() ? 0.0 : rows.back().loss,
-          sha256(read_file(run.folder / "model.safetensors"))};
-}
-
-bool go_side_by_side(const Experiment& a, const Experiment& b) {
-  return format_experiment(shared_part(a)) == format_experiment(shared_part(b));
-}
-
-std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
-                                           const Context& context) {
-  announce_job(ranks_of(context), describe_job(runs));
-  const std::unique_ptr<TrainingContext> agreed = load_together(runs, context);
-  const TrainingContext& setting = *agreed;
+// Trains the first `count` runs side by side.
+std::vector<std::exception_ptr> train_first(size_t count, const std::vector<TrainArguments>& runs,
+                                            const TrainingContext& setting, const Context& context,
+                                            bool all_or_none) {
   DistributedExecutor executor(ranks_of(context), *setting.chosen.executor);
-  const size_t count = std::min(runs.size(), room_for_runs(setting, runs));
+  for (size_t i = 0; all_or_none && i < count; ++i) check_run(setting, runs[i]);
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);
@@ -153,6 +121,7 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
       total += opened.back()->rounds();
     });
   }
+  if (all_or_none && opened.size() < count) return thrown;
   const auto progress = begin_progress(context, "train", done, total);
   std::vector<Training> trainings;
   for (size_t j = 0; j < opened.size(); ++j) {
@@ -172,6 +141,57 @@ std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& ru
         ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
   }
   return thrown;
+}
+
+}  // namespace
+
+TrainingPlace find_training(const fs::path& named, const fs::path& folder) {
+  const std::optional<fs::path> run = run_at(named);
+  if (!run && fs::is_directory(named)) {
+    throw Error("{}: no run here; give an experiment file or a run folder", named.string());
+  }
+  const fs::path own = run ? *run : "runs" / named.stem();
+  return {run ? *run / "experiment.toml" : named, folder.empty() ? own : folder};
+}
+
+TrainedRun train(const TrainArguments& given, const Context& context) {
+  check_context(context);
+  Experiment experiment = given.experiment;
+  keep_drawn_seed(experiment, given.folder);
+  const TrainArguments run{experiment, given.folder, given.resume, given.on_round,
+                           given.federation};
+  check_groups(experiment);
+  if (given.federation != nullptr) refuse_groups_on_nodes(experiment);
+  if (experiment.groups.are_trained()) return train_groups(run, context);
+  const bool is_new = !fs::exists(run.folder / "DONE");
+  if (is_new) {
+    train_to_the_end(run, context);
+  } else {
+    start_run(run.folder, experiment, run.resume);  // refuses another experiment
+  }
+  const std::vector<RoundRow> rows = read_rounds(run.folder / "rounds.tsv");
+  return {is_new, std::ssize(rows), rows.empty() ? 0.0 : rows.back().loss,
+          sha256(read_file(run.folder / "model.safetensors"))};
+}
+
+bool go_side_by_side(const Experiment& a, const Experiment& b) {
+  if (a.groups.are_trained() || b.groups.are_trained()) return false;
+  return format_experiment(shared_part(a)) == format_experiment(shared_part(b));
+}
+
+std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
+                                           const Context& context) {
+  announce_job(ranks_of(context), describe_job(runs));
+  const std::unique_ptr<TrainingContext> setting = load_together(runs, context);
+  const size_t count = std::min(runs.size(), room_for_runs(*setting, runs));
+  return train_first(count, runs, *setting, context, /*all_or_none=*/false);
+}
+
+std::vector<std::exception_ptr> train_together(const std::vector<TrainArguments>& runs,
+                                               const Context& context) {
+  announce_job(ranks_of(context), describe_job(runs));
+  const std::unique_ptr<TrainingContext> setting = load_together(runs, context);
+  return train_first(runs.size(), runs, *setting, context, /*all_or_none=*/true);
 }
 
 void take_training(const nlohmann::json& job, const Context& context) {

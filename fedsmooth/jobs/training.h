@@ -60,12 +60,14 @@ struct TrainedRun {
   std::string model_sha256;
 };
 
-/// Trains until the folder has its DONE file. Throws Interrupted once it is asked to stop, with the
-/// state saved. A seed that was drawn is that of the folder, if it has been begun.
+/// Trains until the folder has its DONE file; a run of several groups, until all of theirs do.
+/// Throws Interrupted once it is asked to stop, with the state saved. A seed that was drawn is that
+/// of the folder, if it has been begun.
 TrainedRun train(const TrainArguments& run, const Context& context);
 
 /// Whether two experiments can be trained side by side: they have the mode, data, network and local
-/// step in common. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ.
+/// step in common. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ. Runs of
+/// several groups go side by side with none.
 bool go_side_by_side(const Experiment& a, const Experiment& b);
 
 /// Trains the first run and, side by side with it, as many of the others as the machine takes at
@@ -75,6 +77,11 @@ bool go_side_by_side(const Experiment& a, const Experiment& b);
 /// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Context& context);
+
+/// Trains all of the runs side by side, or none: throws what one of them throws that cannot be
+/// trained. Otherwise as train_runs().
+std::vector<std::exception_ptr> train_together(const std::vector<TrainArguments>& runs,
+                                               const Context& context);
 
 /// Another rank's part in the training that rank 0 announced.
 void take_training(const nlohmann::json& job, const Context& context);

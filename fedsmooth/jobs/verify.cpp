@@ -1,5 +1,6 @@
 #include "fedsmooth/jobs/verify.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
@@ -11,6 +12,8 @@
 #include "fedsmooth/jobs/certification/plausibility.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/group_columns.h"
+#include "fedsmooth/smoothing/certify_steps.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -32,7 +35,7 @@ Subject find_subject(const VerifyArguments& a, const fs::path& table, const json
                      const CertificateIdentity& identity) {
   if (!a.model.empty()) return {a.model, a.with};
   if (!a.with.empty()) throw Error("--with: give --model too, one of the members");
-  if (identity.members) return stated_members(table, sidecar);
+  if (identity.members && !identity.groups) return stated_members(table, sidecar);
   const fs::path folder = fs::absolute(table).parent_path();
   if (fs::exists(folder / "experiment.toml") && fs::exists(folder / "DONE")) {
     return {folder.string(), {}};
@@ -81,9 +84,10 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
       throw Error("{}: image {} with label {} is not in its data", table.string(), row.index,
                   row.label);
     }
-    if (row.certificate.counts.selected >= redraw.subject.f.classes) {
+    const int64_t selected = row.certificate.counts.selected;
+    if (selected < 0 || selected >= redraw.subject.f.classes) {
       throw Error("{}: image {} is answered by class {}, of {}", table.string(), row.index,
-                  row.certificate.counts.selected, redraw.subject.f.classes);
+                  selected, redraw.subject.f.classes);
     }
     if (row.sigma != redraw.subject.sigma || &drawn_today(row.law()) != &redraw.sampler->law()) {
       throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
@@ -134,6 +138,22 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   return redraw;
 }
 
+// Of a row with gaps, every number of malicious clients is tested: as many times the smallest
+// p-value.
+double p_value_of(const CertificateRow& row, const VotesAndGaps& found, int64_t n) {
+  const Counts& stored = row.certificate.counts;
+  const auto top_against = [&](int64_t malicious) {
+    return counts_for(stored.selected, found, n, malicious).top;
+  };
+  if (stored.gaps.empty()) return row_p_value(row, top_against(row.malicious.value_or(0)), n);
+  const int64_t most = groups_of(stored.gaps) / 2;
+  double smallest = 1;
+  for (int64_t m = 0; m <= most; ++m) {
+    smallest = std::min(smallest, row_p_value(against(row, m), top_against(m), n));
+  }
+  return std::min(1.0, static_cast<double>(most + 1) * smallest);
+}
+
 // New votes for the class of each row.
 std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t seed, Redraw& redraw,
                                     const Context& context) {
@@ -143,10 +163,11 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const Counts& stored = row.certificate.counts;
     const int64_t n = votes > 0 ? votes : stored.n;
     const Stream stream{make_key(seed, Purpose::kEstimation), static_cast<uint32_t>(row.index)};
-    const Votes found = redraw.sampler->count({redraw.data.image(row.index), row.sigma, n, stream});
-    const int64_t top = found[stored.selected];
+    const VoteRequest request{redraw.data.image(row.index), row.sigma, n, stream};
+    const VotesAndGaps found = count_for(*redraw.sampler, {request}, {stored.selected})[0];
+    const int64_t top = counts_for(stored.selected, found, n, row.malicious.value_or(0)).top;
     images.push_back(
-        {row.index, stored.selected, stored.top, stored.n, top, n, row_p_value(row, top, n)});
+        {row.index, stored.selected, stored.top, stored.n, top, n, p_value_of(row, found, n)});
     progress->step(fmt::format("p {:.3g}", images.back().p_value));
   }
   redraw.sampler->probe();

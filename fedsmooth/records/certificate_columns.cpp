@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/records/rule_columns.h"
 #include "fedsmooth/records/tally_columns.h"
 
@@ -121,6 +122,11 @@ std::vector<Column> make_columns() {
           "votes", [](auto& r) -> auto& { return r.certificate.counts.votes; }),
       tally(
           "selection_votes", [](auto& r) -> auto& { return r.certificate.counts.selection; }),
+      {"malicious", 4, [](FieldReader& f, ParsedRow& p) { p.row.malicious = read_malicious(f); },
+       format_malicious},
+      {"gaps", 4,
+       [](FieldReader& f, ParsedRow& p) { p.row.certificate.counts.gaps = read_gaps(f); },
+       format_gaps},
   };
 }
 

@@ -1,8 +1,9 @@
 // The columns of certificates.tsv, found by their names in the header. The first six are those of
 // published tables, in their order. Tables of earlier versions lack the later ones: 0.1 had 17
 // columns, and its `base` ended in words for what `noise` and `shared` say since; then came `rule`
-// and what follows from it (see rule_columns.h), then `subject`, without which rows are
-// unbound, and last the votes of all classes (see tally_columns.h).
+// and what follows from it (see rule_columns.h), then `subject`, without which rows are unbound,
+// and last the votes of all classes (see tally_columns.h) and what several groups have (see
+// group_columns.h).
 #pragma once
 
 #include <functional>

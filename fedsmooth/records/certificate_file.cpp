@@ -49,6 +49,9 @@ std::string column_difference(const CertificateRow& row, const CertificateIdenti
   const auto beyond = [&](const Tally& t) { return !t.empty() && t.back().label >= *i.classes; };
   if (i.classes && beyond(row.certificate.counts.votes)) return "votes";
   if (i.classes && beyond(row.certificate.counts.selection)) return "selection_votes";
+  if (row.malicious != i.malicious) return "malicious";
+  const Gaps& gaps = row.certificate.counts.gaps;
+  if (!gaps.empty() && groups_of(gaps) != i.groups) return "gaps";
   return {};
 }
 

@@ -20,6 +20,7 @@ template <typename Identity, typename Visit>
 void visit_subject(Identity& i, const Visit& visit) {
   visit("model_sha256", i.model_sha256);
   visit("members", i.members);
+  visit("groups", i.groups);
   visit("data", i.data);
   visit("data_sha256", i.data_sha256);
   visit("held_out", i.held_out);
@@ -47,6 +48,8 @@ void visit_all(Identity& i, const Visit& visit) {
   visit("beta", i.beta);
   visit("plan", i.plan);
   visit("classes", i.classes);
+  visit("malicious", i.malicious);
+  visit("seed_given", i.seed_given);
   visit("shard", i.shard);
   visit("subject", i.subject);
 }
@@ -126,9 +129,28 @@ void refuse_unknown_fields(const CertificateIdentity& identity, const json& obje
   }
 }
 
+// Refuses groups without all their networks, or with those of another model_sha256.
+void check_groups(const CertificateIdentity& i, const std::string& name) {
+  if (!i.groups) {
+    if (i.malicious) throw Error("{}: \"malicious\" is there without \"groups\"", name);
+    return;
+  }
+  if (!i.malicious || *i.groups < 2 || *i.groups > kMaxGroups || 2 * *i.malicious > *i.groups) {
+    throw Error("{}: \"groups\" must be from 2 to {}, and \"malicious\" at most half of it", name,
+                kMaxGroups);
+  }
+  if (!i.members || std::ssize(*i.members) != *i.groups || !std::ranges::is_sorted(*i.members)) {
+    throw Error("{}: \"members\" is not a list of {} SHA-256s in ascending order", name, *i.groups);
+  }
+  if (i.model_sha256 != digest_groups(*i.members)) {
+    throw Error("{}: \"model_sha256\" is not that of its groups", name);
+  }
+}
+
 // Refuses members that are not those of model_sha256, or not in their order.
 void check_members(const CertificateIdentity& i, const std::string& name) {
-  if (!i.members) return;
+  check_groups(i, name);
+  if (!i.members || i.groups) return;
   const std::vector<std::string>& members = *i.members;
   const auto unsorted = std::adjacent_find(members.begin(), members.end(), std::greater_equal<>());
   if (members.size() < 2 || unsorted != members.end()) {
@@ -220,6 +242,11 @@ std::string digest_members(std::vector<std::string> sha256s) {
   const auto twice = std::adjacent_find(sha256s.begin(), sha256s.end());
   if (twice != sha256s.end()) throw Error("members: {} is there twice", *twice);
   return sha256(fmt::format("fedsmooth members\n{}\n", fmt::join(sha256s, "\n")));
+}
+
+std::string digest_groups(std::vector<std::string> sha256s) {
+  std::sort(sha256s.begin(), sha256s.end());
+  return sha256(fmt::format("fedsmooth groups\n{}\n", fmt::join(sha256s, "\n")));
 }
 
 uint64_t derive_seed(uint64_t run_seed, const std::string& model_sha256,

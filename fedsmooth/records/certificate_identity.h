@@ -20,6 +20,9 @@ struct SubjectIdentity {
   /// With several models as one classifier: the SHA-256 of each file in ascending order, and
   /// model_sha256 is digest_members() of them.
   std::optional<std::vector<std::string>> members;
+  /// With the majority of several groups' networks as one classifier: how many there are. Then
+  /// `members` lists them all, in ascending order, and model_sha256 is digest_groups().
+  std::optional<int64_t> groups;
   std::optional<std::string> data, data_sha256;  // name of the data set, digest of its images
   std::optional<int64_t> held_out;               // training images in the place of test images
   std::optional<double> sigma;
@@ -43,7 +46,11 @@ struct CertificateIdentity : SubjectIdentity {
   std::optional<std::string> noise;          // name of a noise law
   std::optional<std::vector<double>> radii;  // given radii, with beta
   std::optional<double> beta, plan;
-  std::optional<int64_t> classes;      // K, of the base classifier; not in earlier tables
+  std::optional<int64_t> classes;  // K, of the base classifier; not in earlier tables
+  /// Of several groups: how many malicious clients radii are against. With a fixed number of votes
+  /// all smaller numbers are claimed at once, each at the level `alpha`.
+  std::optional<int64_t> malicious;
+  std::optional<bool> seed_given;      // of several groups: not the one drawn when training ended
   std::optional<std::string> shard;    // I/K
   std::optional<std::string> subject;  // digest_subject(), which every row repeats; none: unbound
 
@@ -68,6 +75,10 @@ std::optional<std::string> digest_subject(const SubjectIdentity& subject);
 /// SHA-256 over the SHA-256s of an ensemble's members, whose order does not count. Throws an Error
 /// if there are fewer than two or one is there twice.
 std::string digest_members(std::vector<std::string> sha256s);
+
+/// SHA-256 over the SHA-256s of the networks of several groups, whose order does not count. Two
+/// groups may have the same network.
+std::string digest_groups(std::vector<std::string> sha256s);
 
 /// The seed of the noise of certificates of this model on these images: 63 bits of SHA-256 over the
 /// run's seed and both digests. Certificates of two models, or on two sets of images, share no

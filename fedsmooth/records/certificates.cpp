@@ -11,6 +11,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/records/certificate_columns.h"
 #include "fedsmooth/records/field_reader.h"
+#include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rule_columns.h"
 #include "fedsmooth/records/tally_columns.h"
@@ -54,7 +55,8 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (!(printed_radius >= 0 && printed_radius <= c.radius)) {
     return "radius must lie between 0 and radius_exact";
   }
-  return contradiction_in_rule(row);
+  const std::string_view of_groups = contradiction_in_groups(row);
+  return of_groups.empty() ? contradiction_in_rule(row) : of_groups;
 }
 
 [[noreturn]] void refuse_void(std::string_view line, const std::string& name) {

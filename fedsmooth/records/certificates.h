@@ -31,6 +31,8 @@ struct CertificateRow {
   double beta = 0.0;  // under VoteRule::kRadii, as are radii
   std::vector<double> radii =
       {};  // ascending, the first is 0; certificate.latches has those certified
+  /// Of several groups: the malicious clients that the radius is against. None: one network.
+  std::optional<int64_t> malicious = {};
   /// Binds the row to its table, see digest_subject(); empty in tables of earlier versions, whose
   /// rows are unbound.
   std::string subject = {};

@@ -106,6 +106,23 @@ Run open_run(const fs::path& folder) {
   return run;
 }
 
+fs::path group_folder(const fs::path& run, int64_t number) {
+  return run / fmt::format("group-{:02}", number);
+}
+
+bool is_run_of_groups(const fs::path& folder) {
+  const fs::path file = folder / "experiment.toml";
+  return fs::exists(file) && read_experiment(file).groups.are_trained();
+}
+
+uint64_t drawn_certificate_seed(const fs::path& folder) {
+  const std::string file = (folder / "provenance.json").string();
+  const auto provenance = parse_json_object(read_file(file), file);
+  const auto seed = find_seed(provenance, "certificate_seed", file);
+  if (!seed) throw Error("{}: has no certificate_seed; give --seed", file);
+  return *seed;
+}
+
 namespace {
 
 // SHA-256 of a file that training wrote, as provenance.json has it.
@@ -140,9 +157,17 @@ void check_history(const fs::path& folder) {
 }
 
 void copy_training(const fs::path& from, const Run& to) {
-  for (const char* file : {"clients.tsv", "rounds.tsv", "model.safetensors", "provenance.json"}) {
-    write_file(to.folder / file, read_file(from / file));
+  const auto copy = [&](const char* file) { write_file(to.folder / file, read_file(from / file)); };
+  if (to.experiment.groups.are_trained()) {
+    for (int64_t g = 1; g <= to.experiment.groups.count; ++g) {
+      const fs::path group = group_folder(from, g), here = group_folder(to.folder, g);
+      write_file(here / "experiment.toml", read_file(group / "experiment.toml"));
+      copy_training(group, {here, read_experiment(here / "experiment.toml")});
+    }
+  } else {
+    for (const char* file : {"clients.tsv", "rounds.tsv", "model.safetensors"}) copy(file);
   }
+  copy("provenance.json");
   write_file(to.folder / "DONE", "");
 }
 

@@ -2,6 +2,9 @@
 //
 //   experiment.toml  clients.tsv  rounds.tsv  checkpoint/state.safetensors  model.safetensors
 //   provenance.json  DONE
+//
+// A run of several groups has experiment.toml, provenance.json, DONE and a run folder per group,
+// group-01, group-02, ...
 #pragma once
 
 #include <filesystem>
@@ -36,12 +39,21 @@ std::optional<std::filesystem::path> run_at(const std::filesystem::path& path);
 /// Opens a folder for reading; an Error if there is no run or it is not done.
 Run open_run(const std::filesystem::path& folder);
 
-/// SHA-256 of the model that was trained in this folder; none if it does not say.
+/// The folder of a group, from 1, in that of a run of several groups.
+std::filesystem::path group_folder(const std::filesystem::path& run, int64_t number);
+/// Whether there is a run of several groups here, be it unfinished.
+bool is_run_of_groups(const std::filesystem::path& folder);
+
+/// SHA-256 of the model that was trained in this folder, or digest_groups() of its groups' models;
+/// none if it does not say.
 std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
 
 /// SHA-256 of clients.tsv and of rounds.tsv, as far as they are there, by key in provenance.json. A
 /// federation of nodes with images of their own has no clients.tsv.
 std::map<std::string, std::string> digest_history(const std::filesystem::path& folder);
+/// The seed that training drew, when it was done, for the certificates of several groups. Throws an
+/// Error if there is none.
+uint64_t drawn_certificate_seed(const std::filesystem::path& folder);
 
 /// Throws an Error if clients.tsv or rounds.tsv is not the one that training left in this folder.
 /// Runs of version 0.2 do not say, and are not compared.

@@ -8,6 +8,7 @@
 #include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/summary.h"
+#include "fedsmooth/report/threats.h"
 
 namespace fedsmooth {
 namespace {
@@ -83,6 +84,28 @@ std::string escape_markdown(const std::string& text) {
   return escaped;
 }
 
+// A table for each run of several groups.
+std::string markdown_threats(const RunRecord& run) {
+  const auto threats = list_threats(run);
+  if (!threats) return {};
+  std::string text = fmt::format("\n| {}, certified % at {} radius |", escape_markdown(run.name),
+                                 norm_name(run.norm));
+  std::string rule = "|---|";
+  for (const double r : threats->radii) {
+    text += fmt::format(" {} |", format_step(run.norm, r));
+    rule += "--:|";
+  }
+  text += "\n" + rule + "\n";
+  for (size_t i = 0; i < threats->malicious.size(); ++i) {
+    text += fmt::format("| against {} malicious |", threats->malicious[i]);
+    for (const double share : threats->accuracy[i]) text += fmt::format(" {} |", percent(share));
+    text += "\n";
+  }
+  text += "\n" + level_of_threats(run) + "\n\nThis takes for granted:\n\n";
+  for (const std::string& line : list_assumptions(run)) text += "- " + line + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string render_comparison(const std::vector<RunRecord>& runs) {
@@ -125,7 +148,9 @@ std::string render_markdown(const std::vector<RunRecord>& runs) {
         " Worst client: an estimate of the least that any client may expect at radius 0, on data "
         "like its own; its interval holds for all clients at once.";
   }
-  return text + "\n";
+  text += "\n";
+  for (const RunRecord& run : runs) text += markdown_threats(run);
+  return text;
 }
 
 }  // namespace fedsmooth

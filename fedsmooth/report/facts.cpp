@@ -81,13 +81,18 @@ void add_certificate_facts(const RunRecord& run, Facts& facts) {
       {"classes predicted", fmt::format("{} ({} occur as labels)", summary.distinct_predictions,
                                         summary.distinct_labels)},
       {"sigma", range_of(rows, [](Row row) { return row.sigma; })},
-      {"alpha, per image", range_of(rows, [](Row row) { return row.alpha; })},
+      {rows.front().malicious ? "alpha, per claim" : "alpha, per image",
+       range_of(rows, [](Row row) { return row.alpha; })},
       {"n0", range_of(rows, [](Row row) { return row.n0; })},
       {"n", range_of(rows, [](Row row) { return row.certificate.counts.n; })},
       {"draws", describe_draws(rows.front())},
       {"median time", fmt::format("{:.3g} s per certificate", summary.median_seconds)},
   };
   facts.insert(facts.end(), more.begin(), more.end());
+  if (rows.front().malicious) {
+    facts.emplace_back("radii are against",
+                       fmt::format("at most {} malicious clients", *rows.front().malicious));
+  }
   add_rule(rows, facts);
 }
 

@@ -54,6 +54,10 @@ int64_t CertifyOptions::selection_votes() const {
   return plan > 0 ? std::max(n0, kPilotVotes) : n0;
 }
 
+double CertifyOptions::level() const {
+  return rule() == VoteRule::kFixed ? level_of_each(alpha, malicious) : alpha;
+}
+
 int64_t argmax(const Votes& votes) {
   return std::max_element(votes.begin(), votes.end()) - votes.begin();  // the first on ties
 }
@@ -85,11 +89,30 @@ Counts counts_for(int64_t selected, const Votes& votes, int64_t n) {
   return {selected, n, votes[selected], most_for_another(votes, selected), tally_of(votes)};
 }
 
+Counts counts_for(int64_t selected, const VotesAndGaps& tally, int64_t n, int64_t malicious) {
+  Counts counts = counts_for(selected, tally.votes, n);
+  if (tally.gaps.empty()) return counts;
+  counts.top = copies_safe_from(tally.gaps, malicious);
+  counts.gaps = tally.gaps;
+  return counts;
+}
+
+std::vector<VotesAndGaps> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
+                                    const std::vector<int64_t>& selected) {
+  if (sampler.groups() > 0) return sampler.count_gaps(requests, selected);
+  std::vector<VotesAndGaps> tallies;
+  for (Votes& votes : sampler.count_all(requests)) tallies.push_back({std::move(votes)});
+  return tallies;
+}
+
 // CERTIFY: as in Cohen et al., section 3.2.2.
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& o,
                     uint64_t seed, uint32_t index) {
   check(!o.only_correct, "certify: only_correct needs labels; see certify_all()");
-  if (o.rule() != VoteRule::kFixed) return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
+  if (o.rule() != VoteRule::kFixed || sampler.groups() > 0) {
+    return certify_all(sampler, {{x, index}}, sigma, o, seed)[0];
+  }
+  check_malicious(o, sampler.groups());
   check_subject(sampler, x);
   const Votes counts0 = sampler.count(selection_votes(x, sigma, o, seed, index));  // n0 votes
   const int64_t selected = argmax(counts0);
@@ -152,19 +175,36 @@ int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& o) {
   return images_per_wave(sampler, std::max<int64_t>(1, o.n / share));
 }
 
+void check_malicious(const CertifyOptions& o, int64_t groups) {
+  if (groups == 0) {
+    if (o.malicious == 0) return;
+    throw Error(
+        "malicious={}: this is one network; only the majority of several groups' networks is "
+        "certified against malicious clients",
+        o.malicious);
+  }
+  if (o.malicious < 0 || 2 * o.malicious > groups) {
+    throw Error("malicious={}: {} groups withstand at most {}", o.malicious, groups, groups / 2);
+  }
+  if (o.radius != RadiusKind::kOneSided) {
+    throw Error("radius=multiclass: several groups are certified one-sided");
+  }
+}
+
 void check_certify_options(const CertifyOptions& o, double sigma, const NoiseLaw& law) {
-  check_noise_and_level(o.alpha, sigma, law);
+  check_noise_and_level(o.level(), sigma, law);
   check_draws("n0", o.n0);
   check_draws("n", o.n);
   if (o.rule() == VoteRule::kRadii) check_radii(o, sigma, law);
   if (!(o.plan >= 0) || !std::isfinite(o.plan)) {
     throw Error("plan={}: must not be negative", o.plan);
   }
-  const Certificate best = certificate_from_counts({0, o.n, o.n, 0}, sigma, o.alpha, o.radius, law);
+  const Certificate best =
+      certificate_from_counts({0, o.n, o.n, 0}, sigma, o.level(), o.radius, law);
   if (best.predict == kAbstain) {
-    const double level = o.radius == RadiusKind::kOneSided ? o.alpha : o.alpha / 2;
+    const double level = o.radius == RadiusKind::kOneSided ? o.level() : o.alpha / 2;
     throw Error("n={}: too few votes to certify anything at alpha={}; at least {} are needed", o.n,
-                o.alpha, static_cast<int64_t>(std::ceil(-std::log2(level))));
+                o.level(), static_cast<int64_t>(std::ceil(-std::log2(level))));
   }
 }
 

@@ -47,12 +47,18 @@ struct CertifyOptions {
   /// If positive: the loss of radius that is accepted for fewer votes. n0 is then 1000 or more.
   double plan = 0;
 
+  /// With several groups: the number of malicious clients that radii are against. With a fixed
+  /// number of votes all smaller numbers are claimed too, at once.
+  int64_t malicious = 0;
+
   VoteRule rule() const {
     if (!radii.empty()) return VoteRule::kRadii;
     return plan > 0 ? VoteRule::kPlan : VoteRule::kFixed;
   }
   /// Votes that choose the class: n0, or a pilot.
   int64_t selection_votes() const;
+  /// The failure probability of one claim, about one image and one number of malicious clients.
+  double level() const;
 };
 
 /// What was counted. Everything else in a certificate follows from it.
@@ -64,6 +70,10 @@ struct Counts {
   /// The n votes and the n0 votes of every class. Empty if no class got any, and in counts from
   /// tables of earlier versions. Under VoteRule::kRadii the votes up to where they were stopped.
   Tally votes = {}, selection = {};
+  /// Of several groups, see group_votes.h: the gaps of `selected` on the n copies, and `top` are
+  /// those that are safe from as many malicious clients as the certificate is against. Empty for
+  /// one network, and under VoteRule::kRadii, where n depends on the votes.
+  Gaps gaps = {};
 };
 
 /// The counts at which one of given radii was certified, as votes came in.
@@ -129,6 +139,9 @@ struct Prediction {
 /// PREDICT of Cohen et al. 2019, from `n` votes.
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index);
+
+/// Refuses what votes of f, one network (groups = 0) or the majority of several, cannot certify.
+void check_malicious(const CertifyOptions& options, int64_t groups);
 
 /// Refuse parameters under which no votes under `law` could ever end in an answer.
 void check_certify_options(const CertifyOptions& options, double sigma, const NoiseLaw& law);

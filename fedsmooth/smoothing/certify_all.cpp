@@ -14,28 +14,45 @@ struct Candidate {
   VoteRequest request;
 };
 
-void add_to(Votes& sum, const Votes& more) {
-  sum.resize(more.size());
-  for (size_t c = 0; c < more.size(); ++c) sum[c] += more[c];
+std::vector<int64_t> selected_by(const std::vector<Candidate>& candidates) {
+  std::vector<int64_t> selected;
+  for (const Candidate& c : candidates) selected.push_back(c.selected);
+  return selected;
 }
 
 void count_at_once(Sampler& sampler, const std::vector<Candidate>& candidates,
                    const CertifyOptions& o, std::vector<Certificate>& certificates) {
   std::vector<VoteRequest> requests;
   for (const Candidate& c : candidates) requests.push_back(c.request);
-  const std::vector<Votes> votes = sampler.count_all(requests);
+  const std::vector<VotesAndGaps> votes = count_for(sampler, requests, selected_by(candidates));
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto& [image, selected, request] = candidates[i];
-    certificates[image] = certificate_from_counts(counts_for(selected, votes[i], request.n),
-                                                  request.sigma, o.alpha, o.radius, sampler.law());
+    certificates[image] =
+        certificate_from_counts(counts_for(selected, votes[i], request.n, o.malicious),
+                                request.sigma, o.level(), o.radius, sampler.law());
   }
+}
+
+// What a pilot says of the votes to come. The class whose gaps are to be counted is known only
+// after the pilot, whose draws are then evaluated again.
+VotesAndGaps pilot_of(Sampler& sampler, const VoteRequest& request, const Votes& votes,
+                      int64_t selected, int64_t malicious) {
+  if (malicious == 0) return {votes};
+  return sampler.count_gaps({request}, {selected})[0];
 }
 
 // An image while its radii are decided.
 struct Climber {
   const Candidate* candidate;
-  Votes votes;
+  VotesAndGaps votes = {};
   std::vector<Latch> latches = {};
+
+  /// Where n depends on the votes, gaps prove nothing for other numbers of malicious clients.
+  Counts counts(int64_t n, int64_t malicious) const {
+    Counts found = counts_for(candidate->selected, votes, n, malicious);
+    found.gaps.clear();
+    return found;
+  }
 };
 
 // Votes from number `first` up to `end` for each climber.
@@ -45,8 +62,17 @@ void add_votes(Sampler& sampler, std::vector<Climber>& climbers, std::vector<Vot
     r.first = first;
     r.n = end - first;
   }
-  const std::vector<Votes> found = sampler.count_all(requests);
-  for (size_t i = 0; i < climbers.size(); ++i) add_to(climbers[i].votes, found[i]);
+  std::vector<int64_t> selected;
+  for (const Climber& climber : climbers) selected.push_back(climber.candidate->selected);
+  const std::vector<VotesAndGaps> found = count_for(sampler, requests, selected);
+  for (size_t i = 0; i < climbers.size(); ++i) {
+    VotesAndGaps& votes = climbers[i].votes;
+    if (votes.votes.empty()) {
+      votes = found[i];
+    } else {
+      votes.add(found[i]);
+    }
+  }
 }
 
 // The requests of climbers, in the same order.
@@ -68,7 +94,7 @@ void count_until_decided(Sampler& sampler, std::vector<Climber> climbers,
     size_t left = 0;
     for (size_t i = 0; i < climbers.size(); ++i) {
       Climber& climber = climbers[i];
-      const Counts counts = counts_for(climber.candidate->selected, climber.votes, next);
+      const Counts counts = climber.counts(next, o.malicious);
       if (test.look(counts.top, next, climber.latches) || next == o.n) {
         certificates[climber.candidate->image] =
             certificate_from_latches(counts, climber.latches, test.ladder(), sigma, sampler.law());
@@ -88,6 +114,7 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
                                      double sigma, const CertifyOptions& o, uint64_t seed,
                                      VoteBudget* budget) {
   if (images.empty()) return {};
+  check_malicious(o, sampler.groups());
   if (budget == nullptr) {
     VoteBudget own(o, sigma, sampler.law());
     return certify_all(sampler, images, sigma, o, seed, &own);
@@ -104,17 +131,20 @@ std::vector<Certificate> certify_all(Sampler& sampler, const std::vector<Labelle
   for (size_t i = 0; i < images.size(); ++i) {
     const auto& [x, index, label] = images[i];
     const int64_t selected = argmax(chosen_by[i]);
-    certificates[i] = certificate_from_counts({selected}, sigma, o.alpha, o.radius, sampler.law());
+    certificates[i] =
+        certificate_from_counts({selected}, sigma, o.level(), o.radius, sampler.law());
     if (o.only_correct && selected != label) continue;
     candidates.push_back({i, selected, estimation_votes(x, sigma, o, seed, index)});
     if (o.rule() == VoteRule::kPlan) {
+      const VotesAndGaps pilot =
+          pilot_of(sampler, requests[i], chosen_by[i], selected, o.malicious);
       candidates.back().request.n =
-          budget->planner.votes_for(counts_for(selected, chosen_by[i], requests[i].n));
+          budget->planner.votes_for(counts_for(selected, pilot, requests[i].n, o.malicious));
     }
   }
   if (o.rule() == VoteRule::kRadii) {
     std::vector<Climber> climbers;
-    for (const Candidate& c : candidates) climbers.push_back({&c, {}});
+    for (const Candidate& c : candidates) climbers.push_back({&c});
     std::vector<VoteRequest> more = requests_of(climbers);
     count_until_decided(sampler, std::move(climbers), std::move(more), 0, sigma, o, budget->test,
                         certificates);
@@ -134,6 +164,7 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
   check(o.rule() == VoteRule::kRadii && images.size() == earlier.size(),
         "continue_all: {} images with {} certificates", images.size(), earlier.size());
   if (images.empty()) return {};
+  check_malicious(o, sampler.groups());
   const int64_t n = earlier[0].counts.n;
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -150,7 +181,7 @@ std::vector<Certificate> continue_all(Sampler& sampler, const std::vector<Labell
   add_votes(sampler, climbers, more, 0, n);
   for (const Climber& climber : climbers) {
     const Counts& then = earlier[climber.candidate->image].counts;
-    const Counts now = counts_for(then.selected, climber.votes, n);
+    const Counts now = climber.counts(n, o.malicious);
     const bool others_agree = then.votes.empty() || now.votes == then.votes;
     if (now.top != then.top || now.runner_up != then.runner_up || !others_agree) {
       throw Error("image {}: {} of its first {} votes are for class {}, where there were {}",

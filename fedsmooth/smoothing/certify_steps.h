@@ -20,5 +20,11 @@ VoteRequest estimation_votes(const Array& x, double sigma, const CertifyOptions&
                              uint64_t seed, uint32_t index);
 
 Counts counts_for(int64_t selected, const Votes& votes, int64_t n);
+/// With gaps, against `malicious` clients.
+Counts counts_for(int64_t selected, const VotesAndGaps& tally, int64_t n, int64_t malicious);
+
+/// The votes of requests, each with the gaps of its selected class where f is several groups.
+std::vector<VotesAndGaps> count_for(Sampler& sampler, const std::vector<VoteRequest>& requests,
+                                    const std::vector<int64_t>& selected);
 
 }  // namespace fedsmooth

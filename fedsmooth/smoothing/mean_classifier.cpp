@@ -12,6 +12,7 @@ void check_members(const std::vector<BaseClassifier>& members) {
   if (members.empty()) throw Error("mean of classifiers: the list is empty");
   const BaseClassifier& first = members.front();
   for (const BaseClassifier& f : members) {
+    if (f.groups > 0) throw Error("mean of classifiers: {} is several groups", f.description);
     if (f.classes != first.classes) {
       throw Error("mean of classifiers: one has {} classes, another {}", first.classes, f.classes);
     }

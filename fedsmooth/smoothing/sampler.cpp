@@ -8,21 +8,6 @@
 #include "fedsmooth/base/sha256.h"
 
 namespace fedsmooth {
-namespace {
-
-// The class with the largest logit, the lowest one on ties; -1 if any logit is not finite, because
-// a broken evaluation must not count in favour of a class.
-int64_t vote(const float* logits, int64_t classes) {
-  int64_t best = 0;
-  bool finite = true;
-  for (int64_t c = 0; c < classes; ++c) {
-    finite = finite && std::isfinite(logits[c]);
-    if (logits[c] > logits[best]) best = c;
-  }
-  return finite ? best : -1;
-}
-
-}  // namespace
 
 LawDraws::LawDraws(const NoiseLaw& law, int threads) : law_(law) {
   if (law.draws_at == nullptr) {
@@ -71,8 +56,8 @@ std::vector<CopyList::Piece> CopyList::pieces(int64_t begin, int64_t batch) cons
   return found;
 }
 
-void CopyList::add_votes(const Classifier& f, int64_t begin, Array& noisy,
-                         std::vector<Votes>& votes) const {
+void CopyList::add_votes(const Classifier& f, int64_t groups, int64_t begin, Array& noisy,
+                         std::vector<VotesAndGaps>& tallies) const {
   const int64_t batch = noisy.size(0);
   const std::vector<Piece> here = pieces(begin, batch);
   for (const auto& [request, sample, row, count] : here) {
@@ -83,21 +68,15 @@ void CopyList::add_votes(const Classifier& f, int64_t begin, Array& noisy,
   // A short batch keeps its shape; rows beyond the last piece hold older copies and are not
   // counted.
   const Array logits = f(noisy);
-  const auto classes = static_cast<int64_t>(votes.front().size());
-  check(logits.sizes() == Sizes{batch, classes},
+  const int64_t width = std::ssize(tallies.front().votes) * std::max<int64_t>(1, groups);
+  check(logits.sizes() == Sizes{batch, width},
         "add_votes: the classifier gave logits [{}], expected [{}, {}]",
-        fmt::join(logits.sizes(), ", "), batch, classes);
+        fmt::join(logits.sizes(), ", "), batch, width);
   for (const auto& [request, sample, row, count] : here) {
     for (int64_t i = row; i < row + count; ++i) {
-      const int64_t c = vote(logits.floats() + i * classes, classes);
-      if (c >= 0) ++votes[request][c];
+      tallies[request].add_copy(logits.floats() + i * width, groups);
     }
   }
-}
-
-int64_t majority(const Votes& votes) {
-  const auto top = std::max_element(votes.begin(), votes.end());
-  return *top > 0 ? top - votes.begin() : -1;
 }
 
 std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) {
@@ -106,19 +85,53 @@ std::vector<Votes> Sampler::count_all(const std::vector<VoteRequest>& requests) 
   return votes;
 }
 
+std::vector<VotesAndGaps> Sampler::count_gaps(const std::vector<VoteRequest>& /*requests*/,
+                                              const std::vector<int64_t>& /*classes*/) {
+  throw Error("{}: does not count the votes of several groups", description_);
+}
+
+std::vector<VotesAndGaps> Sampler::begin_tallies(size_t requests,
+                                                 const std::vector<int64_t>& gaps_of) const {
+  std::vector<VotesAndGaps> tallies(requests, VotesAndGaps{Votes(classes_, 0)});
+  if (gaps_of.empty()) return tallies;
+  if (groups_ == 0) throw Error("{}: is one network, not several groups", description_);
+  fedsmooth::check(gaps_of.size() == requests, "count_gaps: {} requests, {} classes", requests,
+                   gaps_of.size());
+  for (size_t i = 0; i < requests; ++i) {
+    fedsmooth::check(gaps_of[i] >= 0 && gaps_of[i] < classes_, "count_gaps: class {} of {}",
+                     gaps_of[i], classes_);
+    tallies[i].gaps_of = gaps_of[i];
+    tallies[i].gaps.assign(groups_ + 2, 0);
+  }
+  return tallies;
+}
+
 SerialSampler::SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads)
     : Sampler(f, law), classifier_(f.make()), draws_(law, threads) {}
 
 Votes SerialSampler::count(const VoteRequest& request) {
+  VotesAndGaps tally = begin_tallies(1, {})[0];
+  count_into(tally, request);
+  return tally.votes;
+}
+
+std::vector<VotesAndGaps> SerialSampler::count_gaps(const std::vector<VoteRequest>& requests,
+                                                    const std::vector<int64_t>& classes) {
+  std::vector<VotesAndGaps> tallies = begin_tallies(requests.size(), classes);
+  for (size_t i = 0; i < requests.size(); ++i) count_into(tallies[i], requests[i]);
+  return tallies;
+}
+
+void SerialSampler::count_into(VotesAndGaps& tally, const VoteRequest& request) {
   const Array& x = request.x;
   if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
   const std::vector<VoteRequest> requests = {request};
   const CopyList copies(requests, draws_);
-  std::vector<Votes> votes(1, Votes(classes(), 0));
+  std::vector<VotesAndGaps> tallies = {std::move(tally)};
   for (int64_t begin = 0; begin < copies.total(); begin += batch()) {
-    copies.add_votes(classifier_, begin, noisy_, votes);
+    copies.add_votes(classifier_, groups(), begin, noisy_, tallies);
   }
-  return votes[0];
+  tally = std::move(tallies[0]);
 }
 
 Array SerialSampler::evaluate(const Array& images) { return classifier_(images); }
@@ -180,13 +193,16 @@ Array probe_inputs(int64_t batch, const Sizes& shape) {
   return inputs;
 }
 
-FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, int64_t batch,
+// Logits of an image: of all networks, which must each be a function.
+int64_t logits_of(const BaseClassifier& f) { return f.classes * std::max<int64_t>(1, f.groups); }
+
+FunctionCheck check_is_function(const Classifier& classifier, int64_t width, int64_t batch,
                                 const std::string& description, const Sizes& shape) {
   const Array inputs = probe_inputs(batch, shape);
   Array logits = classifier(inputs).clone();
-  if (logits.sizes() != Sizes{batch, classes}) {
+  if (logits.sizes() != Sizes{batch, width}) {
     throw Error("model: gives an output of shape [{}] for a batch of {} images, expected [{}, {}]",
-                fmt::join(logits.sizes(), ", "), batch, batch, classes);
+                fmt::join(logits.sizes(), ", "), batch, batch, width);
   }
   if (!same(logits, classifier(inputs))) {
     throw Error(
@@ -205,16 +221,21 @@ FunctionCheck check_is_function(const Classifier& classifier, int64_t classes, i
 }  // namespace
 
 FunctionCheck check_is_function(const BaseClassifier& f, const Sizes& shape) {
-  return check_is_function(f.make(), f.classes, f.batch, f.description, shape);
+  return check_is_function(f.make(), logits_of(f), f.batch, f.description, shape);
 }
 
 Sampler::Sampler(const BaseClassifier& f, const NoiseLaw& law)
-    : classes_(f.classes), batch_(f.batch), description_(f.description), law_(law) {}
+    : classes_(f.classes),
+      batch_(f.batch),
+      groups_(f.groups),
+      logits_(logits_of(f)),
+      description_(f.description),
+      law_(law) {}
 
 const std::string& Sampler::check(const Sizes& shape) {
   if (!check_ || check_->inputs[0].sizes() != shape) {
     const auto f = [this](const Array& images) { return evaluate(images); };
-    check_ = check_is_function(f, classes_, batch_, description_, shape);
+    check_ = check_is_function(f, logits_, batch_, description_, shape);
   }
   return check_->fingerprint;
 }

@@ -13,15 +13,10 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/stop.h"
+#include "fedsmooth/smoothing/group_votes.h"
 #include "fedsmooth/smoothing/noise_law.h"
 
 namespace fedsmooth {
-
-/// How often each class won. A copy whose logits are not all finite votes for nobody.
-using Votes = std::vector<int64_t>;
-
-/// The class with the most votes, the lowest one on ties; -1 if nobody voted.
-int64_t majority(const Votes& votes);
 
 class Sampler;
 
@@ -40,6 +35,9 @@ struct BaseClassifier {
   /// `stopped` is asked before each batch. Empty: CPU cores count the votes, of every law that can
   /// be drawn. Callers ask make_sampler().
   std::function<std::unique_ptr<Sampler>(const NoiseLaw& law, Stop stopped)> sampler = {};
+  /// Above 0: f is the majority of so many networks, see group_classifier(). The logits of an image
+  /// are then those of all of them, [groups * classes], one network after another.
+  int64_t groups = 0;
 };
 
 /// Votes of n samples of `stream`, from number `first` on: f(x + sigma e), x [C, H, W].
@@ -73,6 +71,10 @@ class Sampler {
   virtual Votes count(const VoteRequest& request) = 0;
   /// The votes of each of several requests.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
+  /// As count_all(), with the gaps of one class per request. Throws an Error unless f is several
+  /// groups whose votes are counted by CPU cores.
+  virtual std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                               const std::vector<int64_t>& classes);
   /// How many requests for n votes it does best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
   /// How many images it does best at once whose votes are asked for in many small steps.
@@ -86,6 +88,8 @@ class Sampler {
   void probe();
   /// Copies that are evaluated at a time, and by a probe.
   int64_t batch() const { return batch_; }
+  /// Networks whose majority f is; 0: it is one network.
+  int64_t groups() const { return groups_; }
   const NoiseLaw& law() const { return law_; }
   const std::string& description() const { return description_; }
   int64_t classes() const { return classes_; }
@@ -96,9 +100,15 @@ class Sampler {
   /// The same for the inputs of check(), which a sampler may keep where it needs them.
   virtual Array evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
 
+  /// An empty tally for each request, with the gaps of `gaps_of` unless that is empty.
+  std::vector<VotesAndGaps> begin_tallies(size_t requests,
+                                          const std::vector<int64_t>& gaps_of) const;
+
  private:
   int64_t classes_;
   int64_t batch_;
+  int64_t groups_;
+  int64_t logits_;  // of an image
   std::string description_;
   const NoiseLaw& law_;
   std::optional<FunctionCheck> check_;
@@ -126,11 +136,15 @@ class SerialSampler : public Sampler {
   /// Noise alone is drawn by `threads` cores.
   SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads = 1);
   Votes count(const VoteRequest& request) override;
+  std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                       const std::vector<int64_t>& classes) override;
 
  protected:
   Array evaluate(const Array& images) override;
 
  private:
+  void count_into(VotesAndGaps& tally, const VoteRequest& request);
+
   Classifier classifier_;
   LawDraws draws_;
   Array noisy_;
@@ -145,9 +159,11 @@ class CopyList {
 
   int64_t total() const { return first_.back(); }
 
-  /// Adds the votes of the copies from `begin` on, one batch, to those of their requests. `noisy`
-  /// is scratch, [batch, C, H, W]. All samplers on the CPU are loops over this.
-  void add_votes(const Classifier& f, int64_t begin, Array& noisy, std::vector<Votes>& votes) const;
+  /// Adds the votes of the copies from `begin` on, one batch, to the tallies of their requests.
+  /// `groups` is that of the base classifier. `noisy` is scratch, [batch, C, H, W]. All samplers on
+  /// the CPU are loops over this.
+  void add_votes(const Classifier& f, int64_t groups, int64_t begin, Array& noisy,
+                 std::vector<VotesAndGaps>& tallies) const;
 
  private:
   // Copies of one request in a batch.

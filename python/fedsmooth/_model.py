@@ -110,6 +110,8 @@ def load(path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -
     device: auto, cpu or cuda. threads: 0 is one per core."""
     path = pathlib.Path(path)
     file = path / "model.safetensors" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (path / "group-01").is_dir():
+        raise Error(f"{path}: is a run of several groups; each of them is a model, {path / 'group-01'} for one")
     content = _core.read_file(file)
     return Model(
         _core.model_from_bytes(content, str(file)),

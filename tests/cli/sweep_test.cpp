@@ -90,6 +90,26 @@ TEST_F(SweepCommandTest, TrainsOnceWhatIsOnlyCertifiedDifferently) {
   EXPECT_EQ(read_certificates(second + "/certificates.tsv")[0].sigma, 0.5);
 }
 
+TEST_F(SweepCommandTest, RunsOfSeveralGroupsAreTrainedAndTakenOver) {
+  std::string text = read_file(path("e.toml"));
+  text.replace(text.find("seed = [1, 2, 3]"), 16, "'certify.n' = [100, 200]");
+  write_file(path("e.toml"), text);
+  const std::string groups = "--groups.count=2 --train.rounds=2 --partition.clients=8";
+  const Outcome done = run(sweep(groups + " --json"));
+  ASSERT_EQ(done.status, 0) << done.err;
+  const auto runs = nlohmann::json::parse(done.out)["runs"];
+  ASSERT_EQ(runs.size(), 2U);
+  std::vector<std::string> provenances;
+  for (const std::string run : runs) {
+    provenances.push_back(read_file(fs::path(run) / "provenance.json"));
+    for (const CertificateRow& row : read_certificates(fs::path(run) / "certificates.tsv")) {
+      EXPECT_EQ(row.malicious, 0);
+    }
+  }
+  EXPECT_EQ(provenances[0], provenances[1]);  // trained once
+  EXPECT_NE(run(sweep(groups)).err.find("done already"), std::string::npos);
+}
+
 TEST_F(SweepCommandTest, TakesNoTrainingFromAnotherExperimentsFolder) {
   ASSERT_EQ(run(sweep("--quiet --seed=1")).status, 0);
   fs::rename(path("all/e-seed1"), path("all/e-sigma0.25"));
@@ -320,6 +340,7 @@ TEST_F(SweepCommandTest, RefusesTheUsersMistakes) {
   fs::create_directories(path("empty"));
   expect_refused(run("sweep " + path("empty")), "no .toml files here");
   expect_refused(run("sweep " + path("none")), "no such file or folder");
+  expect_refused(run(sweep("--groups 2")), "--groups: is called --side-by-side now");
   expect_refused(run(sweep("--train.ronds=1")), "did you mean --train.rounds?");
   expect_refused(run(sweep("--seed=x")), "--seed=x");
   expect_refused(run(sweep("--threads=-1")), "--threads");

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/sha256.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/rounds.h"
+#include "fedsmooth/records/run.h"
 #include "tests/cli/ranks.h"
 
 namespace fedsmooth {
@@ -126,6 +128,35 @@ TEST_F(SlowTrainRanksTest, AnyNumberMinimisesTheSameObjective) {
   }
 }
 
+TEST_F(TrainRanksTest, AnyNumberTrainsAndCertifiesTheSameGroups) {
+  const std::string groups = "--groups.count=3 --train.rounds=2";
+  ASSERT_EQ(run(train("one", groups)).status, 0);
+  const Outcome done = run_ranks(3, train("three", groups));
+  ASSERT_EQ(done.status, 0) << done.err;
+  for (int64_t g = 1; g <= 3; ++g) {
+    const std::string group = group_folder("", g).string();
+    expect_same_run("three/" + group, "one/" + group);
+  }
+  // The seed of certificates is drawn: rows are the same for a given one.
+  const auto rows = [&](const std::string& table) {
+    std::vector<std::string> found;
+    for (CertificateRow row : read_certificates(path(table))) {
+      row.seconds = 0;
+      found.push_back(format_row(row));
+    }
+    return found;
+  };
+  const auto certify = [&](const std::string& run, const std::string& table) {
+    return "certify " + path(run) + data_ + "--threads 1 --n 200 --every 1 --seed 3 --out " +
+           path(table);
+  };
+  ASSERT_EQ(run(certify("one", "one.tsv")).status, 0);
+  const Outcome certified = run_ranks(2, certify("three", "three.tsv"));
+  ASSERT_EQ(certified.status, 0) << certified.err;
+  EXPECT_EQ(rows("three.tsv"), rows("one.tsv"));
+  expect_told_once(run_ranks(2, train("x", "--groups.count=40")), "clients is in group");
+}
+
 TEST_F(TrainRanksTest, MoreRanksThanClients) {
   const std::string few = "--train.clients_per_round=2 --train.rounds=2";
   ASSERT_EQ(run(train("one", few)).status, 0);
@@ -212,14 +243,14 @@ TEST_F(TrainRanksTest, ABuildWithoutMpiSaysSo) {
 }
 #endif
 
-TEST_F(SlowTrainRanksTest, GroupsShareASweep) {
+TEST_F(SlowTrainRanksTest, PartsOfTheRanksShareASweep) {
   write_file(path("s.toml"), read_file(path("e.toml")) +
                                  "[certify]\nn0 = 10\nn = 100\nevery = 2\n"
                                  "[sweep]\n'train.method' = ['gaussian', 'standard']\n"
                                  "'train.mode' = ['federated', 'centralized']\n");
   const std::string sweep = "sweep " + path("s.toml") + data_ + "--threads 1 --train.rounds=2 ";
   ASSERT_EQ(run(sweep + "--out " + path("one")).status, 0);
-  const Outcome done = run_ranks(3, sweep + "--groups 2 --json --out " + path("many"));
+  const Outcome done = run_ranks(3, sweep + "--side-by-side 2 --json --out " + path("many"));
   ASSERT_EQ(done.status, 0) << done.err;
   EXPECT_EQ(nlohmann::json::parse(done.out)["runs"].size(), 4U);
   for (const auto& run : fs::directory_iterator(path("one"))) {
@@ -227,7 +258,7 @@ TEST_F(SlowTrainRanksTest, GroupsShareASweep) {
     if (run.is_directory()) expect_same_run("many/" + name, "one/" + name);
   }
   EXPECT_TRUE(fs::exists(path("many/report.html")));
-  expect_told_once(run_ranks(2, sweep + "--groups 3 --out " + path("x")), "--groups=3");
+  expect_told_once(run_ranks(2, sweep + "--side-by-side 3 --out " + path("x")), "--side-by-side=3");
 }
 
 }  // namespace

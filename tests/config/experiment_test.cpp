@@ -61,6 +61,9 @@ gamma = 0.7
 alpha = 0.3
 shards = 4
 file = "split.tsv"
+[groups]
+count = 20
+number = 7
 [model]
 name = "layers"
 mean = [0.5, -1, 1e-30]
@@ -149,6 +152,7 @@ noise = "exact"
 radii = [0.1, 0.5]
 beta = 0.01
 plan = 0.02
+malicious = 3
 noise_bank = false
 [log]
 tensorboard = true
@@ -205,6 +209,9 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.objective.teacher_votes, 50);
   EXPECT_EQ(e.certify.radii, (std::vector<double>{0.1, 0.5}));
   EXPECT_EQ(e.certify.beta, 0.01);
+  EXPECT_EQ(e.certify.malicious, 3);
+  EXPECT_EQ(e.groups.count, 20);
+  EXPECT_EQ(e.groups.number, 7);
   EXPECT_EQ(e.certify.plan, 0.02);
   EXPECT_EQ(e.certify.n0, 10);
   EXPECT_EQ(e.certify.n, 1000);

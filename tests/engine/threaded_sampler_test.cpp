@@ -4,6 +4,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/cpu/base_classifier.h"
+#include "fedsmooth/smoothing/group_classifier.h"
 #include "tests/smoothing/classifiers.h"
 
 namespace fedsmooth {
@@ -30,6 +31,28 @@ TEST(ThreadedSamplerTest, CountsTheVotesOfTheSerialSampler) {
       ThreadedSampler sampler(f, kFloatNoise, threads);
       EXPECT_EQ(sampler.count({image, 0.5, n, stream}), expected) << n << " on " << threads;
       EXPECT_EQ(sampler.count({image, 0.5, n, stream}), expected) << "again";
+    }
+  }
+}
+
+TEST(ThreadedSamplerTest, CountsTheGapsOfTheSerialSampler) {
+  const BaseClassifier network = small_network();
+  const BaseClassifier other = fixed_batch(constant_class(3, 10), 10, network.batch);
+  const BaseClassifier f = group_classifier({network, other, network});
+  const Array image = Array::full({3, 32, 32}, 0.4f);
+  std::vector<VoteRequest> requests;
+  for (uint32_t i = 0; i < 3; ++i) {
+    requests.push_back({image, 0.5, 100 + i, {make_key(5, Purpose::kEstimation), i}});
+  }
+  const std::vector<int64_t> classes = {3, 0, 7};
+  SerialSampler serial(f, kFloatNoise);
+  const std::vector<VotesAndGaps> expected = serial.count_gaps(requests, classes);
+  for (const int threads : {1, 3}) {
+    ThreadedSampler sampler(f, kFloatNoise, threads);
+    const std::vector<VotesAndGaps> found = sampler.count_gaps(requests, classes);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(found[i].votes, expected[i].votes) << threads;
+      EXPECT_EQ(found[i].gaps, expected[i].gaps) << threads;
     }
   }
 }

@@ -32,18 +32,18 @@ TEST(CertificatesTest, HeaderNamesTheColumnsInOrder) {
   EXPECT_EQ(certificate_header(),
             "idx\tlabel\tpredict\tradius\tcorrect\ttime\tselected\tn0\tn\tcount_top\t"
             "count_runner_up\tp_lower\talpha\tsigma\tradius_exact\tseed\tbase\tnoise\tshared\t"
-            "rule\tcap\tbeta\tradii\tsubject\tvotes\tselection_votes\n");
+            "rule\tcap\tbeta\tradii\tsubject\tvotes\tselection_votes\tmalicious\tgaps\n");
 }
 
 TEST(CertificatesTest, RowIsWrittenAsDocumented) {
   EXPECT_EQ(format_row(example_row()),
             "20\t3\t3\t1.90\t1\t1:02:05.000042\t3\t100\t100000\t100000\t0\t0.999930924833009\t"
             "0.001\t0.5\t1.905728281695\t18446744073709551615\tcpu fp32 batch 256\tfloat-2\t0\t"
-            "fixed\t0\t0\t-\t-\t-\t-\n");
+            "fixed\t0\t0\t-\t-\t-\t-\t-\t-\n");
   CertificateRow row = example_row();
   row.certificate.counts.votes = {{3, 100'000}};
   row.certificate.counts.selection = {{0, 4}, {3, 95}};
-  EXPECT_TRUE(format_row(row).ends_with("\t-\t3:100000\t0:4,3:95\n")) << format_row(row);
+  EXPECT_TRUE(format_row(row).ends_with("\t-\t3:100000\t0:4,3:95\t-\t-\n")) << format_row(row);
 }
 
 TEST(CertificatesTest, AbstentionIsWrittenAsInCohensLogs) {
@@ -212,7 +212,7 @@ TEST(CertificatesTest, RefusesAnotherTable) {
 }
 
 TEST(CertificatesTest, ColumnsAreFoundByName) {
-  const auto swap_last = [](std::string line) {  // votes and selection_votes
+  const auto swap_last = [](std::string line) {  // malicious and gaps
     const size_t last = line.rfind('\t'), before = line.rfind('\t', last - 1);
     const std::string a = line.substr(before + 1, last - before - 1),
                       b = line.substr(last + 1, line.size() - last - 2);

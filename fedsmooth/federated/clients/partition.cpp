@@ -126,6 +126,24 @@ Partition::Partition(std::vector<std::vector<int64_t>> images)
       seed_(0),
       listed_(std::move(images)) {}
 
+void Partition::take_group(const GroupOptions& o) {
+  members_ = clients_of_group(o, clients(), seed_);
+  group_ = o.number;
+  if (members_.empty()) {
+    throw Error("groups.count={}: none of the {} clients is in group {}; use fewer groups", o.count,
+                clients(), o.number);
+  }
+}
+
+std::vector<int64_t> Partition::members() const {
+  if (group_ > 0) return members_;
+  std::vector<int64_t> all(clients());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return all;
+}
+
+int64_t Partition::count_members() const { return group_ > 0 ? std::ssize(members_) : clients(); }
+
 std::vector<int64_t> Partition::images(int64_t k) const {
   check(0 <= k && k < clients(), "Partition: client {} of {}", k, clients());
   switch (options_.kind) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fedsmooth/federated/clients/groups.h"
+
 namespace fedsmooth {
 
 enum class PartitionKind {
@@ -40,6 +42,16 @@ class Partition {
   explicit Partition(std::vector<std::vector<int64_t>> images);
 
   int64_t clients() const { return options_.clients; }
+
+  /// Leaves the clients of one group alone to be trained, under their numbers. Throws an Error if
+  /// the group has none.
+  void take_group(const GroupOptions& options);
+  /// The group's number; 0: all clients are trained.
+  int64_t group() const { return group_; }
+  /// The clients that are trained, rising.
+  std::vector<int64_t> members() const;
+  int64_t count_members() const;
+
   /// Images of client k, in the order in which they were drawn.
   std::vector<int64_t> images(int64_t k) const;
 
@@ -54,6 +66,8 @@ class Partition {
   std::vector<int64_t> all_;                  // sorted by class
   std::vector<int64_t> shard_order_;          // kShards
   std::vector<std::vector<int64_t>> listed_;  // kFile
+  int64_t group_ = 0;
+  std::vector<int64_t> members_;  // of the group
 };
 
 /// Reads a TSV of client and image, and returns the images of each client. Throws an Error that

@@ -66,6 +66,11 @@ std::vector<std::string> names_kept(const ServerOptions& options, int64_t round)
   return names;
 }
 
+void begin_server(const ServerOptions& given, const Weights& global, NamedWeights& kept) {
+  const ServerOptimizer& rule = server_optimizers().find(given.optimizer);
+  begin_state(rule, settled(given, rule), global, kept);
+}
+
 void server_step(const ServerOptions& given, const Network& network, const Weights& average,
                  Weights& global, NamedWeights& kept) {
   const ServerOptimizer& rule = server_optimizers().find(given.optimizer);

@@ -69,6 +69,9 @@ using NamedWeights = std::map<std::string, Weights>;
 /// Returns the names of the state after `round` rounds.
 std::vector<std::string> names_kept(const ServerOptions& options, int64_t round);
 
+/// Gives `kept` the first values of what the rule keeps, where they are missing.
+void begin_server(const ServerOptions& options, const Weights& global, NamedWeights& kept);
+
 /// Returns the weights that a round's clients start from. Reads `kept` as server_step() left it.
 Weights weights_to_send(const ServerOptions& options, const Network& network, const Weights& global,
                         const NamedWeights& kept);

@@ -6,6 +6,7 @@
 #include "fedsmooth/distributed/ranks.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/jobs/certification/groups_under_test.h"
 #include "fedsmooth/records/certificates.h"
 
 namespace fedsmooth::jobs {
@@ -53,7 +54,7 @@ void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
 void identify_options(const CertificationOptions& o, CertificateIdentity& identity) {
   identity.n0 = o.selection_votes();
   identity.n = o.n;
-  identity.alpha = o.alpha;
+  identity.alpha = o.level();
   identity.radius = o.radius;
   identity.only_correct = o.only_correct;
   identity.noise = o.noise->name;
@@ -65,10 +66,14 @@ void identify_options(const CertificationOptions& o, CertificateIdentity& identi
 }
 
 // Once model and data are known: the seed that `auto` stands for, and what binds the rows.
-void settle_identity(const Experiment& e, int64_t classes, CertificateIdentity& identity) {
+void settle_identity(const ModelUnderTest& subject, int64_t classes,
+                     CertificateIdentity& identity) {
+  const Experiment& e = subject.experiment;
   identity.classes = classes;
   identity.seed = certified_seed(e);
-  if (!e.certify.seed) {
+  if (subject.f.groups > 0) {
+    identify_groups(subject, identity);
+  } else if (!e.certify.seed) {
     identity.run_seed = e.seed;
     identity.seed = derive_seed(e.seed, *identity.model_sha256, *identity.data_sha256);
   }
@@ -106,6 +111,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   plan.subject = load_under_test({a.path, a.with}, overrides, &plan.data, shape, context.device);
   const CertificationOptions& options = plan.subject.experiment.certify;
   const NoiseLaw& law = *options.noise;
+  check_malicious(options, plan.subject.f.groups);
   check_certify_options(options, plan.subject.sigma, law);
   plan.images = take_shard(choose_images(plan.data.size(), options), shard);
   if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
@@ -116,7 +122,7 @@ CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides
   static_cast<SubjectIdentity&>(plan.identity) = identify(plan.subject, plan.data, test->sha256);
   identify_options(options, plan.identity);
   plan.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
-  settle_identity(plan.subject.experiment, plan.sampler->classes(), plan.identity);
+  settle_identity(plan.subject, plan.sampler->classes(), plan.identity);
   return plan;
 }
 
@@ -124,6 +130,10 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
                               const CertificationOptions& options) {
   CertificationJob plan;
   check_images_in_hand(a, a.images.classes());
+  if (c.sampler->groups() > 0) {
+    throw Error("{}: is several groups, whose certificates need the folder of their run", c.name);
+  }
+  check_malicious(options, 0);
   check_certify_options(options, options.sigma, c.sampler->law());
   plan.data = a.images;
   plan.sampler = c.sampler;
@@ -148,7 +158,7 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   identity.base = c.sampler->description();
   identify_options(options, identity);
   identity.shard = "1/1";
-  settle_identity(plan.subject.experiment, c.sampler->classes(), identity);
+  settle_identity(plan.subject, c.sampler->classes(), identity);
   return plan;
 }
 

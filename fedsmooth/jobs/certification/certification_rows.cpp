@@ -22,7 +22,8 @@ CertificateRow common_row(const CertificationJob& plan) {
   const Sampler& sampler = *plan.sampler;
   CertificateRow row;
   row.n0 = e.certify.selection_votes();
-  row.alpha = e.certify.alpha;
+  row.alpha = e.certify.level();
+  if (sampler.groups() > 0) row.malicious = e.certify.malicious;
   row.sigma = plan.subject.sigma;
   row.seed = *plan.identity.seed;
   row.subject = *plan.identity.subject;

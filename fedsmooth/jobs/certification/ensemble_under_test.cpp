@@ -5,6 +5,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/ensembles.h"
+#include "fedsmooth/jobs/certification/groups_under_test.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/records/table_file.h"
 
@@ -24,22 +25,12 @@ void check_class_names(const ModelUnderTest& a, const ModelUnderTest& b) {
   }
 }
 
-// The shape of images was compared with the data's when they were loaded.
 void check_fits(const ModelUnderTest& a, const ModelUnderTest& b) {
-  const std::string here = a.model_path.string(), there = b.model_path.string();
   if (a.sha256 == b.sha256) {
-    throw Error("--with={}: is the model in {}; a member is given once", there, here);
+    throw Error("--with={}: is the model in {}; a member is given once", b.model_path.string(),
+                a.model_path.string());
   }
-  if (a.f.classes != b.f.classes) {
-    throw Error("{}: has {} classes, {} has {}; models must agree to be certified as one", there,
-                b.f.classes, here, a.f.classes);
-  }
-  check_class_names(a, b);
-  const double trained = a.model ? a.model->sigma : 0, other = b.model ? b.model->sigma : 0;
-  if (trained > 0 && other > 0 && trained != other) {
-    throw Error("{}: was trained for sigma {}, {} for {}; models must agree to be certified as one",
-                there, other, here, trained);
-  }
+  check_alike(a, b);
 }
 
 // All models, the one of `subject.path` first, each on the CPU.
@@ -82,8 +73,26 @@ ModelUnderTest join(std::vector<ModelUnderTest> loaded, const std::string& devic
 
 }  // namespace
 
+// The shape of images was compared with the data's when they were loaded.
+void check_alike(const ModelUnderTest& a, const ModelUnderTest& b) {
+  const std::string here = a.model_path.string(), there = b.model_path.string();
+  if (a.f.classes != b.f.classes) {
+    throw Error("{}: has {} classes, {} has {}; models must agree to be certified as one", there,
+                b.f.classes, here, a.f.classes);
+  }
+  check_class_names(a, b);
+  const double trained = a.model ? a.model->sigma : 0, other = b.model ? b.model->sigma : 0;
+  if (trained > 0 && other > 0 && trained != other) {
+    throw Error("{}: was trained for sigma {}, {} for {}; models must agree to be certified as one",
+                there, other, here, trained);
+  }
+}
+
 ModelUnderTest load_under_test(const Subject& subject, const Overrides& overrides,
                                const Dataset* data, const Shape& input, const std::string& device) {
+  if (subject.with.empty() && is_run_of_groups(subject.path)) {
+    return load_groups(subject.path, overrides, data, input, device);
+  }
   if (subject.with.empty()) {
     return load_model_under_test(subject.path, overrides, data, input, device);
   }

@@ -1,5 +1,5 @@
 // MODEL --with MODEL...: several models that certify, predict and verify treat as one classifier,
-// the argmax of the mean of their logits.
+// the argmax of the mean of their logits. A run of several groups is the majority of its networks.
 #pragma once
 
 #include <filesystem>
@@ -22,9 +22,14 @@ struct Subject {
 /// those of `subject.path`. Members are evaluated in ascending order of their files' SHA-256,
 /// whatever order they are given in, and sha256 is digest_members() of those. Throws an Error that
 /// names the file and the value where a member differs in the shape of its images, its classes,
-/// their names or the sigma that it was trained for, or is there twice.
+/// their names or the sigma that it was trained for, or is there twice. A run of several groups is
+/// loaded by load_groups().
 ModelUnderTest load_under_test(const Subject& subject, const Overrides& overrides,
                                const Dataset* data, const Shape& input, const std::string& device);
+
+/// Throws an Error where two models differ in their classes, the names of these or the sigma that
+/// they were trained for.
+void check_alike(const ModelUnderTest& a, const ModelUnderTest& b);
 
 /// Throws an Error unless a table about several models has a place of its own: --out is required,
 /// and a run's certificates.tsv is for the model that it trained.

@@ -7,6 +7,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/data/sources.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -34,6 +35,7 @@ bool has_equal_channels(const Array& pixels) {
 
 // Channels of the images that the model is for. A TorchScript module does not say.
 int64_t channels_of_model(const fs::path& path) {
+  if (is_run_of_groups(path)) return channels_of_model(group_folder(path, 1));
   const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
   return file.extension() == ".pt" ? 3 : load_model(file).network.input[0];
 }

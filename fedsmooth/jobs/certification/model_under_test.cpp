@@ -74,6 +74,10 @@ std::optional<uint64_t> given_seed(const Overrides& overrides) {
 ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& overrides,
                                      const Dataset* data, const Shape& input,
                                      const std::string& device) {
+  if (is_run_of_groups(path)) {
+    throw Error("{}: is a run of several groups; each of them is a model, {} for one",
+                path.string(), group_folder(path, 1).string());
+  }
   ModelUnderTest subject;
   subject.experiment = experiment_of_model(path, overrides);
   subject.model_path = fs::is_directory(path) ? path / "model.safetensors" : path;

@@ -6,7 +6,8 @@
 
 namespace fedsmooth::jobs {
 
-/// Who holds which of the training images; in centralized training one client holds all.
+/// Who holds which of the training images; in centralized training one client holds all. Of one
+/// group, its clients alone are trained.
 Partition make_partition(const Experiment& experiment, const Dataset& train);
 
 /// The clients' label histograms; of more than 1,000 clients, 1,000 at equal distances.

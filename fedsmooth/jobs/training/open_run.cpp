@@ -87,8 +87,8 @@ void check_for_nodes(const TrainOptions& options, bool own_images) {
   }
 }
 
-std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const TrainArguments& a,
-                                        const TrainOptions& options, const Partition& partition) {
+void check_run(const TrainingContext& setting, const TrainArguments& a, const TrainOptions& options,
+               const Partition& partition) {
   check_train_options(options, a.experiment.attack, partition);
   check_objective(options.method, a.experiment.objective);
   if (a.federation) check_for_nodes(options, images_are_elsewhere(a));
@@ -96,6 +96,11 @@ std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const Tr
   const auto why =
       setting.chosen.executor->unsupported({local_task(setting, a.experiment), none, {}, 0});
   if (why) throw Error("{}", *why);
+}
+
+std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const TrainArguments& a,
+                                        const TrainOptions& options, const Partition& partition) {
+  check_run(setting, a, options, partition);
   fs::create_directories(a.folder);
   return std::make_unique<FolderLock>(a.folder);
 }
@@ -182,6 +187,10 @@ TrainOptions train_options(const TrainingContext& setting, const Experiment& e) 
   options.aggregate.threads = setting.threads;
   if (options.mode == Mode::kCentralized) options.clients_per_round = 1;
   return options;
+}
+
+void check_run(const TrainingContext& setting, const TrainArguments& a) {
+  check_run(setting, a, train_options(setting, a.experiment), partition_of(setting, a.experiment));
 }
 
 OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_t number)

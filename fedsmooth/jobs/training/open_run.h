@@ -53,6 +53,9 @@ Partition partition_of(const TrainingContext& setting, const Experiment& experim
 LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
 TrainOptions train_options(const TrainingContext& setting, const Experiment& experiment);
 
+/// Refuses a run that cannot be trained in this setting.
+void check_run(const TrainingContext& setting, const TrainArguments& arguments);
+
 class OpenRun {
  public:
   /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run

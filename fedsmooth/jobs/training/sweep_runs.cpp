@@ -101,6 +101,10 @@ class SweepRuns {
 
   // Trains one, and later ones that can go side by side with it.
   void train_from(size_t i) {
+    if (all_[i].experiment.groups.are_trained()) {
+      train({all_[i].experiment, folder(i), /*resume=*/true}, context_);
+      return;
+    }
     std::vector<TrainArguments> runs;
     Indices indices;
     for (size_t j = i; j < all_.size(); ++j) {

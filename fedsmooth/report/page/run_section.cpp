@@ -11,6 +11,7 @@
 #include "fedsmooth/report/page/frame.h"
 #include "fedsmooth/report/page/gallery_section.h"
 #include "fedsmooth/report/page/histogram_chart.h"
+#include "fedsmooth/report/page/threat_section.h"
 #include "fedsmooth/report/summary.h"
 
 namespace fedsmooth {
@@ -142,8 +143,9 @@ std::string provenance_table(const RunRecord& run) {
 std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += render_gallery(run) + "<div class=\"pair\">\n" + radius_part(run) +
-            confidence_part(run) + class_table(run) + client_table(run) + "</div>\n";
+    body += render_threat_section(run) + render_gallery(run) + "<div class=\"pair\">\n" +
+            radius_part(run) + confidence_part(run) + class_table(run) + client_table(run) +
+            "</div>\n";
   }
   return body + experiment_text(run) + provenance_table(run);
 }

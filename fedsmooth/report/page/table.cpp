@@ -6,6 +6,7 @@
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/page/html.h"
 #include "fedsmooth/report/summary.h"
+#include "fedsmooth/report/threats.h"
 
 namespace fedsmooth {
 namespace {
@@ -28,6 +29,7 @@ std::string render_accuracy(const RunRecord& run) {
 std::string render_run(const RunRecord& run) {
   std::string text = shorten(run.name, kWidth) + "\n";
   text += run.certified() ? render_accuracy(run) : "  " + not_certified(run) + "\n";
+  if (const auto threats = list_threats(run)) text += render_threats(run, *threats);
   for (const auto& [name, value] : list_facts(run)) {
     text += fmt::format("  {:<26}{}\n", name, value);
   }

@@ -1,0 +1,133 @@
+#include "fedsmooth/report/threats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "fedsmooth/base/text.h"
+#include "fedsmooth/records/group_columns.h"
+#include "fedsmooth/report/facts.h"
+#include "fedsmooth/report/summary.h"
+
+namespace fedsmooth {
+namespace {
+
+constexpr int kMostRadii = 8;
+
+bool was_stopped_early(const RunRecord& run) { return run.rows.front().rule == VoteRule::kRadii; }
+
+std::vector<int64_t> numbers_shown(const RunRecord& run) {
+  const int64_t own = *run.rows.front().malicious;
+  if (was_stopped_early(run)) return {own};
+  const int64_t most = run.identity.groups.value_or(2) / 2;
+  std::set<int64_t> shown = {own};
+  for (const int64_t m : {0, 1, 2, 5, 10}) {
+    if (m <= most) shown.insert(m);
+  }
+  return {shown.begin(), shown.end()};
+}
+
+// Lines of at most 96 characters, indented by two.
+std::string wrapped(const std::string& text) {
+  constexpr size_t kWidth = 96;
+  std::string lines = "  ";
+  size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column > 0 && column + 1 + word.size() > kWidth) {
+      lines += "\n  ";
+      column = 0;
+    }
+    if (column > 0) lines += " ";
+    column += word.size() + (column > 0 ? 1 : 0);
+    lines += word;
+  }
+  return lines + "\n";
+}
+
+}  // namespace
+
+std::vector<CertificateRow> rows_against(const RunRecord& run, int64_t malicious) {
+  if (run.rows.front().malicious == malicious) return run.rows;
+  std::vector<CertificateRow> rows = against(run.rows, malicious);
+  for (CertificateRow& row : rows) {
+    row.certificate.radius = radius_in(run.norm, row.certificate.radius, run.values);
+  }
+  return rows;
+}
+
+std::optional<Threats> list_threats(const RunRecord& run) {
+  if (!run.certified() || !run.rows.front().malicious) return std::nullopt;
+  Threats threats;
+  threats.malicious = numbers_shown(run);
+  std::vector<std::vector<CertificateRow>> rows;
+  double largest = 0;
+  for (const int64_t m : threats.malicious) {
+    rows.push_back(rows_against(run, m));
+    largest = std::max(largest, largest_radius(rows.back()));
+  }
+  threats.radii = standard_radii(largest, run.norm, kMostRadii);
+  for (const std::vector<CertificateRow>& against_m : rows) {
+    std::vector<double>& accuracy = threats.accuracy.emplace_back();
+    for (const double r : threats.radii) accuracy.push_back(certified_accuracy(against_m, r));
+  }
+  return threats;
+}
+
+std::string level_of_threats(const RunRecord& run) {
+  const CertificateRow& row = run.rows.front();
+  const std::string alpha = fmt::format("{:.4g}", row.alpha);
+  if (was_stopped_early(run)) {
+    return fmt::format(
+        "All radii hold at once at alpha = {} per image. Votes were stopped early, so other "
+        "numbers "
+        "of malicious clients cannot be read from them.",
+        alpha);
+  }
+  std::string text = fmt::format(
+      "For one radius that was fixed before the votes, its column holds at alpha = {} per image "
+      "for "
+      "all numbers of malicious clients at once. Otherwise each point holds at this alpha by "
+      "itself.",
+      alpha);
+  if (row.rule == VoteRule::kFixed && *row.malicious > 0) {
+    text += fmt::format(
+        " An image's radii against 0 to {} malicious clients hold all at once at {:.4g}.",
+        *row.malicious, row.alpha * static_cast<double>(*row.malicious + 1));
+  }
+  return text;
+}
+
+std::vector<std::string> list_assumptions(const RunRecord& run) {
+  const CertificateIdentity& i = run.identity;
+  return {
+      "Clients are counted, not parties: each party has one client.",
+      "The server is honest: a client's update reaches the model of its group alone.",
+      "The experiment and its number of groups were not chosen by what these clients' models did.",
+      "The radius, and the number of malicious clients, were fixed before the votes.",
+      i.seed_given.value_or(false)
+          ? fmt::format("The votes' seed, {}, was given: no client may have known it in training.",
+                        i.seed.value_or(0))
+          : "The votes' seed was drawn from the operating system after training.",
+  };
+}
+
+std::string render_threats(const RunRecord& run, const Threats& t) {
+  std::string text = fmt::format("  {:<26}", "certified % against");
+  for (const double r : t.radii) text += fmt::format("{:>8}", format_step(run.norm, r));
+  text += fmt::format("  {} radius\n", norm_name(run.norm));
+  for (size_t i = 0; i < t.malicious.size(); ++i) {
+    const int64_t m = t.malicious[i];
+    text += fmt::format("  {:<26}", fmt::format("{} malicious client{}", m, m == 1 ? "" : "s"));
+    for (const double accuracy : t.accuracy[i]) text += fmt::format("{:>8}", percent(accuracy));
+    text += "\n";
+  }
+  text += wrapped(level_of_threats(run));
+  text += "  This takes for granted:\n";
+  for (const std::string& line : list_assumptions(run)) text += wrapped("- " + line);
+  return text;
+}
+
+}  // namespace fedsmooth
