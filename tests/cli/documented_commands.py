@@ -213,7 +213,7 @@ class Workplace:
                     (self.folder / f"fresh.{ending}").unlink(missing_ok=True)
         words = ["1024" if word == "3072" else word for word in words]  # numbers in an image
         words = words[:words.index(">")] if ">" in words else words
-        words = [word for i, word in enumerate(words) if not (word == "--groups" or words[i - 1] == "--groups")]
+        words = [word for i, word in enumerate(words) if not (word == "--side-by-side" or words[i - 1] == "--side-by-side")]
         done = self.run(words)
         if done.returncode == 0:
             return None
