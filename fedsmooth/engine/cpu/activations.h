@@ -1,6 +1,6 @@
 // Activations other than ReLU on CPU cores, in place. Exponentials and the normal distribution are
-// polynomials of our own, additions and multiplications only: loops over them become vectors, and
-// every vector width gives the same bits. ReLU is fused into the layers before it.
+// polynomials of additions and multiplications only, so that the compiler can vectorise the loops
+// and every vector width gives the same bits. ReLU is fused into the preceding layers.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace fedsmooth {
 
-/// y = activation(y) for a leaky-relu, silu or gelu. NaN stays NaN. Within 4e-7 times max(1, |y|)
-/// of the function.
+/// Replaces y by activation(y), for a leaky-relu, silu or gelu, within 4e-7 times max(1, |y|) of
+/// the function. NaN stays NaN.
 void activate(const Layer& activation, int64_t size, float* y);
 
-/// dy = dy times the activation's slope at its input x.
+/// Multiplies dy by the derivative of the activation at its input x.
 void activation_gradient(const Layer& activation, const float* x, int64_t size, float* dy);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// From a model to the base classifier f that is certified on CPU cores.
+// Makes the base classifier f of a model that is certified on CPU cores.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace fedsmooth {
 
-/// What decides how this process rounds on a CPU: its vector instructions.
+/// Returns the name of the vector instructions that this process uses, which decide its rounding.
 std::string cpu_arithmetic();
 
-/// Noisy copies evaluated at a time on the CPU: part of the definition of f.
+/// Noisy copies per evaluation on the CPU. It is part of the definition of f.
 inline constexpr int64_t kCpuBatch = 192;
 
-/// The network in fp32: the fast evaluator where it knows all layers, else the reference.
+/// Returns the network in fp32, by the fast evaluator if it knows all layers, else by the
+/// reference.
 BaseClassifier base_classifier(const Model& model);
 
 }  // namespace fedsmooth

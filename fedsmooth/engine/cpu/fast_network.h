@@ -1,6 +1,6 @@
-// A network evaluated at one fixed batch size as fast as one CPU core can: maps as [B, H, W, C],
-// every convolution and linear layer a matrix product of fixed shape, weights laid out once. The
-// readable twin and oracle is engine/reference.
+// The fast evaluator of a network at one fixed batch size on one CPU core: maps are [B, H, W, C],
+// every convolution and linear layer is a matrix product of fixed shape, and weights are laid out
+// once. engine/reference is its oracle.
 #pragma once
 
 #include <string>
@@ -19,17 +19,17 @@ class FastNetwork {
                                    Part::kSilu,      Part::kGelu, Part::kMaxPool, Part::kAvgPool,
                                    Part::kDropout};
 
-  /// Why it cannot run a network, with the stage that it does not know; empty if it can. It takes
-  /// networks of kParts that begin with their only normalisation and end in logits.
+  /// Returns why a FastNetwork cannot run a network, with the name of the stage; empty if it can.
+  /// It requires stages of kParts, with one normalisation, at the beginning, and logits at the end.
   static std::string refusal(const Network& network);
 
   FastNetwork(const Network& network, const Weights& weights, int64_t batch);
 
-  /// Images [batch, C, H, W] to logits [batch, K]. Copies share the weights but not the scratch
-  /// memory: one copy per thread.
+  /// Maps images [batch, C, H, W] to logits [batch, K]. Copies of a FastNetwork share the weights
+  /// but not the scratch memory, so each thread needs a copy.
   Array operator()(const Array& images);
 
-  /// In place of a step's index: the images; no map.
+  /// Stand for the images and for no map in place of a step's index.
   static constexpr int kImages = -1, kNone = -2;
 
   /// A step, the steps whose results it reads, and the buffer that takes its own.
@@ -44,7 +44,7 @@ class FastNetwork {
 
   std::vector<PlacedStep> steps_;
   int64_t batch_, classes_;
-  int64_t part_;                          // images that go through all steps together
+  int64_t part_;                          // images that pass through all steps together
   std::vector<std::vector<float>> maps_;  // the buffers, allocated at the first call
   std::vector<float> scratch_;
 };

@@ -1,8 +1,8 @@
 // A network with both its gradients, for training on one core. Maps are [H, W, C, lanes] with one
 // lane per image, and kernels [k, k, C, K], so that weights, which change at every step, are read
-// where they lie: all products are multiply() of matrix_product.h. Only products with real pixels
-// are done, and on maps of 2x2 and 4x4 only few of those (toeplitz_schemes.h). So it is for 3x3
-// kernels before a batch norm (lane_tiles.h). The readable twin and oracle is engine/reference.
+// in place: all products are multiply() of matrix_product.h. Products with padding are skipped;
+// maps of 2x2 and 4x4 need only few of the others (toeplitz_schemes.h), as do 3x3 kernels before a
+// batch norm (lane_tiles.h). engine/reference is its oracle.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,11 @@ inline constexpr Parts kLaneParts = {
     Part::kBatchNorm, Part::kSum,     Part::kRelu,        Part::kLeakyRelu, Part::kSilu,
     Part::kGelu,      Part::kMaxPool, Part::kAvgPool};
 
-/// Why lane_passes() cannot run a network, with the stage that it does not know; empty if it can.
-/// It takes networks of kLaneParts that begin with a normalisation alone and end in logits.
+/// Returns why lane_passes() cannot run a network, with the name of the stage; empty if it can. It
+/// requires stages of kLaneParts, a first stage that only normalises, and logits at the end.
 std::string lanes_refusal(const Network& network);
 
+/// Returns the passes, for one thread at a time.
 std::unique_ptr<Passes> lane_passes(const Network& network);
 
 }  // namespace fedsmooth

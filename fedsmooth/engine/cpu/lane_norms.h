@@ -1,4 +1,4 @@
-// Batch norm on maps [H, W, C, lanes], with the sum and the ReLU that follow it.
+// Batch norm on maps [H, W, C, lanes], with the following sum and ReLU.
 #pragma once
 
 #include <vector>
@@ -15,20 +15,21 @@ struct LaneNorm {
   std::vector<float> weight_gradient, bias_gradient;
 };
 
-/// Statistics of the batch, over images and pixels: x is [pixels, C, lanes]. Running statistics
-/// move a tenth of the way, by the unbiased variance.
+/// Sets the statistics to those of the batch x [pixels, C, lanes], over images and pixels, and
+/// moves the running statistics a tenth of the way to them, with the unbiased variance.
 void use_batch_statistics(int64_t pixels, Lanes lanes, const float* x, LaneNorm& norm);
 void use_running_statistics(LaneNorm& norm);
 
-/// y = weight (x - mean) scale + bias, plus `saved` unless it is null, then ReLU if asked.
+/// Writes y = weight (x - mean) scale + bias, plus `saved` unless it is null, followed by a ReLU if
+/// `relu` is set.
 void apply_norm(const LaneNorm& norm, int64_t pixels, Lanes lanes, const float* x,
                 const float* saved, bool relu, float* y);
 
-/// Gradients of weight and bias, and what norm_gradient() needs of them.
+/// Computes the gradients of weight and bias, which norm_gradient() also needs.
 void find_norm_gradients(int64_t pixels, Lanes lanes, const float* x, const float* dy,
                          LaneNorm& norm);
-/// dy becomes dx; zero in lanes without an image. With statistics of the batch, gradients flow
-/// through them: after find_norm_gradients().
+/// Replaces dy by dx, which is zero in lanes without an image. Gradients flow through statistics of
+/// the batch. Call find_norm_gradients() first.
 void norm_gradient(const LaneNorm& norm, int64_t pixels, Lanes lanes, const float* x, float* dy);
 
 }  // namespace fedsmooth

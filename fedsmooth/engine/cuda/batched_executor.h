@@ -13,8 +13,8 @@ namespace fedsmooth {
 
 class BatchedExecutor : public Executor {
  public:
-  /// Trains networks that network_refusal() does not refuse. At most so many clients are in a
-  /// wave; 0: as many as fit into the GPU's memory.
+  /// Trains networks that network_refusal() does not refuse. `wave` is the most clients in a wave;
+  /// 0: as many as fit into the GPU's memory.
   explicit BatchedExecutor(Precision precision = Precision::kBfloat16, int64_t wave = 0);
   ~BatchedExecutor() override;
 

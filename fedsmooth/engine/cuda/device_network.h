@@ -33,7 +33,7 @@ class WavePasses {
   virtual Precision output_precision() const = 0;
   virtual const void* input_gradient() const = 0;
 
-  /// From input() to logits().
+  /// Runs the forward pass from input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
   /// The same from a wave's images, in the maps' precision; `images.out` is input(), which need not
   /// be filled where no step() follows.

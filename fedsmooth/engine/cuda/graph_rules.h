@@ -21,7 +21,8 @@ void check_stages(const Network& network, const std::vector<Stage>& stages, Fami
 /// theirs: a sum hands its own gradient on, which only a convolution can add to.
 void check_gradients(const GpuGraph& graph);
 
-/// Returns the channels that a map of the family has for so many real ones.
+/// Returns the number of channels, padding included, of a map of the family with `channels` real
+/// ones.
 int fill_up(Family family, int64_t channels);
 
 }  // namespace fedsmooth

@@ -61,8 +61,8 @@ class VotePass {
   int classes_;
 };
 
-/// Why no sampler on the GPU draws a law; empty if they do. Whoever evaluates the copies there, our
-/// kernels draw them.
+/// Returns why no sampler on the GPU draws a law; empty if all do. Our kernels draw the copies for
+/// every evaluator on the GPU.
 std::string gpu_law_refusal(const NoiseLaw& law);
 
 /// Makes passes over copies that are drawn under `law`.

@@ -1,4 +1,4 @@
-// The oracle: a network's passes in plain loops, for every kind of stage.
+// The oracle of all engines: the passes of a network in plain loops, for every kind of stage.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 
 namespace fedsmooth::reference {
 
-/// The oracle computes every part, and refuses one that it does not know, too.
+/// The parts of a stage that the reference computes. It refuses any other, as every engine does.
 inline constexpr Parts kReferenceParts = {
     Part::kNormalize, Part::kConv,      Part::kStandardize, Part::kLinear,  Part::kSubsample,
     Part::kBatchNorm, Part::kGroupNorm, Part::kSum,         Part::kRelu,    Part::kLeakyRelu,
     Part::kSilu,      Part::kGelu,      Part::kMaxPool,     Part::kAvgPool, Part::kDropout};
 
-/// What a stage keeps of the last pass, as far as its gradient needs it.
+/// The values that a stage keeps from the last forward pass for its gradient.
 template <typename Number>
 struct Kept {
-  Map<Number> y;  // the output, which others may read
+  Map<Number> y;  // the output, which other stages may read
   Map<Number> before_norm, before_activation;
   Map<Number> map, pooled;   // before and after pooling
   Statistics statistics;     // batch and group norm
@@ -30,23 +30,23 @@ struct Kept {
   std::vector<Number> kept;  // dropout: 0 or 1 / (1 - rate)
 };
 
-/// Passes over weights in `Number`, float or double.
+/// Passes with weights in `Number`, float or double. For one thread at a time.
 template <typename Number>
 class ReferenceNetwork {
  public:
-  /// A Bug if a stage has another part than kReferenceParts.
+  /// Throws a Bug if a stage has a part that is not in kReferenceParts.
   explicit ReferenceNetwork(const Network& network);
 
   std::vector<Values<Number>> weights;  // in the order of parameters()
 
-  /// Images [B, C, H, W] to logits [B, K]; see Passes::forward().
+  /// Maps images [B, C, H, W] to logits [B, K]; see Passes::forward().
   Map<Number> forward(const Map<Number>& images, const std::optional<Stream>& training);
 
   struct Gradients {
     Map<Number> images;
     std::vector<Values<Number>> weights;  // in the order of parameters(), empty if not trained
   };
-  /// The gradient of a function of the last pass's logits.
+  /// Returns the gradients of a loss, given its gradient with respect to the last pass's logits.
   Gradients backward(const Map<Number>& gradient);
 
  private:
@@ -62,9 +62,9 @@ class ReferenceNetwork {
 
   std::vector<Stage> stages_;
   Map<Number> images_;
-  std::vector<Kept<Number>> kept_;  // of each stage
+  std::vector<Kept<Number>> kept_;  // for each stage
   std::optional<Stream> training_;
-  std::vector<Map<Number>> map_gradients_;  // of each stage's output, as far as they are added up
+  std::vector<Map<Number>> map_gradients_;  // for each stage's output, summed so far
   Gradients gradients_;
 };
 
@@ -72,9 +72,10 @@ class ReferenceNetwork {
 
 namespace fedsmooth {
 
+/// Returns the reference as passes in float.
 std::unique_ptr<Passes> reference_passes(const Network& network);
 
-/// Logits of images [B, C, H, W], in evaluation mode.
+/// Returns the logits of images [B, C, H, W] in evaluation mode.
 Array reference_logits(const Network& network, const Weights& weights, const Array& images);
 
 }  // namespace fedsmooth

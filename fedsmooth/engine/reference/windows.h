@@ -1,4 +1,4 @@
-// Where the windows of convolutions and pools lie.
+// The positions of the windows of convolutions and pools.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace fedsmooth::reference {
 
-/// Calls use(position, entry of the window, pixel) for every pixel of a map that a window meets.
+/// Calls use(position, entry of the window, pixel) for every pixel of the map in each window.
 template <typename Use>
 void for_each_meeting(const Layer& layer, const Shape& in, const Shape& out, const Use& use) {
   const int64_t kernel = layer.kernel;
