@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,21 +19,21 @@ struct Strip {
   std::string title;
   std::vector<double> shown;  // values that the axis includes in any case
   Value value;
-  Value thin = nullptr;  // a second curve
-  std::string_view thin_is = {};
+  Value thin = nullptr;           // a second curve
+  std::string_view thin_is = {};  // what the second curve shows
 };
 
-/// Loss, noisy accuracy, seconds per round.
+/// Returns loss, noisy accuracy and seconds per round.
 std::vector<Strip> training_strips();
 
-/// How far the attack goes, what it does, and the one-point gradient's cosine.
+/// Returns how far the attack goes, what it does, and the one-point gradient's cosine.
 std::vector<Strip> attack_strips();
 
-/// Round and value, where there is a finite one.
+/// Returns round and value of each row that has a finite one.
 std::vector<std::pair<double, double>> strip_points(const std::vector<RoundRow>& rounds,
                                                     const Strip::Value& value);
 
-/// Every Nth of the points and the last one, so that at most about 1000 are left: more cannot be
+/// Keeps every Nth point and the last one, so that at most about 1000 are left: more cannot be
 /// seen.
 std::vector<std::pair<double, double>> thin_points(
     const std::vector<std::pair<double, double>>& points);

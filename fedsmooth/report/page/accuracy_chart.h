@@ -11,14 +11,15 @@
 
 namespace fedsmooth {
 
-/// A step curve for each run, and thin dashes in its colour for what attacks leave. Curves without
-/// points are left out; an Error if all are.
+/// Draws a step curve for each run, and thin dashes in its colour for what attacks leave. Leaves
+/// out curves without points; throws an Error if none is left.
 Chart accuracy_chart(const std::vector<Curve>& curves);
 
-/// A plot for each panel, with common axes and one legend. An Error if no panel has a curve.
+/// Draws a plot for each panel, with common axes and one legend. Throws an Error if no panel has a
+/// curve.
 Chart panel_chart(const std::string& name, const std::vector<Panel>& panels);
 
-/// Both curves, and below them A - B with the ends of its 95% interval.
+/// Draws both curves, and below them A - B with the ends of its 95% interval.
 Chart difference_chart(const ComparedRuns& runs);
 
 }  // namespace fedsmooth

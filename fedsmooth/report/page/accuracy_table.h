@@ -14,12 +14,13 @@ struct AccuracyRow {
   std::string id;  // of the section about the run; empty: none
 };
 
-/// A line per run: certified accuracy in percent with its interval at up to eight radii, average
-/// radius, abstentions. The best value of a column is marked; the page's script sorts. Runs without
-/// certificates are left out.
+/// Returns a table with a line per run: certified accuracy in percent with its interval at up to
+/// eight radii, average radius, abstentions. The best value of a column is marked; the page's
+/// script sorts. Runs without certificates are left out.
 std::string accuracy_table(const std::vector<AccuracyRow>& rows);
 
-/// A line per radius: accuracy, interval, what holds with high probability, what attacks left.
+/// Returns a table with a line per radius: accuracy, interval, what holds with high probability,
+/// and what attacks left.
 std::string radius_table(const RunRecord& run);
 
 }  // namespace fedsmooth

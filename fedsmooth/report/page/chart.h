@@ -21,13 +21,14 @@ struct Chart {
   Layout layout = Layout::kOne;
 };
 
-/// HTML with SVGs, the legend and, as JSON, the values that are read off. Names are escaped.
+/// Returns HTML with the plots as SVGs, the legend and, as JSON, the values that are read off.
+/// Names are escaped.
 std::string render_chart(const Chart& chart);
 
-/// The JSON alone, with no "<" in it.
+/// Returns the JSON alone, which contains no "<".
 std::string chart_json(const Chart& chart);
 
-/// The look of run number `index`, which is the same in all charts and in the figures.
+/// Returns the entry of run number `index`, which has the same look in all charts and figures.
 Entry curve_entry(const std::string& label, size_t index);
 
 }  // namespace fedsmooth

@@ -8,11 +8,12 @@
 
 namespace fedsmooth {
 
-/// Loss, noisy accuracy if some round was evaluated, seconds. Runs without rounds are left out; an
-/// Error if no number is left to draw.
+/// Draws loss, noisy accuracy if some round was evaluated, and seconds. Leaves out runs without
+/// rounds; throws an Error if no number is left to draw.
 Chart training_chart(const std::vector<RunRecord>& runs);
 
-/// How far the attack goes and what it does, for runs with an attack in training.
+/// Draws how far the attack goes and what it does, for runs with an attack in training; throws
+/// likewise.
 Chart attack_chart(const std::vector<RunRecord>& runs);
 
 }  // namespace fedsmooth

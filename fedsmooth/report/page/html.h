@@ -14,7 +14,7 @@ namespace fedsmooth {
 struct ReportFigure {
   std::string name, title, caption;
   std::vector<Panel> panels;
-  std::vector<std::vector<size_t>> runs = {};  // by panel, the run of each of its curves
+  std::vector<std::vector<size_t>> runs = {};  // per panel, indices of its curves' runs
 };
 
 struct ReportText {

@@ -22,7 +22,7 @@ struct Axis {
   int digits = 3;  // after the point, where a value is read off
 };
 
-/// Round tics, at most `most`, within the axis's range.
+/// Returns at most `most` round tics from `from` to `to`.
 std::vector<Tic> round_tics(double from, double to, double most);
 
 struct Series {
@@ -56,15 +56,15 @@ struct Entry {
   std::string dashes = {};  // stroke-dasharray; empty: solid
 };
 
-/// The SVG. `described` is what a screen reader says of it. `labels` is the room for the names of
-/// y's tics, in characters.
+/// Returns the plot as an SVG. A screen reader reads `described`. The names of y's tics get room
+/// for `labels` characters.
 std::string render_plot(const Plot& plot, const std::vector<Entry>& legend,
                         std::string_view described, size_t labels);
 
-/// The longest name of y's tics, in characters.
+/// Returns the length of the axis's longest tic name, in characters.
 size_t longest_tic(const Axis& axis);
 
-/// What the page's script needs to know of the plot: the place of the axes and the series.
+/// Returns what the page's script needs: the place of the axes and the values of the series.
 nlohmann::json plot_data(const Plot& plot, size_t labels);
 
 }  // namespace fedsmooth
