@@ -213,7 +213,7 @@ class Workplace:
                     (self.folder / f"fresh.{ending}").unlink(missing_ok=True)
         words = ["1024" if word == "3072" else word for word in words]  # numbers in an image
         words = words[:words.index(">")] if ">" in words else words
-        of_ranks = ("--side-by-side", "--side-by-side")  # of which there is one here
+        of_ranks = ("--side-by-side",)  # of which there is one here
         words = [word for i, word in enumerate(words) if word not in of_ranks and words[i - 1] not in of_ranks]
         done = self.run(words)
         if done.returncode == 0:
