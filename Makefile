@@ -146,13 +146,22 @@ $(VENV)/ready: python/requirements.txt
 	@$(VENV)/bin/pip install --quiet -r python/requirements.txt
 	@touch $@
 
+# That of the wheels there which the interpreter takes.
+INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps --no-index --find-links $(WHEELS) fedsmooth
+
+# Tagged manylinux by auditwheel. Wheels for other interpreters stay.
 wheel: $(VENV)/ready
 	@[ -z "$(TORCH)" ] || { echo "make wheel: a wheel holds no LibTorch; leave TORCH out" >&2; exit 2; }
 	@$(MAKE) --no-print-directory library
-	@rm -rf $(WHEELS)
-	@$(VENV)/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELS) \
+	@rm -rf build-python/unrepaired
+	@$(VENV)/bin/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build-python/unrepaired \
 	  --config-settings=build-dir=build-python/{wheel_tag} \
 	  --config-settings=cmake.define.FEDSMOOTH_LIBRARY=$(abspath $(BUILD))/libfedsmooth.a .
+	@cd build-python/unrepaired && for wheel in *-linux_*.whl; do \
+	  rm -f "$(abspath $(WHEELS))/$${wheel%-*.whl}"-*; done
+	@PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/auditwheel repair \
+	  --wheel-dir $(WHEELS) build-python/unrepaired/*.whl > build-python/auditwheel.log 2>&1 || \
+	  { cat build-python/auditwheel.log; exit 1; }
 	@ls -l $(WHEELS)/*.whl
 
 # The source distribution: this tree without results and tests, from which pip builds a wheel.
@@ -162,18 +171,18 @@ sdist: $(VENV)/ready
 
 test-python: wheel
 	@[ -z "$(EXTRAS)" ] || $(VENV)/bin/pip install --quiet $(EXTRAS)
-	@$(VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	@$(VENV)/bin/$(INSTALL_WHEEL)
 	@$(VENV)/bin/python -m pytest -q -rs python/tests
 
 # The Flower app on loopback: a SuperLink and SuperNodes for real. FLOWER_TESTS="-k two" takes some of them.
-$(FLOWER_VENV)/ready: examples/flower/requirements.txt
+$(FLOWER_VENV)/ready: examples/flower/requirements.txt examples/flower/requirements-test.txt
 	@$(PYTHON) -m venv $(FLOWER_VENV)
 	@$(FLOWER_VENV)/bin/pip install --quiet --upgrade pip
-	@$(FLOWER_VENV)/bin/pip install --quiet -r examples/flower/requirements.txt
+	@$(FLOWER_VENV)/bin/pip install --quiet -r examples/flower/requirements-test.txt
 	@touch $@
 
 test-flower: wheel $(FLOWER_VENV)/ready
-	@$(FLOWER_VENV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
+	@$(FLOWER_VENV)/bin/$(INSTALL_WHEEL)
 	@cd examples/flower && $(abspath $(FLOWER_VENV))/bin/python -m pytest -q -s test_flower.py $(FLOWER_TESTS)
 
 # The documents as a site with a search, and the references of both APIs: build-docs/site. The pages are read on the

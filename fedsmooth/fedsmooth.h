@@ -21,6 +21,7 @@
 #include "fedsmooth/jobs/fetch_data.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/merge.h"
+#include "fedsmooth/jobs/plot.h"
 #include "fedsmooth/jobs/predict.h"
 #include "fedsmooth/jobs/recertify.h"
 #include "fedsmooth/jobs/report.h"

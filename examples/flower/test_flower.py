@@ -10,14 +10,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from app import server_app
+from fedsmooth_flower import client_app, server_app
+from flwr.app import ConfigRecord
 from loopback import APP, Loopback, Processes, is_open, make_certificates, make_node_key
 
 import fedsmooth as fs
-from fedsmooth import _core
+from fedsmooth import _core, federation
 from fedsmooth.federation import Task
 
-EXPERIMENT = APP / "app" / "experiment.toml"
+EXPERIMENT = APP / "fedsmooth_flower" / "experiment.toml"
 SMALL = {"train.rounds": 2, "train.local.steps": 2, "certify.every": 400}
 SET = " ".join(f"{key}={value}" for key, value in SMALL.items())
 
@@ -46,29 +47,47 @@ def model_of(printed):
     return found[1]
 
 
-def test_the_readme_s_commands(tmp_path):
-    """As they stand there, in a copy of this folder."""
+def readme_commands():
+    return re.findall(r"^    (.+)$", (APP / "README.md").read_text(), re.MULTILINE)
+
+
+def run_readme(tmp_path, superlink, nodes, run):
+    """Commands as they stand there, in a copy of this folder; what the last one printed."""
     if is_open(8000):
         pytest.skip("port 8000 is taken")
     shutil.copytree(APP, tmp_path / "examples" / "flower", ignore=shutil.ignore_patterns("__pycache__", "home", "runs"))
     home = tmp_path / "examples" / "flower" / "home"
     home.mkdir()
     shutil.copy(APP / "home" / "config.toml", home)
-    commands = re.findall(r"^    (.+)$", (APP / "README.md").read_text(), re.MULTILINE)
-    export = next(line for line in commands if line.startswith("export "))
-    superlink, *nodes, run = commands[-4:]
+    export = next(line for line in readme_commands() if line.startswith("export "))
     with Processes(tmp_path) as all_of_it:
         all_of_it.start("superlink", "bash", "-c", f"{export}; exec {superlink}")
         all_of_it.wait_for_port("superlink", 8000)
         for number, node in enumerate(nodes):
             all_of_it.start(f"node{number}", "bash", "-c", f"{export}; exec {node}")
         start = time.monotonic()
-        assert all_of_it.start("run", "bash", "-c", f"{export}; exec {run}").wait(timeout=240) == 0
-        assert time.monotonic() - start < 90
+        ran = all_of_it.start("run", "bash", "-c", f"{export}; exec {run}").wait(timeout=300)
+        assert ran == 0, all_of_it.log("run") + all_of_it.log("superlink")
         printed = all_of_it.log("run")
+        print(f"the run: {time.monotonic() - start:.1f} s")
     assert model_of(printed) == trained_here(tmp_path, {})
     assert (tmp_path / "runs" / "flower" / "certificates.tsv").exists()
     print_times(printed)
+    return printed
+
+
+def test_the_readme_s_simulation(tmp_path):
+    """Two commands."""
+    commands = readme_commands()
+    first = next(i for i, line in enumerate(commands) if "--simulation" in line)
+    run_readme(tmp_path, commands[first], [], commands[first + 1])
+
+
+def test_the_readme_s_commands(tmp_path):
+    superlink, *nodes, run = readme_commands()[-4:]
+    start = time.monotonic()
+    run_readme(tmp_path, superlink, nodes, run)
+    assert time.monotonic() - start < 120
 
 
 def test_two_nodes_give_the_bits_of_train(tmp_path):
@@ -154,6 +173,57 @@ def test_an_answer_is_filed_under_the_message_that_it_answers(monkeypatch):
     monkeypatch.setattr(server_app, "Message", lambda content, dst_node_id, **_: dst_node_id)
     found = server_app.exchange(LyingGrid(), {1: (content, "train"), 2: (content, "train")}, timeout=5.0)
     assert found == {1: "to 1", 2: "to 2"}
+
+
+class SlowGrid:
+    """Its second node comes late."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def get_node_ids(self):
+        self.asked += 1
+        return [1] if self.asked < 4 else [1, 2]
+
+
+def test_the_server_says_for_whom_it_waits(monkeypatch):
+    said = []
+    monkeypatch.setattr(server_app, "say", said.append)
+    monkeypatch.setattr(server_app, "POLL", 0.01)
+    assert server_app.wait_for(SlowGrid(), 2, timeout=10.0) == [1, 2]
+    assert said == ["waiting for 2 nodes, 1 is here"]
+    with pytest.raises(fs.Error, match="1 are connected, 3 are wanted"):
+        server_app.wait_for(SlowGrid(), 3, timeout=0.0)
+
+
+HELLO = federation.Hello("0.2.0", "commit", "cpu", "fp32", "", 10)
+
+
+def named(content, name):
+    content["node"] = ConfigRecord({"name": name})
+    return content
+
+
+def test_nodes_that_cannot_take_part_are_named_and_the_others_go_on(monkeypatch):
+    said = []
+    replies = {
+        1: named(server_app.records.from_hello(HELLO), "hospital a"),
+        2: named(server_app.records.pack({"refusal": "data: class 'x' is not one of the federation's"}), "hospital b"),
+        3: "RuntimeError in /home/someone/app.py",
+    }
+    monkeypatch.setattr(server_app, "say", said.append)
+    monkeypatch.setattr(server_app, "wait_for", lambda *_: [1, 2, 3])
+    monkeypatch.setattr(server_app, "exchange", lambda *_: replies)
+    assert server_app.greet(None, 1, {}, 1.0) == {1: HELLO}
+    assert any("hospital b (node 2): data: class 'x'" in line for line in said) and "/home" not in str(said)
+    with pytest.raises(fs.Error, match=r"1 of 2 can take part; hospital b .*; node 3: it failed"):
+        server_app.greet(None, 2, {}, 1.0)
+
+
+def test_the_server_hears_no_paths_of_a_node():
+    reason = "/data/ward 7/images/train: no such folder; /home/x/a.png: not an image"
+    assert client_app.without_paths(reason, "/data/ward 7/images") == ".../train: no such folder; ...: not an image"
+    assert client_app.without_paths("shapes: 3 of 4, and/or none", "") == "shapes: 3 of 4, and/or none"
 
 
 def test_a_task_is_packed_without_a_copy_of_its_weights():

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Rows = std::vector<CertificateRow>;
 
-uint64_t choose_seed(const Overrides& overrides, const Rows& rows) {
-  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+uint64_t choose_seed(const std::optional<uint64_t>& given, const Rows& rows) {
+  const uint64_t seed = given.value_or(random_seed());
   for (const CertificateRow& row : rows) {
     if (row.seed == seed)
       throw Error("--seed={}: is the table's own; its draws would be the same", seed);
@@ -43,7 +43,10 @@ Subject find_subject(const VerifyArguments& a, const fs::path& table, const json
   const std::string name = sidecar_path(table).string();
   const fs::path stated = find_string(sidecar, "model", name).value_or("");
   if (!stated.empty() && fs::exists(stated)) return {stated.string(), {}};
-  throw Error("{}: its model {} is not here; give --model", table.string(), stated.string());
+  throw Error(
+      "{}: its model {} is not here; give --model, or verify a table of a function in Python, by "
+      "fs.verify(table, g, test_set)",
+      table.string(), stated.string());
 }
 
 // As the table was made, then what the user says, who knows where things are now.
@@ -63,10 +66,23 @@ Overrides options_of(const CertificateIdentity& identity,
   return options;
 }
 
+// What new votes are drawn of, and by.
 struct Redraw {
   Dataset data;
-  ModelUnderTest subject;
-  std::unique_ptr<Sampler> sampler;
+  std::optional<std::vector<int64_t>> indices;  // rising, of the images in `data`; none: all
+  int64_t classes = 0;
+  double sigma = 0.0;
+  std::shared_ptr<Sampler> sampler;
+
+  /// Where an image is in the data; none if it is not there.
+  std::optional<int64_t> place_of(int64_t index) const {
+    if (!indices) {
+      return index < data.size() ? std::optional(index) : std::nullopt;
+    }
+    const auto found = std::lower_bound(indices->begin(), indices->end(), index);
+    if (found == indices->end() || *found != index) return std::nullopt;
+    return found - indices->begin();
+  }
 };
 
 void check_hash(const std::string& here, const std::optional<std::string>& there,
@@ -80,16 +96,17 @@ void check_hash(const std::string& here, const std::optional<std::string>& there
 
 void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
   for (const CertificateRow& row : rows) {
-    if (row.index >= redraw.data.size() || redraw.data.label(row.index) != row.label) {
+    const std::optional<int64_t> place = redraw.place_of(row.index);
+    if (!place || redraw.data.label(*place) != row.label) {
       throw Error("{}: image {} with label {} is not in its data", table.string(), row.index,
                   row.label);
     }
     const int64_t selected = row.certificate.counts.selected;
-    if (selected < 0 || selected >= redraw.subject.f.classes) {
+    if (selected < 0 || selected >= redraw.classes) {
       throw Error("{}: image {} is answered by class {}, of {}", table.string(), row.index,
-                  selected, redraw.subject.f.classes);
+                  selected, redraw.classes);
     }
-    if (row.sigma != redraw.subject.sigma || &drawn_today(row.law()) != &redraw.sampler->law()) {
+    if (row.sigma != redraw.sigma || &drawn_today(row.law()) != &redraw.sampler->law()) {
       throw Error("{}: was made with sigma {} and {} noise; leave them as they are", table.string(),
                   row.sigma, row.law().name);
     }
@@ -103,14 +120,21 @@ void check_fingerprint(const Redraw& redraw, const std::string& fingerprint,
                        const Context& context) {
   const std::string base = identity.base.value_or("");
   if (identity.fingerprint.value_or(fingerprint) == fingerprint) return;
-  if (base == redraw.subject.f.description) {
+  const std::string& here = redraw.sampler->description();
+  if (base == here) {
     throw Error(
         "{}: its classifier had other logits on the same kind of device; was the "
         "normalisation another (--model.mean, --model.sd)?",
         table.string());
   }
-  context.note(fmt::format("drawn anew by {}; the table's votes were counted by {}",
-                           redraw.subject.f.description, base));
+  context.note(fmt::format("drawn anew by {}; the table's votes were counted by {}", here, base));
+}
+
+void check_classes(const Redraw& redraw, const CertificateIdentity& identity,
+                   const fs::path& table) {
+  if (identity.classes.value_or(redraw.classes) == redraw.classes) return;
+  throw Error("{}: is about a classifier of {} classes; this one has {}", table.string(),
+              *identity.classes, redraw.classes);
 }
 
 Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overrides& given,
@@ -124,16 +148,15 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   redraw.data = load_dataset(data_of_model(subject.path, options), Split::kTest);
   check_hash(digest(redraw.data), identity.data_sha256, "data set", table);
   const Shape shape = image_shape(redraw.data);
-  redraw.subject = load_under_test(subject, options, &redraw.data, shape, context.device);
-  check_is_about(identity, redraw.subject, table);
-  check_hash(redraw.subject.sha256, identity.model_sha256, "model", table);
-  const int64_t classes = redraw.subject.f.classes;
-  if (identity.classes.value_or(classes) != classes) {
-    throw Error("{}: is about a classifier of {} classes; this one has {}", table.string(),
-                *identity.classes, classes);
-  }
-  redraw.sampler = make_sampler(redraw.subject.f, *redraw.subject.experiment.certify.noise,
-                                thread_count(context), context.stopped);
+  const ModelUnderTest model =
+      load_under_test(subject, options, &redraw.data, shape, context.device);
+  check_is_about(identity, model, table);
+  check_hash(model.sha256, identity.model_sha256, "model", table);
+  redraw.classes = model.f.classes;
+  check_classes(redraw, identity, table);
+  redraw.sigma = model.sigma;
+  redraw.sampler = make_sampler(model.f, *model.experiment.certify.noise, thread_count(context),
+                                context.stopped);
   check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);
   return redraw;
 }
@@ -163,7 +186,8 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
     const Counts& stored = row.certificate.counts;
     const int64_t n = votes > 0 ? votes : stored.n;
     const Stream stream{make_key(seed, Purpose::kEstimation), static_cast<uint32_t>(row.index)};
-    const VoteRequest request{redraw.data.image(row.index), row.sigma, n, stream};
+    const Array image = redraw.data.image(redraw.place_of(row.index).value());
+    const VoteRequest request{image, row.sigma, n, stream};
     const VotesAndGaps found = count_for(*redraw.sampler, {request}, {stored.selected})[0];
     const int64_t top = counts_for(stored.selected, found, n, row.malicious.value_or(0)).top;
     images.push_back(
@@ -174,26 +198,84 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
   return images;
 }
 
-}  // namespace
+// The classifier and the images are the table's as far as digests can tell.
+void check_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
+                   const Redraw& redraw, const fs::path& table, const Context& context) {
+  const CertificateIdentity identity = read_identity(table);
+  check_hash(images.sha256.empty() ? digest(redraw.data) : images.sha256, identity.data_sha256,
+             "data set", table);
+  const std::string& fingerprint = redraw.sampler->check(redraw.data.shape());
+  if (!classifier.sha256.empty()) {
+    check_hash(classifier.sha256, identity.model_sha256, "model", table);
+    return check_fingerprint(redraw, fingerprint, identity, table, context);
+  }
+  if (identity.fingerprint == fingerprint) return;
+  const std::string &base = identity.base.value_or(""), &here = redraw.sampler->description();
+  if (base == here) {
+    throw Error("{}: is about another model: {} gives other logits, with the same arithmetic ({})",
+                table.string(), classifier.name, here);
+  }
+  context.warn(
+      fmt::format("{}: its votes were counted by {}, these by {}: whether the model is the same "
+                  "cannot be told",
+                  table.string(), base, here));
+}
 
-Verification verify(const VerifyArguments& a, const Overrides& overrides, const Context& context) {
-  check_context(context);
-  if (a.images < 0) throw Error("--images={}: must not be negative", a.images);
-  if (a.n < 0 || a.n > kMaxVotes) throw Error("--n={}: must be between 0 and 2^32", a.n);
-  Verification found{find_table(a.table)};
-  const Rows rows = read_certificates(found.table);
-  if (rows.empty()) throw Error("{}: has no rows yet", found.table.string());
-  found.rows = std::ssize(rows);
-  found.seed = choose_seed(overrides, rows);
-  const Rows chosen = choose_rows(rows, a.images, found.seed);
-  if (chosen.empty()) return found;
-  Redraw redraw = load_redraw(a, found.table, overrides, context);
+Rows read_rows(const fs::path& table) {
+  Rows rows = read_certificates(table);
+  if (rows.empty()) throw Error("{}: has no rows yet", table.string());
+  return rows;
+}
+
+void check_amounts(int64_t images, int64_t n) {
+  if (images < 0) throw Error("--images={}: must not be negative", images);
+  if (n < 0 || n > kMaxVotes) throw Error("--n={}: must be between 0 and 2^32", n);
+}
+
+// The verdict on `rows` by new votes for those that are chosen, if any.
+void redraw_rows(const Rows& rows, const Rows& chosen, int64_t n, Redraw& redraw,
+                 const Context& context, Verification& found) {
   check_rows(rows, redraw, found.table);
-  found.images = draw_anew(chosen, a.n, found.seed, redraw, context);
+  found.images = draw_anew(chosen, n, found.seed, redraw, context);
   std::vector<double> p;
   for (const RedrawnImage& image : found.images) p.push_back(image.p_value);
   const CertificateRow& row = chosen.front();
   found.p_value = table_p_value(p, row.rule == VoteRule::kRadii && !row.shared);
+}
+
+}  // namespace
+
+Verification verify(const VerifyArguments& a, const Overrides& overrides, const Context& context) {
+  check_context(context);
+  check_amounts(a.images, a.n);
+  Verification found{find_table(a.table)};
+  const Rows rows = read_rows(found.table);
+  found.rows = std::ssize(rows);
+  found.seed = choose_seed(given_seed(overrides), rows);
+  const Rows chosen = choose_rows(rows, a.images, found.seed);
+  if (chosen.empty()) return found;
+  Redraw redraw = load_redraw(a, found.table, overrides, context);
+  redraw_rows(rows, chosen, a.n, redraw, context, found);
+  return found;
+}
+
+Verification verify_in_hand(const VerifyInHandArguments& a, const ClassifierInHand& classifier,
+                            const ImagesInHand& images, const Context& context) {
+  check_context(context);
+  check_amounts(a.images, a.n);
+  Verification found{find_table(a.table)};
+  const Rows rows = read_rows(found.table);
+  found.rows = std::ssize(rows);
+  found.seed = choose_seed(a.seed, rows);
+  Redraw redraw{images.images, images.indices, images.images.classes(), a.sigma,
+                classifier.sampler};
+  check_in_hand(classifier, images, redraw, found.table, context);
+  const Rows chosen = choose_rows(rows, a.images, found.seed);
+  if (chosen.empty()) {
+    check_rows(rows, redraw, found.table);
+    return found;
+  }
+  redraw_rows(rows, chosen, a.n, redraw, context, found);
   return found;
 }
 

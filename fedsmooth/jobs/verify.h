@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fedsmooth/config/experiment.h"
+#include "fedsmooth/jobs/certification.h"
 #include "fedsmooth/jobs/context.h"
 
 namespace fedsmooth::jobs {
@@ -50,5 +52,21 @@ struct Verification {
 /// seed is drawn unless the overrides give one, which must not be the table's own.
 Verification verify(const VerifyArguments& arguments, const Overrides& overrides,
                     const Context& context);
+
+struct VerifyInHandArguments {
+  std::string table;             // or its run folder
+  int64_t images = 10;           // to draw anew, at most
+  int64_t n = 0;                 // votes for each; 0: as many as the table has
+  double sigma = 0.0;            // of the caller's smoothed classifier: must be the table's
+  std::optional<uint64_t> seed;  // of the choice and the votes; none: drawn
+};
+
+/// Verifies a table by a classifier and images that the caller has, such as one that
+/// certify_in_hand() wrote. `images` are those of the table, all of them. A classifier without a
+/// file is known by its fingerprint alone, which differs between machines: where the table was made
+/// by other arithmetic, that is only a warning.
+Verification verify_in_hand(const VerifyInHandArguments& arguments,
+                            const ClassifierInHand& classifier, const ImagesInHand& images,
+                            const Context& context);
 
 }  // namespace fedsmooth::jobs

@@ -105,7 +105,12 @@ void check_seal(const std::filesystem::path& table, std::string_view text) {
 
 void refuse_difference(const std::string& difference, const std::filesystem::path& table) {
   if (difference.empty()) return;
-  throw Error("{}: holds another measurement, which differs in {}", table.string(), difference);
+  const bool other_model =
+      difference.starts_with("model_sha256") || difference.starts_with("fingerprint");
+  throw Error(
+      "{}: holds another measurement, {}which differs in {}; choose another --out, or delete "
+      "it",
+      table.string(), other_model ? "of another model, " : "", difference);
 }
 
 TableFile::TableFile(std::filesystem::path table, std::string_view header, const json& sidecar,

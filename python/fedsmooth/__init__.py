@@ -8,26 +8,34 @@ No image within l2 distance `radius` of x gets another answer from g, with proba
 """
 
 from . import _core
+from ._certify import certify, verify
 from ._conformal import Conformal
-from ._core import Comparison, Error, Round
+from ._core import Attack, Comparison, Error, Round, Verification
 from ._folder import save_folder
 from ._model import Model, from_torch, load
+from ._show import Plot
 from ._smooth import ABSTAIN, Certificate, Smooth
-from ._table import Table, certify, compare, load_data, read_certificates
-from ._train import Run, certify_run, train
+from ._table import Table, compare, merge, plot, read_certificates, recertify, report
+from ._test_set import load_data
+from ._train import Run, Sweep, attack, certify_run, sweep, train
 
 __all__ = [
     "ABSTAIN",
+    "Attack",
     "Certificate",
     "Comparison",
     "Conformal",
     "Error",
     "Model",
+    "Plot",
     "Round",
     "Run",
     "Smooth",
+    "Sweep",
     "Table",
+    "Verification",
     "__version__",
+    "attack",
     "certify",
     "certify_run",
     "compare",
@@ -35,9 +43,15 @@ __all__ = [
     "load",
     "load_data",
     "lower_bound",
+    "merge",
+    "plot",
     "read_certificates",
+    "recertify",
+    "report",
     "save_folder",
+    "sweep",
     "train",
+    "verify",
 ]
 
 __version__: str = _core.version

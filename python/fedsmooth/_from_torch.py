@@ -18,7 +18,8 @@ from torch import fx, nn
 from torch.nn.modules import module as all_modules
 from torch.nn.utils import parametrize
 
-from ._convert import refuse_training_mode, to_numpy
+from ._adapt import refuse_training_mode
+from ._convert import to_numpy
 from ._core import Error
 from ._safetensors import format_safetensors
 from ._torch_layers import FUNCTIONS, Refusal, is_constant, layer_of, merge, name_of, refuse

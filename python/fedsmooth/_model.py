@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._convert import Array, to_floats
+from ._convert import Array, fit, to_floats
 from ._core import Error
-from ._smooth import Certificate, Smooth, draw_seed, make_certificates
+from ._numbers import as_count
+from ._smooth import Budget, Certificate, Smooth, draw_seed, make_certificates
 
 
 class Model:
@@ -26,7 +27,7 @@ class Model:
     ) -> None:
         self._native = native
         self._device, self._threads = device, threads
-        self._votes = _core.Votes(native, device, threads)
+        self._votes = {"float": _core.Votes(native, device, threads, "float")}
         self._evaluator: _core.Evaluator | None = None
         self.name = name
         self.sha256 = sha256 or _core.sha256(native.to_bytes())
@@ -44,13 +45,13 @@ class Model:
     @property
     def base(self) -> str:
         """Device, precision, evaluator and batch: what f is."""
-        return self._votes.description
+        return self._votes["float"].description
 
     def logits(self, images: Array) -> np.ndarray:
-        """Images [N, C, H, W] in [0, 1], with or without noise, to logits [N, K], float32."""
+        """Images [N, C, H, W] in [0, 1], with or without noise, or bytes, to logits [N, K], float32."""
         if self._evaluator is None:
             self._evaluator = _core.Evaluator(self._native, self._device, self._threads)
-        return self._evaluator.logits(to_floats(images, "images"))
+        return self._evaluator.logits(fit(to_floats(images, "images"), self.input))
 
     __call__ = logits
 
@@ -72,16 +73,22 @@ class Model:
         radius: str = "one-sided",
         seed: int | None = None,
         indices: Sequence[int] | None = None,
+        radii: Sequence[float] | None = None,
+        beta: float = 0.001,
+        plan: float = 0.0,
+        noise: str = "float",
     ) -> list[Certificate]:
-        """CERTIFY for images [N, C, H, W] in [0, 1], or one [C, H, W]. The noise of each is that of
-        `seed` (the system's if left out) and its index (0, 1, ... if left out)."""
+        """CERTIFY for images [N, C, H, W], or one [C, H, W], in [0, 1] or bytes; images [H, W, C] of the
+        model's size are turned round. The noise of each is that of `seed` (the system's if left out) and its
+        index (0, 1, ... if left out). radii, beta, plan and noise are those of Smooth."""
         g = self.smooth(sigma, radius=radius)
         floats = to_floats(images, "images")
-        floats = floats[None] if floats.ndim == 3 else floats
+        floats = fit(floats[None] if floats.ndim == 3 else floats, self.input)
         numbers = list(range(len(floats))) if indices is None else [int(i) for i in indices]
-        return make_certificates(
-            self._votes, floats, numbers, g.sigma, n0, n, alpha, radius, draw_seed() if seed is None else seed
-        )
+        budget = Budget.of(n0, n, alpha, radius, radii, beta, plan)
+        votes = self._votes_of_engine(self.num_classes, noise)
+        number = draw_seed() if seed is None else as_count("seed", seed)
+        return make_certificates(votes, floats, numbers, g.sigma, budget, number, noise)
 
     def to_torch(self) -> Any:
         """The same network as a torch module in evaluation mode, on the CPU."""
@@ -93,10 +100,12 @@ class Model:
         """Writes a .safetensors file that load() and the program read."""
         _core.write_file(pathlib.Path(path), self._native.to_bytes())
 
-    def _votes_of_engine(self, num_classes: int) -> _core.Votes:
+    def _votes_of_engine(self, num_classes: int, noise: str) -> _core.Votes:
         if num_classes != self.num_classes:
             raise Error(f"num_classes={num_classes}: {self.name} has {self.num_classes}")
-        return self._votes
+        if noise not in self._votes:
+            self._votes[noise] = _core.Votes(self._native, self._device, self._threads, noise)
+        return self._votes[noise]
 
     def __repr__(self) -> str:
         return (

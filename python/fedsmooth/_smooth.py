@@ -1,17 +1,18 @@
 """The smoothed classifier."""
 
-import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _core
-from ._convert import Adapted, Array, adapt, is_module, refuse_training_mode, to_floats
+from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
+from ._convert import Array, is_module, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
+from ._numbers import as_count, as_number, as_radii, as_sigma
 
 ABSTAIN = -1
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class Certificate:
     seed: int  # with index: names the noise
     index: int
     base: str  # device, precision, library and batch: what f is
+    noise: str = "float"
 
     @property
     def abstained(self) -> bool:
@@ -46,34 +48,53 @@ def draw_seed() -> int:
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
+@dataclass(frozen=True)
+class Budget:
+    """How many votes are drawn, and what they prove."""
+
+    n0: int
+    n: int
+    alpha: float
+    radius: str
+    radii: list[float]
+    beta: float
+    plan: float
+
+    @staticmethod
+    def of(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any, plan: Any) -> "Budget":
+        return Budget(
+            as_count("n0", n0),
+            as_count("n", n),
+            as_number("alpha", alpha),
+            radius,
+            as_radii(radii),
+            as_number("beta", beta),
+            as_number("plan", plan),
+        )
+
+
 def make_certificates(
-    votes: _core.Votes,
-    images: np.ndarray,
-    indices: list[int],
-    sigma: float,
-    n0: int,
-    n: int,
-    alpha: float,
-    radius: str,
-    seed: int,
+    votes: _core.Votes, images: np.ndarray, indices: list[int], sigma: float, budget: Budget, seed: int, noise: str
 ) -> list[Certificate]:
     """Certificates of images [N, C, H, W], float32."""
-    found = votes.certify(images, indices, sigma, n0, n, alpha, radius, seed)
+    b = budget
+    found = votes.certify(images, indices, sigma, b.n0, b.n, b.alpha, b.radius, b.radii, b.beta, b.plan, seed)
     return [
         Certificate(
-            c.predict,
-            c.radius,
-            c.p_lower,
-            c.selected,
-            c.count_top,
-            c.count_runner_up,
-            n0,
-            c.n,
-            alpha,
-            sigma,
-            seed,
-            index,
-            votes.description,
+            predict=c.predict,
+            radius=c.radius,
+            p_lower=c.p_lower,
+            selected=c.selected,
+            count_top=c.count_top,
+            count_runner_up=c.count_runner_up,
+            n0=b.n0,
+            n=c.n,
+            alpha=b.alpha,
+            sigma=sigma,
+            seed=seed,
+            index=index,
+            base=votes.description,
+            noise=noise,
         )
         for c, index in zip(found, indices, strict=True)
     ]
@@ -84,54 +105,82 @@ class Smooth:
 
     base_classifier: images [B, C, H, W] in [0, 1] plus noise to logits [B, num_classes]. A torch
         module is called on its own device; another function with what the image is: torch tensors,
-        or float32 NumPy arrays. Normalisation belongs into it. Also a Model of fedsmooth.
+        or float32 NumPy arrays. Normalisation belongs into it. Also a Model of fedsmooth, a session of
+        ONNX Runtime, or a classifier of scikit-learn, which gets features [B, D]. Outputs with `.logits`,
+        as of Hugging Face's models, are taken.
     sigma: the noise, in units of [0, 1] pixels.
     seed: names the noise of certificates with an index. None: it is derived from the classifier and
         the images, so that certificates of two classifiers, or of two sets of images, share no draws.
     radius: "one-sided", as in Cohen's code, or "multiclass".
+    inputs: "torch" or "numpy": what a function is called with; "auto": what the image is.
 
-    Every call has the same batch shape, short batches are padded: f is a function of the image only
-    at one shape. The library checks that before the first votes, and again after the last ones that
-    f did not change meanwhile. For one thread at a time.
+    Images are [C, H, W], floats in [0, 1] or bytes (uint8), which are divided by 255; or vectors [D] of
+    features in [0, 1], with which f is called as [B, D]. Every call has the same batch shape, short batches
+    are padded: f is a function of the image only at one shape. The library checks that before the first
+    votes, and again after the last ones that f did not change meanwhile. For one thread at a time.
+
+    The methods take n0, n, alpha and batch_size as in core.py, and
+    radii: decide these l2 radii, with as few votes as it takes, at most n. The radius of a certificate is the
+        largest of them that is proved. beta: probability of giving up one of them that could be proved.
+    plan: the loss of radius that is accepted for fewer votes than n; n0 is then 1000 or more.
+    noise: "float", or "exact": without rounding errors.
     """
 
     ABSTAIN = ABSTAIN
 
     def __init__(
         self,
-        base_classifier: Callable[..., Any],
+        base_classifier: Callable[..., Any] | Any,
         num_classes: int,
         sigma: float,
         *,
         seed: int | None = None,
         radius: str = "one-sided",
+        inputs: str = "auto",
     ) -> None:
-        if not (sigma > 0 and math.isfinite(sigma)):
-            raise Error(f"sigma={sigma}: must be positive")
+        check_classifier(base_classifier)
+        if inputs not in ("auto", "torch", "numpy"):
+            raise Error(f"inputs={inputs!r}: must be auto, torch or numpy")
         self.base_classifier: Any = base_classifier
-        self.num_classes = num_classes
-        self.sigma = float(sigma)
-        self.seed = seed
+        self.num_classes = as_count("num_classes", num_classes)
+        self.sigma = as_sigma(sigma)
+        self.seed = None if seed is None else as_count("seed", seed)
         self.radius = radius
-        self._votes: dict[tuple[str, int, int, int, tuple[int, ...]], _core.Votes] = {}
+        self.inputs = inputs
+        self._votes: dict[tuple[object, ...], _core.Votes] = {}
+        self._broken: dict[tuple[object, ...], BrokenCopies] = {}
 
     def certify(
-        self, x: Array, n0: int = 100, n: int = 100_000, alpha: float = 0.001, batch_size: int = 1000
+        self,
+        x: Array,
+        n0: int = 100,
+        n: int = 100_000,
+        alpha: float = 0.001,
+        batch_size: int = 1000,
+        *,
+        radii: Sequence[float] | None = None,
+        beta: float = 0.001,
+        plan: float = 0.0,
+        noise: str = "float",
     ) -> tuple[int, float]:
-        """CERTIFY for one image [C, H, W] in [0, 1]: the class and the l2 radius in which it is g's
-        answer, or (ABSTAIN, 0.0). Wrong with probability at most alpha.
+        """CERTIFY for one image [C, H, W]: the class and the l2 radius in which it is g's answer, or
+        (ABSTAIN, 0.0). Wrong with probability at most alpha.
 
         n0 votes choose the class, n fresh ones bound its probability. The noise comes from a seed
         of the system's. A torch module is put into evaluation mode, as core.py does."""
         self._evaluate()
-        c = self.certificate(x, n0=n0, n=n, alpha=alpha, batch_size=batch_size)
+        c = self.certificate(
+            x, n0=n0, n=n, alpha=alpha, batch_size=batch_size, radii=radii, beta=beta, plan=plan, noise=noise
+        )
         return c.predict, c.radius
 
-    def predict(self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int = 1000) -> int:
-        """PREDICT for one image [C, H, W] in [0, 1]: g's answer from n votes, or ABSTAIN. Wrong
-        with probability at most alpha. A torch module is put into evaluation mode."""
+    def predict(
+        self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int = 1000, *, noise: str = "float"
+    ) -> int:
+        """PREDICT for one image [C, H, W]: g's answer from n votes, or ABSTAIN. Wrong with probability at
+        most alpha. A torch module is put into evaluation mode."""
         self._evaluate()
-        return self._predict(x, n, alpha, batch_size)[0]
+        return self._predict(x, n, alpha, batch_size, noise)[0]
 
     def certificate(
         self,
@@ -142,20 +191,23 @@ class Smooth:
         n: int = 100_000,
         alpha: float = 0.001,
         batch_size: int = 1000,
+        radii: Sequence[float] | None = None,
+        beta: float = 0.001,
+        plan: float = 0.0,
+        noise: str = "float",
     ) -> Certificate:
-        """CERTIFY for one image [C, H, W] in [0, 1], with the counts that it rests on. The noise is
-        that of `seed` (of this classifier and this image if that is None) and `index`; without an
-        index, of a seed of the system's. A torch module in training mode is refused."""
-        image = to_floats(x, "image")
-        if image.ndim != 3:
-            raise Error(f"image: shape {list(image.shape)}, expected [C, H, W]")
-        number = 0 if index is None else index
+        """CERTIFY for one image [C, H, W], with the counts that it rests on. The noise is that of `seed`
+        (of this classifier and this image if that is None) and `index`; without an index, of a seed of the
+        system's. A torch module in training mode is refused."""
+        image = to_image(x)
+        number = 0 if index is None else as_count("index", index)
+        budget = Budget.of(n0, n, alpha, self.radius, radii, beta, plan)
 
         def ask(votes: _core.Votes) -> Certificate:
             seed = draw_seed() if index is None else self._seed_for(votes, image)
-            return make_certificates(votes, image[None], [number], self.sigma, n0, n, alpha, self.radius, seed)[0]
+            return make_certificates(votes, image[None], [number], self.sigma, budget, seed, noise)[0]
 
-        return self._ask(ask, x, image.shape, batch_size)
+        return self._ask(ask, x, image.shape, batch_size, noise)
 
     def _seed_for(self, votes: _core.Votes, image: np.ndarray) -> int:
         if self.seed is not None:
@@ -163,15 +215,15 @@ class Smooth:
         model = self.sha256 or votes.check(list(image.shape))
         return _core.derive_seed(0, model, _core.digest(image[None], [0]))
 
-    def _predict(self, x: Array, n: int, alpha: float, batch_size: int) -> tuple[int, list[int]]:
+    def _predict(self, x: Array, n: int, alpha: float, batch_size: int, noise: str) -> tuple[int, list[int]]:
         """The answer and the votes of each class."""
-        image = to_floats(x, "image")
-        seed = draw_seed()
+        image = to_image(x)
+        seed, count, level = draw_seed(), as_count("n", n), as_number("alpha", alpha)
 
         def ask(votes: _core.Votes) -> tuple[int, list[int]]:
-            return votes.predict(image, self.sigma, n, alpha, seed, 0)
+            return votes.predict(image, self.sigma, count, level, seed, 0)
 
-        return self._ask(ask, x, image.shape, batch_size)
+        return self._ask(ask, x, image.shape, batch_size, noise)
 
     def _evaluate(self) -> None:
         if is_module(self.base_classifier):
@@ -189,39 +241,55 @@ class Smooth:
         return getattr(self.base_classifier, "sha256", "")
 
     def _ask(
-        self, ask: Callable[[_core.Votes], T], like: Array, shape: tuple[int, ...], batch_size: int, again: bool = True
+        self,
+        ask: Callable[[_core.Votes], T],
+        like: Array,
+        shape: tuple[int, ...],
+        batch_size: int,
+        noise: str,
+        again: bool = True,
     ) -> T:
         """ask() with votes of f at the largest steady batch. The model may have been trained
         between two calls: then what an earlier call checked is void, and ask() is called again.
         With again=False, for what leaves a trace, f is checked anew instead."""
         refuse_training_mode(self.base_classifier)
+        batch = as_count("batch_size", batch_size)
         if hasattr(self.base_classifier, "_votes_of_engine"):
-            return ask(self.base_classifier._votes_of_engine(self.num_classes))
-        f = adapt(self.base_classifier, like)
-        key = (f.runs_on, f.gpu, f.stream, batch_size, tuple(shape))
+            return ask(self.base_classifier._votes_of_engine(self.num_classes, noise))
+        f = adapt(self.base_classifier, like, self.inputs)
+        key = (f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
         if again and key in self._votes:
             try:
-                return ask(self._votes[key])
+                return self._ask_and_look(ask, key)
             except ClassifierChanged:
                 del self._votes[key]
-        self._votes[key] = self._steady_votes(f, shape, batch_size)
-        return ask(self._votes[key])
+        self._votes[key], self._broken[key] = self._steady_votes(f, tuple(shape), batch, noise), f.broken
+        return self._ask_and_look(ask, key)
 
-    def _steady_votes(self, f: Adapted, shape: tuple[int, ...], batch_size: int) -> _core.Votes:
-        batch = batch_size
+    def _ask_and_look(self, ask: Callable[[_core.Votes], T], key: tuple[object, ...]) -> T:
+        self._broken[key].clear()
+        found = ask(self._votes[key])
+        self._broken[key].warn(self.name, level=6)
+        return found
+
+    def _steady_votes(self, f: Adapted, shape: tuple[int, ...], batch_size: int, noise: str) -> _core.Votes:
+        batch = f.batch or batch_size
         while True:
-            votes = f.votes(self.num_classes, batch, shape)
+            votes = f.votes(self.num_classes, batch, shape, noise)
             try:
                 votes.check(list(shape))
             except DependsOnPosition:
-                if batch == 1:
+                if batch == 1 or f.batch:
                     raise
                 batch = 1 << (batch - 1).bit_length() - 1  # the next smaller power of two
                 continue
-            if batch != batch_size:
+            if batch != (f.batch or batch_size):
                 warnings.warn(
                     f"at a batch of {batch_size} this model's logits depend on an image's position "
                     f"in it; batches of {batch} are used",
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             return votes
+
+    def __repr__(self) -> str:
+        return f"Smooth({self.name}, num_classes={self.num_classes}, sigma={self.sigma:g})"

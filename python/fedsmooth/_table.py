@@ -1,32 +1,42 @@
-"""Tables of certificates."""
+"""Tables of certificates, and what is made of them."""
 
 import os
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+import shutil
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 
 from . import _core
-from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
-from ._model import Model
-from ._progress import bar_or_none
-from ._smooth import Smooth
+from ._numbers import as_count, as_number
+from ._show import Plot, corners_of, draw, table_html
+
+ABSTAIN = -1
+Path = str | os.PathLike[str]
 
 
 class Table:
     """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii;
-    `columns` has all of them.
+    `columns` has all of them. `path` is None if no file was asked for.
 
     Abstentions stay in the denominator of every share, as in Cohen's analysis."""
 
-    def __init__(self, columns: dict[str, Any], path: pathlib.Path | None = None) -> None:
+    def __init__(
+        self, columns: dict[str, Any], path: pathlib.Path | None = None, *, name: str = "", is_scratch: bool = False
+    ) -> None:
         columns = dict(columns)
         self._tallies = {name: columns.pop(name, None) for name in ("votes", "selection_votes")}
         columns["correct"] = columns["predict"] == columns["label"]
         self.columns = columns
-        self.path = path
+        self.path = None if is_scratch else path
+        self.name = name
+        self._file = path
+        if is_scratch and path is not None:  # for compare(), report(), verify(): goes with this object
+            weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name]
@@ -35,9 +45,16 @@ class Table:
         """The number of images."""
         return len(self.columns["idx"])
 
-    def certified_accuracy(self, radius: float) -> float:
-        """Share of images that are correct and certified at least up to `radius`."""
-        return float(np.mean(self._rows("correct") & (self["radius"] >= radius)))
+    @overload
+    def certified_accuracy(self, radius: float) -> float: ...
+    @overload
+    def certified_accuracy(self, radius: Sequence[float] | np.ndarray) -> np.ndarray: ...
+    def certified_accuracy(self, radius: float | Sequence[float] | np.ndarray) -> float | np.ndarray:
+        """Share of images that are correct and certified at least up to `radius`; for several radii an array."""
+        radii = np.asarray(radius, dtype=np.float64)
+        proved = np.sort(self["radius"][self._rows("correct")])
+        shares = (len(proved) - np.searchsorted(proved, radii, side="left")) / len(self)
+        return shares if radii.ndim else float(shares)
 
     @property
     def acr(self) -> float:
@@ -47,7 +64,7 @@ class Table:
     @property
     def abstained(self) -> float:
         """Share of images without an answer."""
-        return float(np.mean(self._rows("predict") == Smooth.ABSTAIN))
+        return float(np.mean(self._rows("predict") == ABSTAIN))
 
     @property
     def votes(self) -> np.ndarray:
@@ -97,6 +114,31 @@ class Table:
 
         return pandas.DataFrame(self.columns)
 
+    def report(self, out: Path | None = None, *, name: str = "", **options: Any) -> pathlib.Path:
+        """Writes the page of report() about this table; beside its file if `out` is left out."""
+        return report({name: self} if name else self, out, **options)
+
+    def plot(self, out: Path | None = None, *, name: str = "") -> Plot:
+        """The curve of certified accuracy, which a notebook shows. `out` (.svg) is written too; plot() draws
+        several tables, and .pdf or .png."""
+        found = draw([(name or self._title, corners_of(self))])
+        if out is not None:
+            if pathlib.Path(out).suffix != ".svg":
+                raise Error(f"out={os.fspath(out)}: must end in .svg; fs.plot(table, out) draws .pdf and .png")
+            found.save(out)
+        return found
+
+    @property
+    def _title(self) -> str:
+        """Its name, or as the program calls it: after its run folder or its file."""
+        if self.name or self.path is None:
+            return self.name or "table"
+        table = self.path / "certificates.tsv" if self.path.is_dir() else self.path
+        return table.resolve().parent.name if table.name == "certificates.tsv" else table.stem
+
+    def _repr_html_(self) -> str:
+        return table_html(self, self._title) if len(self) else repr(self)
+
     def _rows(self, name: str) -> np.ndarray:
         if len(self) == 0:
             raise Error(f"{self.path or 'table'}: no certificates yet")
@@ -108,7 +150,7 @@ class Table:
         return f"Table({len(self)} images, certified accuracy {self.certified_accuracy(0):.3f}, ACR {self.acr:.3f})"
 
 
-def read_certificates(path: str | os.PathLike[str]) -> Table:
+def read_certificates(path: Path) -> Table:
     """Reads a table, or that of a run folder. Every row is checked against its counts. Tables of six
     columns, as locuslab/smoothing publishes them, are accepted; they have no counts to check."""
     path = pathlib.Path(path)
@@ -116,10 +158,10 @@ def read_certificates(path: str | os.PathLike[str]) -> Table:
 
 
 def compare(
-    a: Table | str | os.PathLike[str],
-    b: Table | str | os.PathLike[str],
+    a: Table | Path,
+    b: Table | Path,
     *,
-    out: str | os.PathLike[str] | None = None,
+    out: Path | None = None,
     norm: str = "l2",
     values: int = 0,
 ) -> _core.Comparison:
@@ -129,135 +171,85 @@ def compare(
     out: a page to write, .html. norm: l2, linf or l1; for linf, `values` is the numbers in an image, where
     a table does not say."""
     page = "" if out is None else os.fspath(out)
-    return _core.compare(_path_of(a), _path_of(b), page, norm, values)
+    return _core.compare(_named(a), _named(b), page, norm, as_count("values", values))
 
 
-def _path_of(table: Table | str | os.PathLike[str]) -> str:
-    path = table.path if isinstance(table, Table) else table
+Runs = Table | Path | Sequence[Table | Path] | Mapping[str, Table | Path]
+
+
+def report(
+    runs: Runs,
+    out: Path | None = None,
+    *,
+    norm: str = "l2",
+    values: int = 0,
+    sigma: float = 0.0,
+    alpha: float = 0.0,
+    n: int = 0,
+    data: Path = "",
+) -> pathlib.Path:
+    """Writes one self-contained page about tables, run folders or a sweep's folder, and returns its path.
+
+    runs: one, several, or {name: run}. out: .html, or .md for a table in Markdown; if left out, report.html in
+    the one run folder, or NAME.html beside the one table. norm, values: as for compare(). sigma, alpha, n: of
+    published tables, which do not state them. data: the folder of the data set, for its images."""
+    page = _page_beside(runs) if out is None else pathlib.Path(out)
+    tables = _core.TableOptions(norm, as_count("values", values), sigma, alpha, as_count("n", n), os.fspath(data))
+    _core.report(_list_runs(runs), page, tables, warnings.warn)
+    return page
+
+
+def plot(runs: Runs, out: Path, *, what: str = "certified", norm: str = "l2", values: int = 0) -> pathlib.Path:
+    """Draws tables or run folders into one figure, .svg, .pdf or .png, by gnuplot, and returns its path.
+
+    runs: as for report(). what: certified (accuracy over radius), training or attack (in training)."""
+    tables = _core.TableOptions(norm, as_count("values", values), 0.0, 0.0, 0, "")
+    _core.plot(_list_runs(runs), pathlib.Path(out), what, tables)
+    return pathlib.Path(out)
+
+
+def merge(tables: Sequence[Table | Path], out: Path) -> Table:
+    """Joins the shards of one certification, all of them complete, into the table `out`."""
+    _core.merge([file_of(table) for table in tables], pathlib.Path(out))
+    return read_certificates(out)
+
+
+def recertify(table: Table | Path, alpha: float, *, radius: str | None = None, out: Path | None = None) -> Table:
+    """A table of the same counts at another alpha, without the model, beside the old one or in `out`. To hold,
+    alpha must have been chosen without regard to these votes. radius: one-sided or multiclass."""
+    path = "" if out is None else os.fspath(out)
+    level = as_number("alpha", alpha)
+    return read_certificates(_core.recertify(table=file_of(table), alpha=level, radius=radius or "", out=path))
+
+
+def file_of(table: Table | Path) -> str:
+    path = table._file if isinstance(table, Table) else table
     if path is None:
-        raise Error("compare: this table has no file; give fs.certify an `out`")
+        raise Error("this table has no file; give fs.certify an `out`")
     return os.fspath(path)
 
 
-def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:
-    """A data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
-    [N, C, H, W] as bytes and labels [N]. `split` is test or train."""
-    images, labels, _ = _core.load_data(name, os.fspath(root), split)
-    return images, np.array(labels)
+def _named(table: Table | Path) -> str:
+    """A file, under the table's name where its own says nothing."""
+    if isinstance(table, Table) and table.path is None:
+        return f"{table._title.replace('=', ':')}={file_of(table)}"
+    return file_of(table)
 
 
-def _pick(test_set: Any, every: int, limit: int) -> tuple[Any, np.ndarray, list[int], list[int], str]:
-    """The first image as it is, the images [N, C, H, W], labels and indices that are certified, and
-    the SHA-256 of the whole set where it is at hand."""
-    if every < 1 or limit < 0:
-        raise Error(f"every={every}, limit={limit}: must be from 1, from 0")
-    if isinstance(test_set, (tuple, list)) and len(test_set) == 2 and getattr(test_set[0], "ndim", 0) == 4:
-        return _pick_arrays(test_set[0], test_set[1], every, limit)
-    if not (hasattr(test_set, "__len__") and hasattr(test_set, "__getitem__")):
-        raise Error(f"test_set: a {type(test_set).__name__} is neither a data set nor a pair (images, labels)")
-    indices = list(range(0, len(test_set), every))[: limit or None]
-    images, labels, like = [], [], None
-    for index in indices:
-        item: Sequence[Any] = test_set[index]
-        like = item[0] if like is None else like
-        images.append(to_floats(item[0], f"image {index}"))
-        labels.append(_label(item[1], index))
-        if images[-1].shape != images[0].shape:
-            raise Error(f"image {index}: shape {list(images[-1].shape)}, the first has {list(images[0].shape)}")
-    if not images:
-        raise Error("test_set: no images")
-    return like, to_bytes_if_exact(np.stack(images)), labels, indices, ""
+def _list_runs(runs: Runs) -> list[str]:
+    if isinstance(runs, Mapping):
+        return [f"{name}={file_of(run)}" for name, run in runs.items()]
+    if isinstance(runs, (Table, str, os.PathLike)):
+        return [_named(runs)]
+    return [_named(run) for run in runs]
 
 
-def _pick_arrays(x: Array, y: Array, every: int, limit: int) -> tuple[Any, np.ndarray, list[int], list[int], str]:
-    images = to_numpy(x, "images")
-    images = to_bytes_if_exact(images if images.dtype == np.uint8 else to_floats(x, "images"))
-    labels = [_label(label, i) for i, label in enumerate(to_numpy(y, "labels").tolist())]
-    sha256 = _core.digest(images, labels)
-    indices = list(range(0, len(images), every))[: limit or None]
-    return x[0], np.ascontiguousarray(images[indices]), [labels[i] for i in indices], indices, sha256
-
-
-def _label(label: Any, index: int) -> int:
-    try:
-        whole = int(label)
-    except (TypeError, ValueError):
-        raise Error(f"image {index}: label {label!r} is not a class number") from None
-    if whole != label:
-        raise Error(f"image {index}: label {label!r} is not a class number")
-    return whole
-
-
-def certify(
-    g: Smooth | Model,
-    test_set: Any,
-    *,
-    every: int = 1,
-    limit: int = 0,
-    out: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    n0: int = 100,
-    n: int = 100_000,
-    alpha: float = 0.001,
-    batch_size: int = 1000,
-    sigma: float | None = None,
-    only_correct: bool = False,
-    class_names: Sequence[str] | None = None,
-    name: str = "python",
-) -> Table:
-    """CERTIFY on every `every`-th image of a test set, at most `limit` if that is not 0.
-
-    test_set: a pair of arrays (images [N, C, H, W] in [0, 1] or bytes, labels [N]), or a data set of
-        (image [C, H, W], label).
-    out: the table, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
-        the program's. Rows are appended whole; resume=True continues after the last one.
-    sigma: of a Model; its own if left out. A Smooth has its own.
-    name: of the data set. For one of load_data(), the table is the program's, which may resume it.
-    only_correct: no votes are drawn where the selected class is wrong anyway.
-    """
-    like, images, labels, indices, sha256 = _pick(test_set, every, limit)
-    smooth = g.smooth(sigma) if isinstance(g, Model) else g
-    if sigma not in (None, smooth.sigma):
-        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
-    names = list(class_names or (g.class_names if isinstance(g, Model) else ()))
-    names = names or [str(label) for label in range(smooth.num_classes)]
-    if len(names) != smooth.num_classes:
-        raise Error(f"class_names: {len(names)} names for {smooth.num_classes} classes")
-
-    def write(path: pathlib.Path) -> Table:
-        def ask(votes: _core.Votes) -> None:
-            _core.write_table(
-                votes=votes,
-                name=smooth.name,
-                sha256=smooth.sha256,
-                images=images,
-                labels=labels,
-                class_names=names,
-                indices=indices,
-                data_name=name,
-                data_sha256=sha256,
-                sigma=smooth.sigma,
-                n0=n0,
-                n=n,
-                alpha=alpha,
-                radius=smooth.radius,
-                only_correct=only_correct,
-                seed=smooth.seed,
-                every=every,
-                limit=limit,
-                out=path,
-                resume=resume,
-                progress=bar_or_none(),
-            )
-
-        smooth._ask(ask, like, images.shape[1:], batch_size, again=False)
-        return Table(_core.read_certificates(path), path)
-
-    if out is not None:
-        return write(pathlib.Path(out))
-    import tempfile  # here: it takes 3 ms
-
-    with tempfile.TemporaryDirectory() as folder:
-        table = write(pathlib.Path(folder) / "certificates.tsv")
-    table.path = None
-    return table
+def _page_beside(runs: Runs) -> pathlib.Path:
+    one = next(iter(runs.values())) if isinstance(runs, Mapping) and len(runs) == 1 else runs
+    path = one.path if isinstance(one, Table) else one
+    if not isinstance(path, (str, os.PathLike)):
+        raise Error("report: several runs, or a table without a file, need out=")
+    path = pathlib.Path(path)
+    if path.is_dir():
+        return path / "report.html"
+    return path.with_suffix(".html") if path.suffix == ".tsv" else path.with_name(path.name + ".html")

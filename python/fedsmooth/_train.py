@@ -3,14 +3,16 @@
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _core
 from ._model import Model, load
+from ._numbers import as_count, as_number
 from ._progress import bar_or_none
-from ._table import Table, read_certificates
+from ._table import Table, read_certificates, report
+from ._values import overrides_to_pairs
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,10 @@ class Run:
         """The folder's table, once it was certified."""
         return read_certificates(self.folder)
 
+    def report(self, out: str | os.PathLike[str] | None = None) -> pathlib.Path:
+        """Writes the page about this run, report.html in its folder if `out` is left out."""
+        return report(self.folder, out)
+
 
 def certify_run(
     folder: str | os.PathLike[str],
@@ -44,19 +50,6 @@ def certify_run(
     pairs = overrides_to_pairs(overrides)
     path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
     return read_certificates(path)
-
-
-def _value(value: Any) -> str:
-    """As on the command line."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_value(v) for v in value)}]"
-    return str(value)
-
-
-def overrides_to_pairs(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    return [(key, _value(value)) for key, value in (overrides or {}).items()]
 
 
 def train(
@@ -81,3 +74,72 @@ def train(
     pairs = overrides_to_pairs(overrides)
     run = _core.train(path, pairs, folder, resume, device, threads, on_round, bar_or_none(), warnings.warn)
     return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)
+
+
+def attack(
+    path: str | os.PathLike[str],
+    epsilons: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    n: int = 1000,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    threads: int = 0,
+) -> _core.Attack:
+    """`fedsmooth attack PATH`: accuracy of the smoothed classifier of a run folder or model file under SmoothAdv's
+    attack, on the images that its experiment certifies: what certified accuracy must not exceed.
+
+    epsilons: l2 radii of the attack. overrides: {"certify.every": 20, "attack.steps": 10}. n: votes on each
+    adversarial example. out: the table; beside the model if left out."""
+    found = _core.attack(
+        path=os.fspath(path),
+        epsilons=[as_number("epsilons", epsilon) for epsilon in epsilons],
+        n=as_count("n", n),
+        overrides=overrides_to_pairs(overrides),
+        out="" if out is None else os.fspath(out),
+        resume=resume,
+        device=device,
+        threads=threads,
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
+    for line in found.warnings:
+        warnings.warn(line, stacklevel=2)
+    return found
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep left: its page, and the run folders of its experiments that are done."""
+
+    page: pathlib.Path
+    runs: list[pathlib.Path]
+    failed: int  # experiments, each of which a warning was about
+    total: int
+
+
+def sweep(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    at_once: int = 0,
+    device: str = "auto",
+    threads: int = 0,
+) -> Sweep:
+    """`fedsmooth sweep PATH`: trains and certifies a folder of experiment files, or a file with a [sweep], and
+    writes the page about all. What is done already is left; a second call resumes.
+
+    at_once: trainings of different kinds at the same time; 0: three on a GPU, one on the CPU."""
+    found = _core.sweep(
+        path=os.fspath(path),
+        overrides=overrides_to_pairs(overrides),
+        out="" if out is None else os.fspath(out),
+        at_once=as_count("at_once", at_once),
+        device=device,
+        threads=threads,
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
+    return Sweep(found.page, [pathlib.Path(run) for run in found.done], found.failed, found.total)

@@ -36,7 +36,7 @@ class RandomizedSmoothing:
         it abstains. With is_abstain=False the class with the most votes is the answer, whatever alpha."""
         found = np.zeros((len(x), self.nb_classes))
         for row, image in zip(found, to_floats(x, "images"), strict=True):
-            answer, votes = self._smooth._predict(image, self.sample_size, self.alpha, batch_size)
+            answer, votes = self._smooth._predict(image, self.sample_size, self.alpha, batch_size, "float")
             if not is_abstain and any(votes):
                 answer = int(np.argmax(votes))
             if answer != Smooth.ABSTAIN:

@@ -25,7 +25,8 @@ from . import _core, masks
 from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
 from ._progress import bar_or_none
-from ._train import Run, overrides_to_pairs
+from ._train import Run
+from ._values import overrides_to_pairs
 
 MAX_IMAGES = 1_000_000
 MAX_GIVEN_UP = 3  # rounds in a row, before a run ends

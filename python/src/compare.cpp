@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "fedsmooth/report/page/compare_page.h"
 #include "python/src/votes.h"
 
 namespace fedsmooth::python {
@@ -35,12 +36,22 @@ void bind_compare(nb::module_& m) {
       .def_ro("images_a", &ComparedRuns::images_a, "Images of A, those included that B lacks.")
       .def_ro("images_b", &ComparedRuns::images_b)
       .def_prop_ro("warning", warn_of_other_data, "Not empty if the tables state different data.")
+      .def_prop_ro("name_a", [](const ComparedRuns& c) { return c.a.name; })
+      .def_prop_ro("name_b", [](const ComparedRuns& c) { return c.b.name; })
       .def_prop_ro("radii", [](const ComparedRuns& c) { return c.paired.table; })
+      .def_prop_ro(
+          "curve", [](const ComparedRuns& c) { return c.paired.curve; },
+          "At equal distances up to the largest radius, as for a figure.")
       .def_prop_ro("acr_a", [](const ComparedRuns& c) { return c.paired.acr_a; })
       .def_prop_ro("acr_b", [](const ComparedRuns& c) { return c.paired.acr_b; })
       .def_prop_ro(
           "acr_difference", [](const ComparedRuns& c) { return c.paired.acr; },
-          "None if too few images differ for an interval.");
+          "None if too few images differ for an interval.")
+      .def("__repr__", [](const ComparedRuns& c) { return render_compare_table(c); })
+      .def("_repr_html_", [](nb::handle_t<ComparedRuns> c) {
+        return nb::cast<nb::str>(
+            nb::module_::import_("fedsmooth._show").attr("comparison_html")(c));
+      });
   m.def("compare", compare, nb::arg("a"), nb::arg("b"), nb::arg("out"), nb::arg("norm"),
         nb::arg("values"));
 }

@@ -1,5 +1,7 @@
 #include "python/src/context.h"
 
+#include "python/src/words.h"
+
 namespace fedsmooth::python {
 namespace {
 
@@ -35,7 +37,7 @@ jobs::Context make_context(const std::string& device, int threads, const StopFla
   if (!warn.is_none()) {
     context.warn = [f = warn.ptr()](const std::string& line) {
       const nb::gil_scoped_acquire acquired;
-      nb::handle(f)(nb::str(line.c_str()));
+      nb::handle(f)(nb::str(in_python_words(line).c_str()));
     };
   }
   if (!progress.is_none()) {

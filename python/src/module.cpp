@@ -3,8 +3,21 @@
 // by.
 #include "fedsmooth/base/version.h"
 #include "python/src/votes.h"
+#include "python/src/words.h"
 
 namespace fedsmooth::python {
+namespace {
+
+// `type` is fedsmooth.Error, which the module holds.
+void translate_error(const std::exception_ptr& thrown, void* type) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    PyErr_SetString(static_cast<PyObject*>(type), in_python_words(error.what()).c_str());
+  }
+}
+
+}  // namespace
 
 // A nanobind::exception registered later is asked first, so that derived ones come last.
 NB_MODULE(_core, m) {
@@ -12,6 +25,7 @@ NB_MODULE(_core, m) {
   m.attr("version") = version().c_str();
   m.attr("commit") = commit().c_str();
   const nb::exception<Error> error(m, "Error", PyExc_ValueError);
+  nb::register_exception_translator(translate_error, error.ptr());
   const nb::exception<DependsOnPosition> position(m, "DependsOnPosition", error.ptr());
   const nb::exception<ClassifierChanged> changed(m, "ClassifierChanged", error.ptr());
   nb::setattr(error, "__doc__", nb::str("The caller's mistake, in one line."));
@@ -23,6 +37,9 @@ NB_MODULE(_core, m) {
   bind_conformal(m);
   bind_training(m);
   bind_federation(m);
+  bind_reports(m);
+  bind_tools(m);
+  bind_program(m);
 }
 
 }  // namespace fedsmooth::python

@@ -8,6 +8,7 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "python/src/context.h"
+#include "python/src/tables.h"
 #include "python/src/votes.h"
 
 namespace fedsmooth::python {
@@ -104,29 +105,30 @@ Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& label
   return data;
 }
 
-void write_table(Votes& votes, const std::string& name, const std::string& sha256,
-                 const nb::object& images, const std::vector<int64_t>& labels,
+void make_images(ImagesGiven* made, const nb::object& images, const std::vector<int64_t>& labels,
                  const std::vector<std::string>& class_names, const std::vector<int64_t>& indices,
-                 const std::string& data_name, const std::string& data_sha256, double sigma,
-                 int64_t n0, int64_t n, double alpha, const std::string& radius, bool only_correct,
-                 std::optional<uint64_t> seed, int64_t every, int64_t limit,
-                 const std::filesystem::path& out, bool resume, const nb::object& progress) {
+                 const std::string& name, const std::string& sha256) {
+  new (made) ImagesGiven{{make_dataset(images, labels, class_names), indices, name, sha256}};
+}
+
+void write_table(Votes& votes, const std::string& name, const std::string& sha256,
+                 const ImagesGiven& given, double sigma, int64_t n0, int64_t n, double alpha,
+                 const std::string& radius, bool only_correct, const std::vector<double>& radii,
+                 double beta, double plan, std::optional<uint64_t> seed, int64_t every,
+                 int64_t limit, const std::filesystem::path& out, bool resume,
+                 const nb::object& progress) {
   CertificationOptions options;
-  options.n0 = n0;
-  options.n = n;
-  options.alpha = alpha;
-  options.radius = parse_radius(radius);
-  options.only_correct = only_correct;
+  static_cast<CertifyOptions&>(options) =
+      make_options(n0, n, alpha, radius, only_correct, radii, beta, plan);
   options.sigma = sigma;
   options.seed = seed;
   options.every = every;
   options.limit = limit;
   const jobs::ClassifierInHand classifier{votes.sampler(), name, sha256};
-  const jobs::ImagesInHand in_hand{make_dataset(images, labels, class_names), indices, data_name,
-                                   data_sha256};
   const jobs::Context context = make_context("auto", 0, votes.stop(), progress, nb::none());
-  votes.with_sampler(
-      [&](Sampler&) { jobs::certify_in_hand(classifier, in_hand, options, out, resume, context); });
+  votes.with_sampler([&](Sampler&) {
+    jobs::certify_in_hand(classifier, given.images, options, out, resume, context);
+  });
 }
 
 }  // namespace
@@ -163,12 +165,14 @@ void bind_tables(nb::module_& m) {
       nb::arg("images"), nb::arg("labels"));
   m.def("derive_seed", derive_seed, nb::arg("run_seed"), nb::arg("model_sha256"),
         nb::arg("data_sha256"));
+  nb::class_<ImagesGiven>(m, "Images", "Images that were picked from a data set.")
+      .def("__init__", make_images, nb::arg("images"), nb::arg("labels"), nb::arg("class_names"),
+           nb::arg("indices"), nb::arg("name"), nb::arg("sha256"));
   m.def("write_table", write_table, nb::kw_only(), nb::arg("votes"), nb::arg("name"),
-        nb::arg("sha256"), nb::arg("images"), nb::arg("labels"), nb::arg("class_names"),
-        nb::arg("indices"), nb::arg("data_name"), nb::arg("data_sha256"), nb::arg("sigma"),
-        nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"),
-        nb::arg("seed").none(), nb::arg("every"), nb::arg("limit"), nb::arg("out"),
-        nb::arg("resume"), nb::arg("progress").none());
+        nb::arg("sha256"), nb::arg("given"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
+        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("radii"),
+        nb::arg("beta"), nb::arg("plan"), nb::arg("seed").none(), nb::arg("every"),
+        nb::arg("limit"), nb::arg("out"), nb::arg("resume"), nb::arg("progress").none());
 }
 
 }  // namespace fedsmooth::python

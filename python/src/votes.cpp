@@ -80,15 +80,17 @@ class DeviceCall {
 std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images,
                                         const std::vector<uint32_t>& indices, double sigma,
                                         int64_t n0, int64_t n, double alpha,
-                                        const std::string& radius, uint64_t seed) {
-  const CertifyOptions options{n0, n, alpha, parse_radius(radius)};
+                                        const std::string& radius, const std::vector<double>& radii,
+                                        double beta, double plan, uint64_t seed) {
+  const CertifyOptions options =
+      make_options(n0, n, alpha, radius, /*only_correct=*/false, radii, beta, plan);
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
   if (all.size(0) != std::ssize(indices)) throw Error("images: as many indices are needed");
   return votes.with_sampler([&](Sampler& sampler) {
     std::vector<Certificate> found;
-    const int64_t wave = images_per_wave(sampler, n);
+    const int64_t wave = images_per_wave(sampler, options);
     for (int64_t first = 0; first < all.size(0); first += wave) {
       std::vector<LabelledImage> some;
       for (int64_t i = first; i < std::min(first + wave, all.size(0)); ++i) {
@@ -148,15 +150,17 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
 
 }  // namespace
 
-Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description)
+Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
+             const std::string& noise)
     : function_(keep(std::move(f))) {
   check_batch(classes, batch);
-  sampler_ = make_sampler(on_host(function_, classes, batch, description), kFloatNoise, 1);
+  sampler_ = make_sampler(on_host(function_, classes, batch, description), parse_noise(noise), 1);
 }
 
 Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
-             nb::callable on_gpu, const Shape& input, int gpu, uintptr_t stream)
-    : Votes(std::move(f), classes, batch, description) {
+             const std::string& noise, nb::callable on_gpu, const Shape& input, int gpu,
+             uintptr_t stream)
+    : Votes(std::move(f), classes, batch, description, noise) {
   const auto function = keep(std::move(on_gpu));
   const auto call = std::make_shared<DeviceCall>(function, classes, gpu);
   const DeviceFunction device{
@@ -165,16 +169,17 @@ Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& 
   const auto there = device_function_classifier(device, input, static_cast<int>(classes),
                                                 static_cast<int>(batch), description);
   if (!there) return;
-  sampler_ = make_sampler(*there, kFloatNoise, 1);
+  sampler_ = make_sampler(*there, parse_noise(noise), 1);
   on_gpu_ = function;
 }
 
-Votes::Votes(const Model& model, const std::string& device, int threads)
+Votes::Votes(const Model& model, const std::string& device, int threads, const std::string& noise)
     : stop_(std::make_shared<std::atomic<bool>>(false)) {
   const jobs::Context context{device, threads};
   jobs::check_context(context);
-  sampler_ = make_sampler(choose_classifier(device, model, kFloatNoise), kFloatNoise,
-                          jobs::thread_count(context), [stop = stop_] { return stop->load(); });
+  const NoiseLaw& law = parse_noise(noise);
+  sampler_ = make_sampler(choose_classifier(device, model, law), law, jobs::thread_count(context),
+                          [stop = stop_] { return stop->load(); });
 }
 
 void Votes::clear() {
@@ -190,16 +195,29 @@ RadiusKind parse_radius(const std::string& name) {
   throw Error("radius={:?}: must be one-sided or multiclass", name);
 }
 
+const NoiseLaw& parse_noise(const std::string& name) {
+  if (name == "float") return kFloatNoise;
+  if (name == "exact") return kExactNoise;
+  throw Error("noise={:?}: must be float or exact", name);
+}
+
+CertifyOptions make_options(int64_t n0, int64_t n, double alpha, const std::string& radius,
+                            bool only_correct, const std::vector<double>& radii, double beta,
+                            double plan) {
+  return {n0, n, alpha, parse_radius(radius), only_correct, radii, beta, plan};
+}
+
 void bind_votes(nb::module_& m) {
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&>(), nb::arg("f"),
-           nb::arg("classes"), nb::arg("batch"), nb::arg("description"))
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, nb::callable, const Shape&,
-                    int, uintptr_t>(),
+      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
-           nb::arg("on_gpu"), nb::arg("input"), nb::arg("gpu"), nb::arg("stream"))
-      .def(nb::init<const Model&, const std::string&, int>(), nb::arg("model"), nb::arg("device"),
-           nb::arg("threads"))
+           nb::arg("noise"))
+      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&,
+                    nb::callable, const Shape&, int, uintptr_t>(),
+           nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
+           nb::arg("noise"), nb::arg("on_gpu"), nb::arg("input"), nb::arg("gpu"), nb::arg("stream"))
+      .def(nb::init<const Model&, const std::string&, int, const std::string&>(), nb::arg("model"),
+           nb::arg("device"), nb::arg("threads"), nb::arg("noise"))
       .def_prop_ro("counts_on_gpu", &Votes::counts_on_gpu,
                    "Whether noise is drawn and votes are counted there.")
       .def_prop_ro("batch", [](const Votes& v) { return v.sampler()->batch(); })
@@ -213,7 +231,7 @@ void bind_votes(nb::module_& m) {
           nb::arg("shape"), "Whether f is a function of single images; its fingerprint.")
       .def("certify", certify_images, nb::arg("images").noconvert(), nb::arg("indices"),
            nb::arg("sigma"), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"),
-           nb::arg("seed"))
+           nb::arg("radii"), nb::arg("beta"), nb::arg("plan"), nb::arg("seed"))
       .def("predict", predict_image, nb::arg("image").noconvert(), nb::arg("sigma"), nb::arg("n"),
            nb::arg("alpha"), nb::arg("seed"), nb::arg("index"));
 }

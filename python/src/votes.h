@@ -29,15 +29,17 @@ class Votes {
  public:
   /// Votes of a Python function from float32 [batch, C, H, W] to float32 [batch, classes], both
   /// NumPy's. It is called in the thread that asks for votes: torch keeps its modes per thread.
-  Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description);
+  Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
+        const std::string& noise);
   /// Votes of a function that also runs on the GPU: `on_gpu` takes and gives torch tensors there,
   /// float32 and contiguous, of images of shape `input`, on `stream` of GPU number `gpu`. Where
   /// that GPU can be used, noise is drawn and votes are counted there, and `on_gpu` is what is
   /// checked and probed; else `f` is.
   Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
-        nb::callable on_gpu, const Shape& input, int gpu, uintptr_t stream);
+        const std::string& noise, nb::callable on_gpu, const Shape& input, int gpu,
+        uintptr_t stream);
   /// Votes of a model, by our engine on `device`.
-  Votes(const Model& model, const std::string& device, int threads);
+  Votes(const Model& model, const std::string& device, int threads, const std::string& noise);
 
   /// Does `work` with the sampler and without the GIL. An Error while another call has it, be it
   /// one that f itself makes: a sampler is for one thread at a time.
@@ -76,8 +78,16 @@ void bind_compare(nb::module_& m);
 void bind_conformal(nb::module_& m);
 void bind_training(nb::module_& m);
 void bind_federation(nb::module_& m);
+void bind_reports(nb::module_& m);
+void bind_tools(nb::module_& m);
+void bind_program(nb::module_& m);
 
 /// one-sided or multiclass.
 RadiusKind parse_radius(const std::string& name);
+/// float or exact.
+const NoiseLaw& parse_noise(const std::string& name);
+CertifyOptions make_options(int64_t n0, int64_t n, double alpha, const std::string& radius,
+                            bool only_correct, const std::vector<double>& radii, double beta,
+                            double plan);
 
 }  // namespace fedsmooth::python

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fedsmooth as fs
-from fedsmooth._convert import Adapted
+from fedsmooth._adapt import Adapted
 from fedsmooth._core import ClassifierChanged, DependsOnPosition
 
 torch = pytest.importorskip("torch")

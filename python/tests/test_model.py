@@ -83,7 +83,7 @@ def test_hostile_files_and_shapes(tmp_path, model, image):
     with pytest.raises(fs.Error, match="nothing"):
         fs.load(tmp_path / "nothing.safetensors")
     with pytest.raises(fs.Error, match="device"):
-        _core.Votes(model._native, "gpu", 0)
+        _core.Votes(model._native, "gpu", 0, "float")
     for shape in ((2, 3, 6, 5), (3, 6, 6), (2, 1, 6, 6), (0,)):
         with pytest.raises(fs.Error, match="images"):
             model.logits(np.zeros(shape, np.float32))

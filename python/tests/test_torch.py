@@ -1,5 +1,7 @@
 """Beside torch, in one process. Skipped where it is not installed."""
 
+import types
+
 import numpy as np
 import pytest
 from conftest import SHAPE, network
@@ -110,3 +112,59 @@ def test_what_is_no_tensor_is_refused(tensor):
 
     with pytest.raises(fs.Error, match="Output"):
         fs.Smooth(lambda x: Output(), 4, 0.25).certify(tensor, 10, 1000, 0.001, 50)
+
+
+class Named(nn.Module):
+    """As Hugging Face's models answer."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return types.SimpleNamespace(loss=None, logits=self.model(x))
+
+
+def test_named_logits_are_taken(image):
+    model, options = net().eval(), {"n": 500, "batch_size": 64}
+    plain = fs.Smooth(model, 4, 0.25, seed=0).certificate(image, 5, **options)
+    assert fs.Smooth(Named(model).eval(), 4, 0.25, seed=0).certificate(image, 5, **options) == plain
+
+
+def test_a_function_of_tensors_with_numpy_images(image):
+    model, options = net().eval(), {"n": 500, "batch_size": 64}
+
+    def function(x):
+        return model(x.to("cpu"))
+
+    with pytest.raises(AttributeError) as failed:
+        fs.Smooth(function, 4, 0.25).certificate(image, 5, **options)
+    assert 'inputs="torch"' in failed.value.__notes__[0]
+    plain = fs.Smooth(model, 4, 0.25, seed=0).certificate(image, 5, **options)
+    assert fs.Smooth(function, 4, 0.25, seed=0, inputs="torch").certificate(image, 5, **options) == plain
+
+
+def test_channels_last_images_are_explained():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 30 * 30, 2)).eval()
+    with pytest.raises(RuntimeError, match="channels") as failed:
+        fs.Smooth(model, 2, 0.25).certify(torch.rand(32, 32, 3), 10, 500, 0.001, 50)
+    assert "give x.transpose(2, 0, 1)" in failed.value.__notes__[0]
+
+
+def test_a_table_of_a_module_is_verified(tmp_path):
+    data = (np.random.default_rng(0).integers(0, 256, (8, *SHAPE), dtype=np.uint8), np.arange(8) % 4)
+    g = fs.Smooth(net().eval(), 4, 0.25)
+    table = fs.certify(g, data, n=500, batch_size=64, out=tmp_path / "t.tsv")
+    assert fs.verify(table, g, data, images=4).plausible
+    torch.manual_seed(1)
+    other = nn.Sequential(nn.Flatten(), nn.Linear(108, 4)).eval()
+    with pytest.raises(fs.Error, match="about another model"):
+        fs.verify(table, fs.Smooth(other, 4, 0.25), data)
+
+
+def test_features_go_into_a_module_as_vectors():
+    torch.manual_seed(0)
+    model = nn.Linear(12, 2).eval()
+    rows = torch.rand(3, 12)
+    table = fs.certify(fs.Smooth(model, 2, 0.25), (rows, [0, 1, 0]), n=500, batch_size=50)
+    assert len(table) == 3 and "torch" in table["base"][0]

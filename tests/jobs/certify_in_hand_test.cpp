@@ -7,6 +7,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/fedsmooth.h"
 #include "fedsmooth/records/certificate_file.h"
+#include "tests/identities.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/smoothing/classifiers.h"
 
@@ -135,6 +136,89 @@ TEST_F(CertifyInHandTest, AClassifierThatChangesMakesTheTableVoid) {
       },
       "void");
   expect_error([&] { read_certificates(table_); }, "void");
+}
+
+// The law is the sampler's, whatever the options say.
+TEST_F(CertifyInHandTest, ATableOfExactNoiseSaysSo) {
+  const jobs::ClassifierInHand exact{
+      std::make_shared<SerialSampler>(fixed_batch(brighter_than_half(), 2), kExactNoise),
+      "half-space", ""};
+  jobs::certify_in_hand(exact, images(3), few_votes(), table_, false, context_);
+  EXPECT_EQ(read_identity(table_).noise, kExactNoise.name);
+  EXPECT_EQ(read_certificates(table_).size(), 3U);
+}
+
+class VerifyInHandTest : public CertifyInHandTest {
+ protected:
+  jobs::Verification verify(const jobs::ClassifierInHand& classifier,
+                            const jobs::ImagesInHand& some, int64_t count = 5) {
+    return jobs::verify_in_hand(
+        {.table = table_.string(), .images = count, .sigma = 0.25, .seed = 7}, classifier, some,
+        context_);
+  }
+};
+
+TEST_F(VerifyInHandTest, AnHonestTablePasses) {
+  certify(images(5));
+  const jobs::Verification found = verify(in_hand(brighter_than_half()), images(5), 3);
+  EXPECT_EQ(found.rows, 5);
+  ASSERT_EQ(found.images.size(), 3U);
+  EXPECT_EQ(found.images[0].index % 10, 0);
+  EXPECT_EQ(found.images[0].n, 200);
+  EXPECT_TRUE(found.plausible());
+  EXPECT_TRUE(verify(in_hand(brighter_than_half()), images(5), 0).images.empty());
+}
+
+TEST_F(VerifyInHandTest, PlantedCountsAreFound) {
+  certify(images(5));
+  std::vector<CertificateRow> rows = read_certificates(table_);
+  for (CertificateRow& row : rows) {
+    const Counts all = {row.certificate.counts.selected, 200, 200, 0};
+    row.certificate =
+        certificate_from_counts(all, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
+  }
+  write_like(table_, path("planted.tsv"), rows);
+  table_ = path("planted.tsv");
+  EXPECT_FALSE(verify(in_hand(brighter_than_half()), images(5)).plausible());
+}
+
+TEST_F(VerifyInHandTest, AnotherModelOtherImagesAndAnotherSigmaAreRefused) {
+  certify(images(5));
+  const Classifier f = brighter_than_half();
+  const Classifier other = [f](const Array& x) {
+    Array logits = f(x).clone();
+    for (int64_t i = 0; i < logits.count(); ++i) logits.floats()[i] *= 2;
+    return logits;
+  };
+  expect_error([&] { verify(in_hand(other), images(5)); }, "is about another model");
+  expect_error([&] { verify(in_hand(f), images(4)); }, "is about another data set");
+  expect_error(
+      [&] {
+        jobs::verify_in_hand({.table = table_.string(), .sigma = 0.5}, in_hand(f), images(5),
+                             context_);
+      },
+      "was made with sigma 0.25");
+}
+
+// On another machine logits may differ in their last bits.
+TEST_F(VerifyInHandTest, OtherArithmeticIsOnlyWarnedAbout) {
+  certify(images(5));
+  std::vector<std::string> warnings;
+  context_.warn = [&](const std::string& line) { warnings.push_back(line); };
+  const Classifier f = brighter_than_half();
+  BaseClassifier elsewhere = fixed_batch(
+      [f](const Array& x) {
+        Array logits = f(x).clone();
+        for (int64_t i = 0; i < logits.count(); ++i) logits.floats()[i] *= 1.0001F;
+        return logits;
+      },
+      2);
+  elsewhere.description = "another machine";
+  const jobs::ClassifierInHand there{std::make_shared<SerialSampler>(elsewhere, kFloatNoise),
+                                     "half-space", ""};
+  EXPECT_TRUE(verify(there, images(5)).plausible());
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("cannot be told"), std::string::npos);
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
   identity.images = std::ssize(plan.images);
   identity.fingerprint = fingerprint;
   identity.base = c.sampler->description();
-  identify_options(options, identity);
+  identify_options(plan.subject.experiment.certify, identity);
   identity.shard = "1/1";
   settle_identity(plan.subject, c.sampler->classes(), identity);
   return plan;

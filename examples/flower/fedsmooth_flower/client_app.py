@@ -1,26 +1,38 @@
 """A node's side. Flower starts a fresh process for every message; what must last is in context.state.
 
-Node configuration: `client` (or Flower's `partition-id`), the node's number, and for images of its own `data`
-and `root`, a source that fs.load_data() knows; its training half is used. Otherwise `root` is where this
-machine has the experiment's data, and `partition` the file that lists which client has which image, if the experiment
-uses one. A node opens no file that only the server names.
+Node configuration: `client` (or Flower's `partition-id`), the node's number; `name`, which the server's messages have;
+and for images of its own `data` and `root`, a source that fs.load_data() knows; its training half is used. Otherwise
+`root` is where this machine has the experiment's data, and `partition` the file that lists which client has which
+image, if the experiment uses one. A node opens no file that only the server names.
 """
 
+import re
+from collections.abc import Mapping
+from logging import ERROR
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
+from flwr.common import log
 
-from app import records
 from fedsmooth import Error, _core, masks
 from fedsmooth.federation import Node, rename_labels
+from fedsmooth_flower import records
 
 app = ClientApp()
 
 
 @app.query()
 def hello(message: Message, context: Context) -> Message:
-    return Message(records.from_hello(open_node(message, context).hello()), reply_to=message)
+    """What this node is, or why it cannot take part: the full reason goes to its own log, not to the server."""
+    here = context.node_config
+    try:
+        reply = records.from_hello(open_node(message, context).hello())
+    except Error as error:
+        log(ERROR, "this node cannot take part: %s", error)
+        reply = records.pack({"refusal": without_paths(str(error), str(here.get("root", "")))})
+    reply["node"] = ConfigRecord({"name": name(here)})
+    return Message(reply, reply_to=message)
 
 
 @app.train()
@@ -52,7 +64,18 @@ def open_node(message: Message, context: Context) -> Node:
     )
 
 
-def number(config: dict[str, Any]) -> int:
+def name(config: Mapping[str, Any]) -> str:
+    return str(config.get("name", f"partition {number(config)}"))
+
+
+def without_paths(reason: str, root: str) -> str:
+    """A reason as the server may hear it: where things are on this machine is not its business."""
+    if root:
+        reason = reason.replace(root, "...")
+    return re.sub(r"(?<![\w.])/[^\s:;,'\"]+", "...", reason)
+
+
+def number(config: Mapping[str, Any]) -> int:
     return int(config.get("client", config.get("partition-id", -1)))
 
 

@@ -1,5 +1,6 @@
 """The server's side: waits for its nodes, trains by them, certifies the model."""
 
+import math
 import pathlib
 import shlex
 import time
@@ -11,11 +12,11 @@ from flwr.common import log
 from flwr.serverapp import Grid, ServerApp
 
 import fedsmooth as fs
-from app import records
 from fedsmooth import federation
+from fedsmooth_flower import records
 
 app = ServerApp()
-POLL = 0.1  # seconds
+POLL, TELL_EVERY = 0.1, 10.0  # seconds
 
 
 @app.main()
@@ -81,17 +82,44 @@ def certify(folder: pathlib.Path) -> None:
 
 
 def greet(grid: Grid, count: int, setup: dict[str, Any], timeout: float) -> dict[int, federation.Hello]:
-    """Waits until `count` nodes are there, and hears what they are. An Error names one that cannot take part."""
-    end = time.monotonic() + timeout
+    """Waits until `count` nodes are there, and hears what they are. Nodes that cannot take part are named, and the
+    others go on if they are `count`; else an Error names all of them."""
+    replies = exchange(grid, {node: (records.pack(setup), "query") for node in wait_for(grid, count, timeout)}, timeout)
+    nodes, refused = {}, []
+    for node, reply in sorted(replies.items()):
+        try:
+            nodes[node] = to_hello(node, reply)
+        except fs.Error as error:
+            refused.append(str(error))
+            say(f"left out: {error}")
+    if len(nodes) < count:
+        raise fs.Error(f"nodes: {len(nodes)} of {count} can take part; {'; '.join(refused)}")
+    return nodes
+
+
+def wait_for(grid: Grid, count: int, timeout: float) -> list[int]:
+    """The numbers of the nodes that are connected, once they are `count`."""
+    end, told = time.monotonic() + timeout, -math.inf
     while len(ids := sorted(grid.get_node_ids())) < count:
         if time.monotonic() > end:
             raise fs.Error(f"nodes: {len(ids)} are connected, {count} are wanted")
+        if time.monotonic() - told >= TELL_EVERY:
+            say(f"waiting for {count} nodes, {len(ids)} {'is' if len(ids) == 1 else 'are'} here")
+            told = time.monotonic()
         time.sleep(POLL)
-    replies = exchange(grid, {node: (records.pack(setup), "query") for node in ids}, timeout)
-    silent = [node for node in ids if not isinstance(replies.get(node), RecordDict)]
-    if silent:
-        raise fs.Error(f"node {silent[0]}: {replies.get(silent[0], 'no answer')}")
-    return {node: records.to_hello(reply) for node, reply in replies.items()}
+    return ids
+
+
+def to_hello(node: int, reply: Any) -> federation.Hello:
+    """What a node says of itself; an Error that names it if it cannot take part."""
+    if not isinstance(reply, RecordDict):
+        raise fs.Error(f"node {node}: it failed; its own log says why")
+    said = str(reply["node"].get("name", "")) if "node" in reply else ""
+    name = f"{said[:60]} (node {node})" if said else f"node {node}"
+    refusal = reply["config"].get("refusal") if "config" in reply else "its answer is empty"
+    if refusal is not None:
+        raise fs.Error(f"{name}: {str(refusal)[:300]}")
+    return records.to_hello(reply)
 
 
 def send(grid: Grid, tasks: dict[int, federation.Task], setup: dict[str, Any], timeout: float) -> dict[int, Any]:

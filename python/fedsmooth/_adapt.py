@@ -1,0 +1,239 @@
+"""Classifiers as users have them, as functions of NumPy arrays."""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._convert import Array, is_module, is_tensor, looks_channels_last, to_numpy
+from ._core import Error
+
+
+def to_logits(y: Any) -> np.ndarray:
+    """What a classifier answered, as float32 [B, K]."""
+    y = take_logits(y)
+    if isinstance(y, (tuple, list, dict)):
+        raise Error(f"model: gives a {type(y).__name__}, not logits [B, K]; wrap it, such as `lambda x: model(x)[0]`")
+    found = np.ascontiguousarray(to_numpy(y, "model"), dtype=np.float32)
+    if found.ndim != 2:
+        raise Error(f"model: gives an output of shape {list(found.shape)}, expected [B, K]")
+    return found
+
+
+def take_logits(y: Any) -> Any:
+    """The logits of an output that names them, such as those of Hugging Face's models; other outputs as they are."""
+    logits = getattr(y, "logits", None)
+    return y if logits is None else logits
+
+
+def refuse_training_mode(f: Any) -> None:
+    """A certificate is about a function. Dropout and batch statistics are none."""
+    if not is_module(f):
+        return
+    for name, module in f.named_modules():
+        if getattr(module, "training", False):
+            raise Error(f"model: {name or type(f).__name__} is in training mode; call .eval() first")
+
+
+class BrokenCopies:
+    """Counts copies whose logits are not finite, which vote for no class."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.copies = 0
+        self._broken: Any = 0  # on a GPU a tensor, which is read at the end alone
+
+    def look(self, logits: np.ndarray) -> np.ndarray:
+        self.copies += len(logits)
+        if not np.isfinite(logits).all():
+            self._broken += int((~np.isfinite(logits)).any(axis=1).sum())
+        return logits
+
+    def look_on_gpu(self, logits: Any) -> Any:
+        self.copies += len(logits)
+        self._broken = self._broken + (~logits.isfinite()).any(1).sum()
+        return logits
+
+    def warn(self, name: str, level: int) -> None:
+        broken = int(self._broken)
+        if broken:
+            warnings.warn(
+                f"{name}: {broken:,} of {self.copies:,} copies had logits that are not finite; these vote for no class",
+                stacklevel=level,
+            )
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A base classifier as a function of NumPy arrays, and what it runs on. One on a GPU also as a function of
+    float32 tensors there, with the GPU's number and the stream on which it runs, the caller's current one."""
+
+    call: Callable[[np.ndarray], np.ndarray]
+    runs_on: str
+    on_gpu: Callable[[Any], Any] | None = None
+    gpu: int = 0
+    stream: int = 0
+    batch: int = 0  # the only one that it takes; 0: any
+    broken: BrokenCopies = field(default_factory=BrokenCopies)
+
+    def votes(self, num_classes: int, batch: int, shape: tuple[int, ...], noise: str = "float") -> _core.Votes:
+        described = f"{self.runs_on}x{batch}"
+
+        def call(images: np.ndarray) -> np.ndarray:
+            return self.broken.look(self.call(images))
+
+        if self.on_gpu is None:
+            return _core.Votes(call, num_classes, batch, described, noise)
+        return _core.Votes(call, num_classes, batch, described, noise, self.on_gpu, shape, self.gpu, self.stream)
+
+
+def check_classifier(f: Any) -> None:
+    """An Error unless adapt() knows what to do with f."""
+    if not (callable(f) or is_session(f) or is_estimator(f)):
+        raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
+
+
+def adapt(f: Any, like: Array, inputs: str = "auto") -> Adapted:
+    """A torch module gets tensors on its own device and of its own type; another function gets what `like` is,
+    tensors on its device or NumPy arrays, or what `inputs` says. If `like` is a vector of features, f gets [B, D];
+    sessions of ONNX Runtime get NumPy arrays, estimators of scikit-learn [B, D]."""
+    check_classifier(f)
+    flat = getattr(like, "ndim", 0) == 1
+    if is_estimator(f):
+        return _adapt_estimator(f)
+    if is_session(f):
+        return _adapt_session(f, flat)
+    if is_module(f) or inputs == "torch" or (is_tensor(like) and inputs != "numpy"):
+        return _adapt_torch(f, like, flat)
+
+    def call(batch: np.ndarray) -> np.ndarray:
+        given = _features(batch) if flat else batch
+        try:
+            return to_logits(f(given))
+        except Error:
+            raise
+        except Exception as error:
+            error.add_note(_note(given))
+            raise
+
+    return Adapted(call, "cpu/fp32/python")
+
+
+def _features(batch: Any) -> Any:
+    return batch.reshape(len(batch), -1)
+
+
+def _note(given: Any) -> str:
+    """What may be wrong if a function of the user's fails on `given`."""
+    note = f"fedsmooth: the base classifier was called with a NumPy array {list(given.shape)}, as the image is one"
+    if "torch" in sys.modules:
+        note += '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
+    return note + _note_on_layout(given.shape)
+
+
+def _note_on_layout(shape: tuple[int, ...]) -> str:
+    if not looks_channels_last(tuple(shape[1:])):
+        return ""
+    return "; images look like [H, W, C]: for a function of [B, C, H, W] give x.transpose(2, 0, 1)"
+
+
+def is_session(f: Any) -> bool:
+    """Whether f is a session of ONNX Runtime."""
+    return not callable(f) and all(hasattr(f, name) for name in ("run", "get_inputs", "get_outputs"))
+
+
+def is_estimator(f: Any) -> bool:
+    """Whether f is a classifier of scikit-learn, or like one."""
+    return not callable(f) and hasattr(f, "classes_") and any(hasattr(f, m) for m in ("predict_proba", "predict"))
+
+
+def _adapt_session(session: Any, flat: bool) -> Adapted:
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if len(inputs) != 1:
+        raise Error(f"session: has inputs {', '.join(i.name for i in inputs)}; wrap it in a function of one")
+    chosen = outputs[0] if len(outputs) == 1 else next((o for o in outputs if o.name == "logits"), None)
+    if chosen is None:
+        names = ", ".join(o.name for o in outputs)
+        raise Error(f"session: has outputs {names}, none of them called logits; wrap it in a function of one")
+    types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+    if inputs[0].type not in types:
+        raise Error(f"session: its input is a {inputs[0].type}, expected floats")
+    dtype, name, names = types[inputs[0].type], inputs[0].name, [chosen.name]
+
+    def call(batch: np.ndarray) -> np.ndarray:
+        given = (_features(batch) if flat else batch).astype(dtype, copy=False)
+        return to_logits(session.run(names, {name: given})[0])
+
+    first = (inputs[0].shape or [None])[0]
+    provider = session.get_providers()[0].removesuffix("ExecutionProvider").lower()
+    version = getattr(sys.modules.get("onnxruntime"), "__version__", "")
+    runs_on = f"{provider}/fp{8 * np.dtype(dtype).itemsize}/onnxruntime-{version}"
+    return Adapted(call, runs_on, batch=first if isinstance(first, int) else 0)
+
+
+def _adapt_estimator(estimator: Any) -> Adapted:
+    classes = np.asarray(estimator.classes_)
+    if classes.dtype.kind not in "iu" or not np.array_equal(classes, np.arange(len(classes))):
+        raise Error(f"estimator: its classes are {classes.tolist()[:5]}...; fit it to labels 0, 1, 2, ...")
+    scores = getattr(estimator, "predict_proba", None) or getattr(estimator, "decision_function", None)
+    if scores is None:
+        raise Error(f"estimator: a {type(estimator).__name__} has neither predict_proba nor decision_function")
+
+    def call(batch: np.ndarray) -> np.ndarray:
+        found = np.asarray(scores(_features(batch)))
+        return to_logits(np.stack([-found, found], axis=1) if found.ndim == 1 else found)
+
+    version = getattr(sys.modules.get("sklearn"), "__version__", "")
+    return Adapted(call, f"cpu/fp64/scikit-learn-{version}")
+
+
+def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
+    import torch
+
+    device = like.device if is_tensor(like) else torch.device("cpu")
+    dtype = torch.float32
+    if is_module(f):
+        first = next((p for p in (*f.parameters(), *f.buffers()) if p.is_floating_point()), None)
+        if first is not None:
+            device, dtype = first.device, first.dtype
+
+    def answer(images: Any) -> Any:
+        try:
+            return take_logits(f(_features(images) if flat else images))
+        except Exception as error:
+            if looks_channels_last(tuple(images.shape[1:])):
+                error.add_note("fedsmooth: " + _note_on_layout(images.shape)[2:])
+            raise
+
+    def call(batch: np.ndarray) -> np.ndarray:
+        images = torch.from_dlpack(batch).to(device=device, dtype=dtype)
+        with torch.no_grad():
+            return to_logits(answer(images))
+
+    precision = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
+    name = str(dtype).removeprefix("torch.")
+    runs_on = f"{device}/{precision.get(name, name)}/torch-{torch.__version__}"
+    if getattr(device, "type", "") != "cuda":
+        return Adapted(call, runs_on)
+
+    gpu = torch.cuda.current_device() if device.index is None else device.index
+    stream, broken = torch.cuda.current_stream(gpu), BrokenCopies()
+
+    def on_gpu(images: Any) -> Any:
+        # Noise and votes follow f's kernels on this stream, whichever is current when votes are asked for.
+        # Torch's own handle: ExternalStream(0) is not the default stream but a new one.
+        with torch.cuda.stream(stream), torch.no_grad():
+            logits = answer(images.to(dtype))
+            if not is_tensor(logits) or logits.device != images.device:
+                raise Error("model: its logits are not a tensor on its own GPU")
+            if logits.ndim != 2:
+                raise Error(f"model: gives an output of shape {list(logits.shape)}, expected [B, K]")
+            return broken.look_on_gpu(logits.to(torch.float32).contiguous())
+
+    return Adapted(call, runs_on, on_gpu, gpu, stream.cuda_stream, broken=broken)

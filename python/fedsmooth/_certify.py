@@ -1,0 +1,183 @@
+"""A test set certified into a table, and a table verified."""
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _core
+from ._core import Error
+from ._model import Model
+from ._numbers import as_count
+from ._progress import bar_or_none
+from ._smooth import Budget, Smooth
+from ._table import Path, Table, file_of
+from ._test_set import pick
+from ._values import overrides_to_pairs
+
+
+def certify(
+    g: Smooth | Model,
+    test_set: Any,
+    *,
+    every: int = 1,
+    limit: int = 0,
+    out: Path | None = None,
+    resume: bool = False,
+    n0: int = 100,
+    n: int = 100_000,
+    alpha: float = 0.001,
+    batch_size: int = 1000,
+    sigma: float | None = None,
+    only_correct: bool = False,
+    class_names: Sequence[str] | None = None,
+    name: str = "python",
+    radii: Sequence[float] | None = None,
+    beta: float = 0.001,
+    plan: float = 0.0,
+    noise: str = "float",
+) -> Table:
+    """CERTIFY on every `every`-th image of a test set, at most `limit` if that is not 0.
+
+    test_set: a pair of arrays (images [N, C, H, W] in [0, 1] or bytes, labels [N]), or a data set of
+        (image [C, H, W], label). Features [N, D] in [0, 1] are taken too: f then gets [B, D].
+    out: the table, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
+        the program's. Rows are appended whole; resume=True continues after the last one.
+    sigma: of a Model; its own if left out. A Smooth has its own.
+    name: of the data set. For one of load_data(), the table is the program's, which may resume it.
+    only_correct: no votes are drawn where the selected class is wrong anyway.
+    radii, beta, plan, noise: as for Smooth. With radii and resume=True, a larger n continues the rows that are
+        not decided.
+    """
+    smooth = g.smooth(sigma) if isinstance(g, Model) else g
+    if not isinstance(smooth, Smooth):
+        raise Error(
+            f"g: a {type(g).__name__} is not a smoothed classifier; make one by fs.Smooth(f, num_classes, sigma)"
+        )
+    if sigma not in (None, smooth.sigma):
+        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
+    first, given = pick(test_set, every, limit, smooth, class_names, name)
+    budget = Budget.of(n0, n, alpha, smooth.radius, radii, beta, plan)
+
+    def write(path: pathlib.Path) -> None:
+        def ask(votes: _core.Votes) -> None:
+            _core.write_table(
+                votes=votes,
+                name=smooth.name,
+                sha256=smooth.sha256,
+                given=given,
+                sigma=smooth.sigma,
+                n0=budget.n0,
+                n=budget.n,
+                alpha=budget.alpha,
+                radius=budget.radius,
+                only_correct=only_correct,
+                radii=budget.radii,
+                beta=budget.beta,
+                plan=budget.plan,
+                seed=smooth.seed,
+                every=as_count("every", every),
+                limit=as_count("limit", limit),
+                out=path,
+                resume=resume,
+                progress=bar_or_none(),
+            )
+
+        smooth._ask(ask, first.x, first.shape, batch_size, noise, again=False)
+
+    if out is not None:
+        path = pathlib.Path(out)
+        write(path)
+        return Table(_core.read_certificates(path), path)
+    path = pathlib.Path(tempfile.mkdtemp(prefix="fedsmooth-")) / "certificates.tsv"
+    try:
+        write(path)
+        return Table(_core.read_certificates(path), path, name=smooth.name, is_scratch=True)
+    except BaseException:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise
+
+
+def verify(
+    table: Table | Path,
+    model: Smooth | Model | Path | None = None,
+    test_set: Any = None,
+    *,
+    images: int = 10,
+    n: int = 0,
+    seed: int | None = None,
+    batch_size: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    threads: int = 0,
+) -> _core.Verification:
+    """Does a table hold? Every row must follow from its counts (else an Error), and votes that are drawn anew for
+    `images` of them, chosen at random, must not speak against the stored ones. `plausible` is the verdict, of
+    which a warning is given if it is False; an honest table fails with probability at most 0.001.
+
+    model, test_set: the classifier g and the test set that fs.certify() had. Without a test set, `model` is a model
+        file or a run folder, as `fedsmooth verify --model`; without both, where the table says.
+    n: votes to draw for each; 0: as many as the table has. batch_size: that of the table if left out.
+    overrides: of the experiment, for a model file or run: {"data.root": "data"}.
+    """
+    file, count, votes = file_of(table), as_count("images", images), as_count("n", n)
+    if test_set is None:
+        if isinstance(model, (Smooth, Model)):
+            raise Error("verify: give the test set too, as fs.certify() had it")
+        pairs = overrides_to_pairs(overrides) + ([] if seed is None else [("seed", str(seed))])
+        path = "" if model is None else os.fspath(model)
+        found = _core.verify(
+            table=file,
+            images=count,
+            model=path,
+            with_=[],
+            n=votes,
+            overrides=pairs,
+            device=device,
+            threads=threads,
+            progress=bar_or_none(),
+            warn=warnings.warn,
+        )
+    else:
+        found = _verify_in_hand(file, model, test_set, count, votes, seed, batch_size)
+    if not found.plausible:
+        warnings.warn(
+            f"{found.table}: is implausible: counts as high as its own come with probability {found.p_value:.2g}",
+            stacklevel=2,
+        )
+    return found
+
+
+def _verify_in_hand(
+    file: str, model: Any, test_set: Any, count: int, votes: int, seed: int | None, batch_size: int | None
+) -> _core.Verification:
+    identity = json.loads(_core.read_identity(file))
+    smooth = model.smooth(identity.get("sigma")) if isinstance(model, Model) else model
+    if not isinstance(smooth, Smooth):
+        raise Error(f"verify: a {type(model).__name__} is neither a Smooth nor a Model; give what fs.certify() had")
+    base = str(identity.get("base", ""))
+    batch = base.rpartition("x")[2]
+    size = batch_size or (int(batch) if batch.isdigit() else 1000)
+    like, given = pick(test_set, identity.get("every", 1), identity.get("limit", 0), smooth, None, "")
+    noise = "exact" if str(identity.get("noise", "")).startswith("exact") else "float"
+
+    def ask(drawn: _core.Votes) -> _core.Verification:
+        return _core.verify_in_hand(
+            votes=drawn,
+            name=smooth.name,
+            sha256=smooth.sha256,
+            given=given,
+            table=file,
+            images=count,
+            n=votes,
+            sigma=smooth.sigma,
+            seed=seed,
+            progress=bar_or_none(),
+            warn=warnings.warn,
+        )
+
+    return smooth._ask(ask, like.x, like.shape, size, noise, again=False)

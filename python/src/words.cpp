@@ -1,0 +1,60 @@
+#include "python/src/words.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace fedsmooth::python {
+namespace {
+
+bool is_word(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
+bool is_inside(char c) {
+  return is_word(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
+         c == '.';
+}
+
+// The name of the option that `rest` begins with, without a full stop after it; empty if there is
+// none.
+std::string_view option_name(std::string_view rest) {
+  if (rest.size() < 3 || !rest.starts_with("--") || !is_word(rest[2])) return {};
+  size_t end = 2;
+  while (end < rest.size() && is_inside(rest[end])) ++end;
+  while (rest[end - 1] == '.' || rest[end - 1] == '-') --end;
+  return rest.substr(2, end - 2);
+}
+
+std::string argument(std::string_view name, bool has_value) {
+  if (name == "resume") return "resume=True";
+  if (name.find('.') != std::string_view::npos) return std::string(name);  // a key
+  std::string word(name);
+  std::replace(word.begin(), word.end(), '-', '_');
+  return has_value ? word : word + "=";
+}
+
+}  // namespace
+
+std::string in_python_words(std::string_view message) {
+  std::string said;
+  size_t i = 0;
+  while (i < message.size()) {
+    const std::string_view rest = message.substr(i);
+    if (rest[0] == '`') {
+      const size_t end = std::min(rest.find('`', 1), rest.size() - 1);
+      const std::string_view command = rest.substr(0, end + 1);
+      said += command.find("--resume") == std::string_view::npos ? command : "resume=True";
+      i += command.size();
+      continue;
+    }
+    const bool begins = i == 0 || !is_inside(message[i - 1]);
+    const std::string_view name = begins ? option_name(rest) : std::string_view();
+    if (name.empty()) {
+      said += rest[0];
+      ++i;
+      continue;
+    }
+    i += 2 + name.size();
+    said += argument(name, i < message.size() && message[i] == '=');
+  }
+  return said;
+}
+
+}  // namespace fedsmooth::python
