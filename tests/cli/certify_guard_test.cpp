@@ -119,7 +119,6 @@ TEST_F(CertifyGuardTest, UnboundTablesAreShownAsSuchAndNotContinued) {
   ASSERT_EQ(run("recertify " + table + " --alpha 0.01 --out " + path("again.tsv")).status, 0);
   EXPECT_EQ(read_certificates(path("again.tsv")).at(0).subject, "");  // still
   EXPECT_EQ(read_identity(path("again.tsv")).subject, std::nullopt);
-  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot for the page";
   const Outcome report = run("report " + table + " --json");
   EXPECT_EQ(nlohmann::json::parse(report.out)["unbound"], nlohmann::json({"t"})) << report.err;
   EXPECT_NE(read_file(path("t.html")).find("unbound: an earlier version"), std::string::npos);

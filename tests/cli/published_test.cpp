@@ -48,13 +48,13 @@ TEST_F(DrawnPublishedTest, ReportShowsWhatItStatesAndNoMore) {
   EXPECT_TRUE(contains(report.out, "  sigma                     not stated\n"));
   EXPECT_TRUE(contains(report.out, "whose radii cannot be recomputed"));
   const std::string page = read_file(path("noise_0.25.html"));
-  EXPECT_TRUE(contains(page, "<th>certified %</th><td>50.0</td><td>50.0</td><td>25.0</td>"));
-  EXPECT_TRUE(contains(page, "<th>at least, 99.9%</th><td></td><td></td><td></td>"));
+  EXPECT_TRUE(contains(page, "<th scope=\"row\">0.50</th><td>25.0</td><td>0.6–80.6</td><td></td>"));
   EXPECT_FALSE(contains(page, "lower bound on the probability of the answer</text>"));
   ASSERT_EQ(run("report " + table + " --sigma 0.25 --alpha 0.001 --n 100000").status, 0);
   const std::string told = read_file(path("noise_0.25.html"));
   EXPECT_TRUE(contains(told, "lower bound on the probability of the answer</text>"));
-  EXPECT_TRUE(contains(told, "<th>at least, 99.9%</th><td>0.0</td>"));
+  EXPECT_TRUE(
+      contains(told, "<th scope=\"row\">0.50</th><td>25.0</td><td>0.6–80.6</td><td>0.0</td>"));
 }
 
 TEST_F(DrawnPublishedTest, PlotAndCompareTakeIt) {
@@ -84,8 +84,11 @@ TEST_F(DrawnPublishedTest, OtherNormsAreNamed) {
   EXPECT_TRUE(contains(report.out, "2/255         25.0")) << report.out;
   EXPECT_TRUE(contains(report.out, "linf: the l2 radius divided by sqrt(3072)"));
   const std::string page = read_file(path("p.html"));
-  EXPECT_TRUE(contains(page, "<th>ℓ∞ radius</th><th>0</th><th>1/255</th><th>2/255</th></tr>"));
-  EXPECT_TRUE(contains(page, "<th>certified %</th><td>50.0</td><td>50.0</td><td>25.0</td>"));
+  EXPECT_TRUE(contains(
+      page,
+      "certified % at ℓ∞ radius</th><th scope=\"col\">0</th><th scope=\"col\">1/255</th><th "
+      "scope=\"col\">2/255</th>"));
+  EXPECT_TRUE(contains(page, "<th scope=\"row\">2/255</th><td>25.0</td>"));
   ASSERT_EQ(run("plot " + table + " --norm linf --values 3072 --out " + path("f.svg")).status, 0);
   EXPECT_TRUE(contains(read_file(path("f.svg")), "ℓ∞ radius</text>"));
   ASSERT_EQ(run("plot " + table + " --norm l1 --out " + path("f.svg")).status, 0);

@@ -36,14 +36,12 @@ TEST_F(Version01Test, ItsRunFolderIsRead) {
 TEST_F(Version01Test, ItsTablesAreReportedAndRecertified) {
   const fs::path again = jobs::recertify({.table = path("run").string(), .alpha = 0.01});
   EXPECT_EQ(jobs::load_run(again).rows.size(), 20U);
-  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot for the page";
   jobs::report({path("run").string()}, path("page.html"), context_);
   EXPECT_TRUE(fs::exists(path("page.html")));
 }
 
 // Up to 0.2 images could share their draws (--noise-bank).
 TEST_F(Version01Test, TablesWithSharedDrawsAreReadReportedAndRecertified) {
-  if (std::system("command -v gnuplot >/dev/null") != 0) GTEST_SKIP() << "no gnuplot for the page";
   for (const char* file : {"certificates.tsv", "certificates.json"}) {
     std::string text = read_file(path("run") / file);
     const std::string base = "torch-1.13.0", flag = "\"noise_bank\": false";
