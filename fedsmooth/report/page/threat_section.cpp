@@ -5,6 +5,7 @@
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/panels.h"
+#include "fedsmooth/report/page/accuracy_chart.h"
 #include "fedsmooth/report/page/frame.h"
 #include "fedsmooth/report/summary.h"
 #include "fedsmooth/report/threats.h"
@@ -38,7 +39,8 @@ std::string threat_figure(const RunRecord& run, const Threats& threats) {
                             {},
                             run.norm});
   }
-  return fmt::format("<figure>\n{}</figure>\n", figure(panel_figure({panel})));
+  if (!has_curves({panel})) return {};
+  return render_chart(panel_chart("malicious-" + run.name, {panel}));
 }
 
 std::string assumptions(const RunRecord& run) {
