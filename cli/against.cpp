@@ -28,6 +28,9 @@ nlohmann::json against_json(const jobs::AgainstResult& result) {
 }
 
 std::string render_against(const jobs::AgainstResult& result) {
+  if (result.found.images == 0) {
+    return fmt::format("{}: {}: every image is of a class to avoid\n", result.name, result.claim);
+  }
   std::string radii, shares;
   for (const auto& [radius, share] : result.found.certified) {
     radii += fmt::format("{:>8.3g}", radius);

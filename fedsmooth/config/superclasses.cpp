@@ -11,7 +11,7 @@ std::vector<Superclass> parse_superclasses(std::string_view text, const std::str
   std::vector<Superclass> found;
   std::set<std::string> seen;
   for (const auto& [key, node] : parse_toml(text, file)) {
-    const auto refuse = [&](const std::string& what) {
+    const auto refuse = [&, &key = key, &node = node](const std::string& what) {
       throw Error("{}:{}: {}: {}", file, node.source().begin.line, key.str().substr(0, 40), what);
     };
     const toml::array* list = node.as_array();

@@ -80,9 +80,7 @@ AvoidingRows radii_against(const RunRecord& run, const Avoidance& a, double alph
     const AvoidingRow& made = found.rows.back();
     if (made.radius > 0 && is_right(made, a, run)) radii.push_back(made.radius);
   }
-  if (found.images == 0) {
-    throw Error("{}: every image is of a class that is to be avoided", run.name);
-  }
+  if (found.images == 0) return found;
   const double largest = radii.empty() ? 0 : *std::max_element(radii.begin(), radii.end());
   for (const double r : standard_radii(largest, run.norm)) {
     const auto reach = std::count_if(radii.begin(), radii.end(), [&](double x) { return x >= r; });

@@ -36,7 +36,8 @@ struct ShareAtRadius {
 
 struct AvoidingRows {
   std::vector<AvoidingRow> rows;
-  /// The images of which shares are taken: with kClasses those whose label is not to be avoided.
+  /// The images of which shares are taken: with kClasses those whose label is not to be avoided. If
+  /// there are none, `certified` is empty.
   int64_t images = 0;
   /// At the standard radii: the share whose radius is at least this and that is right, which means
   /// that the label is not among the classes that are avoided, and for kBeyondTop that it is the

@@ -105,6 +105,18 @@ TEST_F(AgainstJobTest, FewerClassesAreFurtherAway) {
   EXPECT_GE(top3.certified[0].share.value, top1.certified[0].share.value);
 }
 
+TEST_F(AgainstJobTest, ImagesOfTheseClassesAloneHaveNoShare) {
+  std::vector<CertificateRow> one = read_certificates(table_);
+  one.resize(1);
+  const int64_t label = one[0].label;
+  write_like(table_, path("one.tsv"), one);
+  table_ = path("one.tsv");
+  const AvoidingRows found = rows({{std::to_string(label)}});
+  EXPECT_EQ(found.rows.size(), 1U);
+  EXPECT_EQ(found.images, 0);
+  EXPECT_TRUE(found.certified.empty());
+}
+
 TEST_F(AgainstJobTest, WritesATableAndWhatItIsAbout) {
   const jobs::AgainstResult result =
       jobs::certify_against({table_.string(), {{names_[3]}}, 0, path("a.tsv").string()});
