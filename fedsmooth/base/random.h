@@ -34,6 +34,7 @@ enum class Purpose : uint64_t {
   kAttack = 14,      // noises of the attack on a trained model
   kObjective = 15,   // what an objective draws beside noise: how far SmoothMix mixes, for one
   kScreening = 16,   // votes by which a client chooses among its images
+  kGroups = 17,      // which group a client belongs to
   kConformal = 18,   // the one noise per image of conformal sets
 };
 

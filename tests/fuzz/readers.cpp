@@ -15,6 +15,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/conformal_file.h"
+#include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/records/published.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/attacked.h"
@@ -119,7 +120,8 @@ void read_experiment_text(const std::string& text) {
   must_work([&] { parse_experiment(format_experiment(experiment), "e.toml"); });
 }
 
-std::string certificate_seed(const std::string& subject) {
+// `gaps` of several groups; empty: one network.
+std::string certificate_seed(const std::string& subject, const Gaps& gaps = {}) {
   std::string file = certificate_header();
   for (int64_t i = 0; i < 5; ++i) {
     CertificateRow row = {.index = i * 20,
@@ -131,8 +133,14 @@ std::string certificate_seed(const std::string& subject) {
                           .seed = 7,
                           .base = "cpu/fp32"};
     Counts counts = {.selected = 1, .n = 1000, .top = 500 + 100 * i, .runner_up = 20};
-    counts.votes = {{0, 20}, {1, counts.top}, {12, 5}};
+    const int64_t answered = gaps.empty() ? counts.top : copies_safe_from(gaps, 0);
+    counts.votes = {{0, 20}, {1, answered}, {12, 5}};
     counts.selection = {{1, 90}, {3, 9}};
+    if (!gaps.empty()) {
+      row.malicious = 1;
+      counts.top = copies_safe_from(gaps, 1);
+      counts.gaps = gaps;
+    }
     row.certificate =
         certificate_from_counts(counts, row.sigma, row.alpha, RadiusKind::kOneSided, kFloatNoise);
     row.noise = &kFloatNoise;
@@ -142,13 +150,19 @@ std::string certificate_seed(const std::string& subject) {
   return file;
 }
 
-Strings certificate_seeds() { return {certificate_seed(""), certificate_seed("0123456789abcdef")}; }
+Strings certificate_seeds() {
+  return {certificate_seed(""), certificate_seed("0123456789abcdef"),
+          certificate_seed("0123456789abcdef", {20, 0, 300, 0, 600, 0, 80})};
+}
 
 void read_certificate_text(const std::string& text) {
   const std::vector<CertificateRow> rows = parse_certificates(text, "c.tsv");
   std::string file = certificate_header();
   for (const CertificateRow& row : rows) file += format_row(row);
   must_work([&] { parse_certificates(file, "c.tsv"); });
+  for (const CertificateRow& row : rows) {
+    if (row.malicious && row.rule != VoteRule::kRadii) must_work([&] { against(row, 0); });
+  }
 }
 
 Strings published_seeds() {
@@ -168,12 +182,16 @@ void read_published_text(const std::string& text) {
 }
 
 Strings sidecar_seeds() {
-  return {R"({"identity": {"model_sha256": "abc", "n0": 100, "n": 1000, "alpha": 0.001,
+  return {
+      R"({"identity": {"model_sha256": "abc", "n0": 100, "n": 1000, "alpha": 0.001,
   "sigma": 0.25, "seed": 7, "base": "cpu/fp32", "radius": "one-sided", "only_correct": false,
   "noise_bank": false, "noise": "float-2", "images": 5, "shard": "1/1", "held_out": 3},
   "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})",
-          R"({"identity": {"members": ["a", "b"], "noise": "float-2", "model_sha256": ")" +
-              digest_members({"a", "b"}) + R"("}, "members": ["a.pt", "b.pt"]})"};
+      R"({"identity": {"members": ["a", "b"], "noise": "float-2", "model_sha256": ")" +
+          digest_members({"a", "b"}) + R"("}, "members": ["a.pt", "b.pt"]})",
+      R"({"identity": {"groups": 3, "malicious": 1, "seed_given": false, "members": ["a", "b", "b"],
+  "noise": "float-2", "model_sha256": ")" +
+          digest_groups({"a", "b", "b"}) + R"("}})"};
 }
 
 // The rows of the seed table, with other JSONs beside them.

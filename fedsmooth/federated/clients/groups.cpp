@@ -5,7 +5,7 @@
 namespace fedsmooth {
 
 int64_t group_of(int64_t client, int64_t count, uint64_t seed) {
-  Draws draws({make_key(seed, static_cast<Purpose>(17)), 0, static_cast<uint32_t>(client)});
+  Draws draws({make_key(seed, Purpose::kGroups), 0, static_cast<uint32_t>(client)});
   return 1 + draws.below(count);
 }
 
