@@ -130,6 +130,16 @@ std::vector<std::string> data_of(const Runs& runs) {
   return {names.begin(), names.end()};
 }
 
+/// Whether the tables are about the same images, as far as they say.
+bool have_same_images(const Runs& runs) {
+  const RunRecord& first = *runs.front();
+  return std::ranges::all_of(runs, [&](const RunRecord* run) {
+    return run->rows.size() == first.rows.size() &&
+           run->identity.data_sha256 == first.identity.data_sha256 &&
+           run->identity.every == first.identity.every;
+  });
+}
+
 }  // namespace
 
 double verdict_radius(const std::vector<RunRecord>& runs) {
@@ -188,7 +198,7 @@ std::string verdict_terms(const std::vector<RunRecord>& runs) {
                    [](const auto& row) { return static_cast<double>(row.certificate.counts.n); }),
       format_count);
   add("α", stated_range(certified, [](const auto& row) { return row.alpha; }), plain);
-  return text + ".";
+  return text + (have_same_images(certified) ? "." : ". Not all runs are about the same images.");
 }
 
 std::string describe_runs(const std::vector<RunRecord>& runs) {

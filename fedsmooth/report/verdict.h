@@ -18,7 +18,7 @@ double verdict_radius(const std::vector<RunRecord>& runs);
 std::string verdict(const std::vector<RunRecord>& runs);
 
 /// Returns what the certificates are about: "100 images of shapes, σ = 0.25, n = 6,000, α = 0.001."
-/// Empty without certificates.
+/// Says so if the runs have different images; empty without certificates.
 std::string verdict_terms(const std::vector<RunRecord>& runs);
 
 /// Returns "smoothadv and standard on shapes", or "20 runs on cifar10".

@@ -69,7 +69,15 @@ TEST(VerdictTest, TermsThatDifferAreRanges) {
   more.identity.data = "cifar10";
   EXPECT_EQ(verdict_terms({run_of("a", {0.3}), more}),
             "1 to 2 images of cifar10 and shapes, σ = 0.25 to 0.5, n = 6,000 to 100,000, α = "
-            "0.001.");
+            "0.001. Not all runs are about the same images.");
+}
+
+TEST(VerdictTest, OtherImagesAreNoted) {
+  RunRecord a = run_of("a", {0.3}), b = run_of("b", {0.3});
+  const std::string same = "1 images of shapes, σ = 0.25, n = 6,000, α = 0.001.";
+  EXPECT_EQ(verdict_terms({a, b}), same);
+  b.identity.data_sha256 = "another";
+  EXPECT_EQ(verdict_terms({a, b}), same + " Not all runs are about the same images.");
 }
 
 TEST(VerdictTest, WhatAPublishedTableDoesNotStateIsLeftOut) {
