@@ -35,7 +35,7 @@ CertificateRow row_of_radii() {
 TEST(RuleColumnsTest, RowsOfGivenRadiiReadBack) {
   const CertificateRow row = row_of_radii();
   const std::string line = format_row(row);
-  EXPECT_NE(line.find("\tradii\t100000\t0.01\t0@100/100,0.25@119/120,0.5\t-\t-\t-\n"),
+  EXPECT_NE(line.find("\tradii\t100000\t0.01\t0@100/100,0.25@119/120,0.5\t-\t-\t-\t-\t-\n"),
             std::string::npos)
       << line;
   const auto parsed = parse_certificates(certificate_header() + line, "c.tsv").at(0);
