@@ -18,7 +18,7 @@ CertificateRow row_of(int64_t index, const std::vector<int64_t>& safe, int64_t l
   row.alpha = 0.001;
   row.sigma = 0.5;
   row.malicious = 0;
-  Counts counts{1, 1000, 0, 0, Gaps(7, 0)};
+  Counts counts = {.selected = 1, .n = 1000, .gaps = Gaps(7, 0)};
   int64_t left = 1000;
   for (size_t m = 0; m < safe.size(); ++m) {
     counts.gaps[2 * m] = safe[m];
