@@ -189,9 +189,9 @@ Strings sidecar_seeds() {
   "classes": ["a", "b"], "provenance": {"version": "0.1.0"}})",
       R"({"identity": {"members": ["a", "b"], "noise": "float-2", "model_sha256": ")" +
           digest_members({"a", "b"}) + R"("}, "members": ["a.pt", "b.pt"]})",
-      R"({"identity": {"groups": 3, "malicious": 1, "seed_given": false, "members": ["a", "b", "b"],
-  "noise": "float-2", "model_sha256": ")" +
-          digest_groups({"a", "b", "b"}) + R"("}})"};
+      R"({"identity": {"groups": 5, "malicious": 1, "seed_given": false,
+  "members": ["a", "b", "b", "c", "d"], "noise": "float-2", "model_sha256": ")" +
+          digest_groups({"a", "b", "b", "c", "d"}) + R"("}})"};
 }
 
 // The rows of the seed table, with other JSONs beside them.
@@ -202,7 +202,10 @@ void read_sidecar_text(const std::string& text) {
     const auto again = CertificateIdentity::from_json(identity.to_json(), "c.json");
     if (!identity.difference(again).empty()) throw std::logic_error("another identity");
   });
-  check_identity(parse_certificates(certificate_seeds().front(), "c.tsv"), identity, "c.tsv");
+  // The first table is of one network, the last of several groups.
+  const Strings tables = certificate_seeds();
+  const std::string& table = identity.malicious ? tables.back() : tables.front();
+  check_identity(parse_certificates(table, "c.tsv"), identity, "c.tsv");
 }
 
 Strings partition_seeds() { return {"0\t3\n1\t0\n0\t7\n2\t3\n2\t19\n"}; }

@@ -255,10 +255,10 @@ TEST(CertificatesTest, RefusesTheSameImageTwice) {
 }
 
 TEST(CertificatesTest, RefusesMissingAndExtraColumns) {
-  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 26");
+  EXPECT_EQ(table_refusal(certificate_header() + "1\t2\n"), "c.tsv:2: 2 columns instead of 28");
   EXPECT_EQ(table_refusal(certificate_header() + line_with(16, "a\tb")),
-            "c.tsv:2: 27 columns instead of 26");
-  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 26");
+            "c.tsv:2: 29 columns instead of 28");
+  EXPECT_EQ(table_refusal(certificate_header() + "\n"), "c.tsv:2: 1 columns instead of 28");
 }
 
 struct BadField {
