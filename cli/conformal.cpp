@@ -49,7 +49,7 @@ void add_conformal(CLI::App& app, CommandContext& common) {
       app, common, "conformal",
       "calibrate sets of classes that hold the label under perturbations, for predict --sets",
       "  fedsmooth conformal runs/quickstart/smoothadv --epsilon 0.25 --coverage 0.9\n"
-      "  fedsmooth conformal model.safetensors --data.root=data --epsilon 0.25 --images 4000\n"
+      "  fedsmooth conformal model.safetensors --data.name=cifar10 --epsilon 0.25 --images 4000\n"
       "  fedsmooth predict runs/quickstart/smoothadv cat.png --sets "
       "runs/quickstart/smoothadv/conformal.json");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");

@@ -123,7 +123,7 @@ class Workplace:
 
     def __init__(self, program, source, folder):
         self.program, self.source, self.folder = program, source, folder
-        for split, count in (("train", 40), ("t10k", 20)):
+        for split, count in (("train", 40), ("t10k", 200)):  # 100 of them calibrate conformal sets
             pixels = bytes((i * i // 7) % 256 for i in range(count * 1024))
             idx(folder / "tiny" / f"{split}-images-idx3-ubyte", [count, 32, 32], pixels)
             idx(folder / "tiny" / f"{split}-labels-idx1-ubyte", [count], bytes(i % 10 for i in range(count)))
@@ -162,6 +162,11 @@ class Workplace:
         elif path.name in ("noise_0.25", "THEIRS"):
             path.write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n" +
                             "".join(f"{i}\t{i % 10}\t{i % 10}\t0.5\t1\t0:00:01\n" for i in range(20)))
+        elif path.name == "superclasses.toml":
+            path.write_text('low = ["0", "1", "2", "3", "4"]\nhigh = ["5", "6", "7", "8", "9"]\n')
+        elif path.name.endswith("conformal.json"):
+            model = path.parent if path.name == "conformal.json" else path.with_name("model.safetensors")
+            self.must(["conformal", str(model), "--epsilon", "0.25", "--out", str(path), *DATA[:2]])
         elif path.suffix == ".toml" or path.name == "FILE":
             shutil.copy(self.folder / "base.toml", path)
         elif path.suffix == ".png":
@@ -202,6 +207,11 @@ class Workplace:
             words += [*DATA, "--data.augment=false", "--dry-run"] if "quickstart" not in command else [*TRAINING, *VOTES]
         elif name == "partition":
             words += TRAINING[:-6]
+        elif name == "conformal":
+            words += DATA[:2]
+            for made in self.folder.glob(f"{words[1].removesuffix('.safetensors')}*conformal.json"):
+                made.unlink()
+            (self.folder / words[1] / "conformal.json").unlink(missing_ok=True)
         elif name in ("certify", "attack", "predict", "verify") and "$keys" in grammar.options[name]:
             # A model file says nothing of its data: the command has to.
             if name == "verify" or "--data.name" in command or not any(w.endswith(".safetensors") for w in words[1:2]):
@@ -211,7 +221,8 @@ class Workplace:
                 words += ["--out", "fresh.tsv"] if not any(word.endswith(".png") for word in words) else []
                 for ending in ("tsv", "json"):
                     (self.folder / f"fresh.{ending}").unlink(missing_ok=True)
-        words = ["1024" if word == "3072" else word for word in words]  # numbers in an image
+        small = {"3072": "1024", "4000": "100", "benign": "3"}  # numbers in an image, images, a class
+        words = [small.get(word, word) for word in words]
         words = words[:words.index(">")] if ">" in words else words
         of_ranks = ("--side-by-side",)  # of which there is one here
         words = [word for i, word in enumerate(words) if word not in of_ranks and words[i - 1] not in of_ranks]
