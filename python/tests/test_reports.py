@@ -141,7 +141,7 @@ def test_planted_votes_are_found(test_set, tmp_path):
     rows = [claimed[0]]
     for mine, theirs in zip(lines[1:], claimed[1:], strict=True):
         row = list(theirs)
-        for name in ("selected", "count_top", "count_runner_up"):
+        for name in ("selected", "count_top", "count_runner_up", "votes", "selection_votes"):
             row[column(name)] = mine[column(name)]
         row[column("predict")], row[column("radius")], row[column("correct")] = "-1", "0", "0"
         for name in ("p_lower", "radius_exact"):
@@ -213,7 +213,7 @@ def test_messages_are_in_the_words_of_python(model, test_set, experiment_file, t
         fs.train(experiment_file, {"train.metod": "x"}, out=tmp_path / "run")
     with pytest.raises(fs.Error, match="device=gpu: must be auto, cpu or cuda"):
         fs.train(experiment_file, out=tmp_path / "run", device="gpu")
-    with pytest.raises(fs.Error, match="`fedsmooth data cifar10` gets it"):
+    with pytest.raises(fs.Error, match="`fedsmooth data cifar10 --out .*` gets it"):
         fs.load_data("cifar10", tmp_path)
     f = fs.Smooth(half_space, 2, 0.25)
     fs.certify(f, halves(test_set), out=tmp_path / "f.tsv", **OPTIONS)
