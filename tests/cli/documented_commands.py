@@ -207,11 +207,13 @@ class Workplace:
             words += [*DATA, "--data.augment=false", "--dry-run"] if "quickstart" not in command else [*TRAINING, *VOTES]
         elif name == "partition":
             words += TRAINING[:-6]
+        elif name == "recertify":
+            for made in self.folder.rglob("*-against.*"):
+                made.unlink()
         elif name == "conformal":
             words += DATA[:2]
-            for made in self.folder.glob(f"{words[1].removesuffix('.safetensors')}*conformal.json"):
+            for made in self.folder.rglob("*conformal.json"):
                 made.unlink()
-            (self.folder / words[1] / "conformal.json").unlink(missing_ok=True)
         elif name in ("certify", "attack", "predict", "verify") and "$keys" in grammar.options[name]:
             # A model file says nothing of its data: the command has to.
             if name == "verify" or "--data.name" in command or not any(w.endswith(".safetensors") for w in words[1:2]):
