@@ -135,7 +135,7 @@ void check_groups(const CertificateIdentity& i, const std::string& name) {
     if (i.malicious) throw Error("{}: \"malicious\" is there without \"groups\"", name);
     return;
   }
-  if (!i.malicious || *i.groups < 2 || *i.groups > kMaxGroups || 2 * *i.malicious > *i.groups) {
+  if (!i.malicious || *i.groups < 2 || *i.groups > kMaxGroups || *i.malicious > *i.groups / 2) {
     throw Error("{}: \"groups\" must be from 2 to {}, and \"malicious\" at most half of it", name,
                 kMaxGroups);
   }

@@ -45,6 +45,8 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (counts.runner_up < 0 || counts.runner_up > counts.n - counts.top) {
     return "count_runner_up must lie between 0 and n - count_top";
   }
+  // Groups first, as the votes are compared with their gaps.
+  if (const auto wrong = contradiction_in_groups(row); !wrong.empty()) return wrong;
   if (const auto wrong = contradiction_in_tallies(row); !wrong.empty()) return wrong;
   if (!(c.p_lower >= 0 && c.p_lower <= 1)) return "p_lower must lie between 0 and 1";
   if (!is_level(row.alpha)) return "alpha must be at least 1e-50 and below 1";
@@ -55,8 +57,7 @@ std::string_view contradiction(const CertificateRow& row, double printed_radius,
   if (!(printed_radius >= 0 && printed_radius <= c.radius)) {
     return "radius must lie between 0 and radius_exact";
   }
-  const std::string_view of_groups = contradiction_in_groups(row);
-  return of_groups.empty() ? contradiction_in_rule(row) : of_groups;
+  return contradiction_in_rule(row);
 }
 
 [[noreturn]] void refuse_void(std::string_view line, const std::string& name) {

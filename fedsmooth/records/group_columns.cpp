@@ -27,7 +27,7 @@ std::string_view contradiction_in_gaps(const Counts& counts, int64_t malicious) 
   if (left != 0) return "gaps do not add up to n";
   const int64_t groups = groups_of(counts.gaps);
   if (groups < 2 || groups > kMaxGroups) return "gaps are not those of 2 to 10000 groups";
-  if (2 * malicious > groups) return "malicious is above half of the groups";
+  if (malicious > groups / 2) return "malicious is above half of the groups";
   // Ties go to the lower class, so that all votes leave a gap of G to class 0 alone.
   if (counts.selected > 0 && counts.gaps[groups] > 0) return "gaps are out of range";
   if (counts.top != copies_safe_from(counts.gaps, malicious)) {

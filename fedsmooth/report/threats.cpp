@@ -95,7 +95,7 @@ std::string level_of_threats(const RunRecord& run) {
   if (row.rule == VoteRule::kFixed && *row.malicious > 0) {
     text += fmt::format(
         " An image's radii against 0 to {} malicious clients hold all at once at {:.4g}.",
-        *row.malicious, row.alpha * static_cast<double>(*row.malicious + 1));
+        *row.malicious, row.alpha * (static_cast<double>(*row.malicious) + 1));
   }
   return text;
 }

@@ -183,7 +183,7 @@ void check_malicious(const CertifyOptions& o, int64_t groups) {
         "certified against malicious clients",
         o.malicious);
   }
-  if (o.malicious < 0 || 2 * o.malicious > groups) {
+  if (o.malicious < 0 || o.malicious > groups / 2) {
     throw Error("malicious={}: {} groups withstand at most {}", o.malicious, groups, groups / 2);
   }
   if (o.radius != RadiusKind::kOneSided) {

@@ -37,7 +37,8 @@ int64_t gap_of(const Votes& votes, int64_t c) {
 int64_t copies_safe_from(const Gaps& gaps, int64_t malicious) {
   check(gaps.size() >= 2 && malicious >= 0, "copies_safe_from: {} gaps, {} malicious", gaps.size(),
         malicious);
-  const int64_t first = std::min(2 * malicious, groups_of(gaps) + 1);
+  const int64_t groups = groups_of(gaps);
+  const int64_t first = malicious > groups / 2 ? groups + 1 : 2 * malicious;
   return std::accumulate(gaps.begin() + first, gaps.end() - 1, int64_t{0});
 }
 
@@ -78,7 +79,7 @@ std::optional<int64_t> most_malicious(const Gaps& gaps, double radius, double si
 }
 
 double level_of_each(double alpha, int64_t malicious) {
-  const auto claims = static_cast<long double>(malicious + 1);
+  const auto claims = static_cast<long double>(malicious) + 1;
   return round_down(static_cast<long double>(alpha) / claims);
 }
 

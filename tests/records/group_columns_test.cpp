@@ -76,6 +76,8 @@ TEST(GroupColumnsTest, HostileGapsAreRefusedInOneLine) {
   expect(table_with("\t1\t" + gaps, "\t-\t" + gaps),
          "gaps must be - for one network, no votes or the rule radii");
   expect(table_with("\t1\t" + gaps, "\t3\t" + gaps), "malicious is above half of the groups");
+  expect(table_with("\t1\t" + gaps, "\t9223372036854775807\t" + gaps),
+         "malicious is above half of the groups");
   expect(table_with("\t1\t" + gaps, "\t-1\t" + gaps), "malicious must be a whole number or -");
   expect(table_with("\t1\t" + gaps, "\tx\t" + gaps), "malicious must be a whole number or -");
   std::string many = "1000";
