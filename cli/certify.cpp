@@ -19,7 +19,7 @@ struct CertifyCommandArguments : jobs::CertifyArguments {
   bool only_correct = false, dry_run = false;
 };
 
-// What is for the table that certificates of the test set go into.
+// Refuses options of the test set's table where single images are certified.
 void check_takes_images(const CertifyCommandArguments& a, const CommandContext& common) {
   const std::pair<bool, const char*> given[] = {{!a.out.empty(), "--out"},
                                                 {!a.shard.empty(), "--shard"},

@@ -28,7 +28,7 @@ struct CommandContext {
   int64_t rank_timeout = 1800;  // seconds
 };
 
-/// What a command found: `summary` with --json, else `text`.
+/// Prints the result of a command: `summary` as JSON with --json, else `text`.
 void print_result(const CommandContext& common, const nlohmann::json& summary,
                   const std::string& text);
 

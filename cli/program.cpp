@@ -75,7 +75,7 @@ void open_standard_streams() {
   }
 }
 
-// What a round frees, up to a gigabyte, is kept for the next one: from the kernel it would come
+// Keeps up to a gigabyte that a round frees for the next round. New memory comes from the kernel
 // page by page, which takes seven times as long as copying a client's weights.
 void keep_freed_memory() {
 #ifdef __GLIBC__

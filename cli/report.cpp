@@ -33,7 +33,7 @@ struct ReportArguments {
   jobs::AgainstOptions against;
 };
 
-// What each run certifies against the classes that are asked for, if any are.
+// Computes certificates of each run against the given classes; none if no classes are given.
 std::vector<jobs::AgainstResult> hold_against(const std::vector<RunRecord>& runs,
                                               const jobs::AgainstOptions& options) {
   std::vector<jobs::AgainstResult> found;

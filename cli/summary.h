@@ -9,7 +9,7 @@
 
 namespace fedsmooth::cli {
 
-/// What a run's certificates say, or that it has none.
+/// Returns the numbers of a run's certificates as JSON, or states that the run has none.
 nlohmann::json summary_json(const RunRecord& run);
 
 /// Prints the table of certified accuracy, what is certified against classes if that is asked, and

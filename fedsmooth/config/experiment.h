@@ -60,7 +60,8 @@ Experiment read_experiment(const std::filesystem::path& path);
 
 /// Every value as TOML that reads back to the same experiment.
 std::string format_experiment(const Experiment& experiment);
-/// The same TOML with a comment that states the default wherever a value differs from it.
+/// Formats an experiment as TOML, with a comment that states the default wherever a value differs
+/// from it.
 std::string format_with_defaults(const Experiment& experiment);
 
 /// The part of it that training reads. Experiments with the same text train the same model.

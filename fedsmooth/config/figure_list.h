@@ -1,6 +1,6 @@
-// What a sweep's folder says about its report, figures.toml: the page's title, readable labels for
-// parts of the runs' names, and figures, panels side by side whose curves are chosen by the names
-// of runs.
+// figures.toml, which describes the report of a sweep's folder: the page's title, readable labels
+// for parts of the runs' names, and figures. A figure has panels side by side, whose curves are
+// chosen by the names of runs.
 //
 //     title = "The paper's experiments"
 //     [labels]

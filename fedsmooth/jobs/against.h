@@ -22,8 +22,9 @@ struct AgainstOptions {
   bool asked() const { return !against.empty() || !superclasses.empty() || top != 0; }
 };
 
-/// What the options mean for these classes (as many as there are names, or `classes` if there are
-/// none). An Error for unknown names, and unless exactly one thing is asked.
+/// Returns the classes to avoid that the options name. There are as many classes as names, or
+/// `classes` if no names are given. Throws an Error for unknown names, and for options that do not
+/// go together.
 Avoidance find_avoidance(const AgainstOptions& options, const std::vector<std::string>& class_names,
                          int64_t classes);
 
