@@ -72,7 +72,7 @@ class Sampler {
   /// The votes of each of several requests.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
   /// As count_all(), with the gaps of one class per request. Throws an Error unless f is several
-  /// groups whose votes are counted by CPU cores.
+  /// groups.
   virtual std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
                                                const std::vector<int64_t>& classes);
   /// How many requests for n votes it does best at once.
