@@ -333,6 +333,7 @@ TEST_F(GroupRunsTest, AttacksGoAgainstTheMeanOfTheGroups) {
   certify("run", images);
   Overrides options = images;
   options.emplace_back("smoothing.m", "4");
+  options.emplace_back("attack.steps", "2");
   const jobs::AttackOutcome attacked = jobs::attack(
       {.path = path("run").string(), .epsilons = {0.5, 3}, .n = 100}, options, context_);
   EXPECT_EQ(attacked.summary.certified_images, attacked.summary.images);
