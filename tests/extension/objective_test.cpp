@@ -87,11 +87,12 @@ TEST(ObjectiveExtensionTest, AGpuRefusesFormsThatItDoesNotKnow) {
   const Weights global = start().global;
   const BatchedExecutor executor;
   constexpr auto kScore = static_cast<ScoreKind>(99);
-  constexpr auto kExamples = static_cast<GpuExamples>(99);
-  for (const GpuForm& form : {GpuForm{kScore}, GpuForm{ScoreKind::kCrossEntropy, kExamples}}) {
+  constexpr auto kExamples = static_cast<BatchedExamples>(99);
+  for (const BatchedForm& form :
+       {BatchedForm{kScore}, BatchedForm{ScoreKind::kCrossEntropy, kExamples}}) {
     const std::string name = form.score == kScore ? "unknown-score" : "unknown-examples";
     const Method method =
-        add_objective({.name = name, .score = score_smoothed_labels, .on_gpu = form});
+        add_objective({.name = name, .score = score_smoothed_labels, .batched = form});
     const auto why = executor.unsupported({small_task(method), global, {}, 0});
     EXPECT_EQ(why.value_or(""),
               "train.method=\"" + name + "\": the GPU engine does not have it; use --device=cpu");

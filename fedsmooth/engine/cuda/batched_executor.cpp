@@ -17,12 +17,12 @@ bool share_waves(const LocalTask& a, const LocalTask& b) {
 }
 
 // Returns whether wave_step.cpp and batched_scores.cu have a case for an objective's GPU form.
-bool knows(const GpuForm& form) {
+bool knows(const BatchedForm& form) {
   switch (form.examples) {
-    case GpuExamples::kNoisy:
-    case GpuExamples::kAndClean:
-    case GpuExamples::kMixed:
-    case GpuExamples::kMoved:
+    case BatchedExamples::kNoisy:
+    case BatchedExamples::kAndClean:
+    case BatchedExamples::kMixed:
+    case BatchedExamples::kMoved:
       switch (form.score) {
         case ScoreKind::kCrossEntropy:
         case ScoreKind::kConsistency:
@@ -70,7 +70,7 @@ struct BatchedExecutor::State {
   }
 
   void prepare(const LocalTask& task, int64_t cohort) {
-    const std::optional<GpuForm>& form = objective_of(task.method).on_gpu;
+    const std::optional<BatchedForm>& form = objective_of(task.method).batched;
     check(form && knows(*form), "BatchedExecutor: an unsupported task");
     if (!plan) {
       plan = device_network(task.network);
@@ -131,7 +131,7 @@ std::optional<std::string> BatchedExecutor::unsupported(const Round& round) cons
     return fmt::format("{}; use --device=cpu", reason);
   }
   const Objective& objective = objective_of(round.task.method);
-  if (objective.on_gpu && knows(*objective.on_gpu)) return {};
+  if (objective.batched && knows(*objective.batched)) return {};
   return fmt::format("train.method={:?}: the GPU engine does not have it; use --device=cpu",
                      objective.name);
 }

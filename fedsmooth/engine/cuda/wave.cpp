@@ -35,12 +35,12 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
       data_(data),
       precision_(precision),
       shape_(shape_of(task, device, clients, noises_of(task))),
-      scored_(shape_of(task, device, clients, gpu_copies_of(task))),
+      scored_(shape_of(task, device, clients, batched_copies_of(task))),
       launches_(/*urgent=*/clients <= kFewClients),
       passes_(device.make_passes(precision, clients, scored_.rows, /*gradients=*/true)) {
   const int64_t batch = shape_.batch, noises = shape_.noises;
   const bool moves_noises = noise_ascent(task).steps > 0;
-  const bool ascends = examples() == GpuExamples::kMixed || moves_noises || attacked();
+  const bool ascends = examples() == BatchedExamples::kMixed || moves_noises || attacked();
   if (ascends && shape_.rows != scored_.rows) {
     ascent_ = device.make_passes(precision, clients, shape_.rows, /*gradients=*/true);
   }
@@ -62,8 +62,8 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
   score_weights_ = DeviceArray<ScoreWeights<float>>(n);
   score_room_ = DeviceArray<float>(n * batch * score_room(scored_));
   flips_ = DeviceArray<uint8_t>(n);
-  if (examples() == GpuExamples::kMixed) mix_ = DeviceArray<float>(n * batch);
-  if (examples() == GpuExamples::kMoved) {
+  if (examples() == BatchedExamples::kMixed) mix_ = DeviceArray<float>(n * batch);
+  if (examples() == BatchedExamples::kMoved) {
     draws_ = DeviceArray<float>(n * batch);
     targets_ = DeviceArray<float>(chosen_.size() * shape_.classes);
   }

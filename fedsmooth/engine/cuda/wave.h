@@ -46,7 +46,7 @@ class Wave {
 
  private:
   bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }
-  GpuExamples examples() const { return objective_of(task_.method).on_gpu->examples; }
+  BatchedExamples examples() const { return objective_of(task_.method).batched->examples; }
   const float* noise() const { return noise_.data(); }  // null: none is added
   /// The noises of a step's noisy copies.
   const float* hard_noise() const { return moved_.data() == nullptr ? noise() : moved_.data(); }

@@ -16,7 +16,7 @@ Key key_of(const Round& round, Purpose purpose) {
 
 ClientSettings settings_of(const Round& round, int64_t k) {
   const LocalTask& task = round.task;
-  const bool mixes = objective_of(task.method).on_gpu->examples == GpuExamples::kMixed;
+  const bool mixes = objective_of(task.method).batched->examples == BatchedExamples::kMixed;
   const AttackOptions ascent = mixes ? mix_ascent(task) : task.attack;
   const NoiseAscent of_noise = noise_ascent(task);
   return {key_of(round, Purpose::kTraining).value,

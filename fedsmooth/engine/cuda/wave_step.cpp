@@ -30,7 +30,7 @@ void Wave::enqueue_step(bool first) {
     launches_.add("noise", draw_noise(shape_, settings_.data(), step_.data(), noise_.data(),
                                       launches_.stream()));
   }
-  if (examples() == GpuExamples::kMixed) {
+  if (examples() == BatchedExamples::kMixed) {
     enqueue_mixing();
   } else if (attacked()) {
     enqueue_attack(task_.attack.steps);
@@ -96,7 +96,7 @@ void Wave::enqueue_noise_ascent() {
 }
 
 void Wave::enqueue_attack(int64_t steps) {
-  const bool mixes = examples() == GpuExamples::kMixed;
+  const bool mixes = examples() == BatchedExamples::kMixed;
   const bool stochastic = mixes || task_.attack.estimator == Estimator::kStochastic;
   const bool two_point = !mixes && task_.attack.estimator == Estimator::kTwoPoint;
   AttackStep attack;
@@ -149,15 +149,15 @@ void Wave::enqueue_examples_forward() {
   InputMap input = input_of(*passes_, scored_);
   const ExampleCopies noisy = {x_adv_.data(), hard_noise(), shape_.noises};
   switch (examples()) {
-    case GpuExamples::kNoisy:
+    case BatchedExamples::kNoisy:
       input.first = noisy;
       break;
-    case GpuExamples::kAndClean:
+    case BatchedExamples::kAndClean:
       input.first = {x_.data(), nullptr, 1};
       input.second = noisy;
       break;
-    case GpuExamples::kMixed:
-    case GpuExamples::kMoved:
+    case BatchedExamples::kMixed:
+    case BatchedExamples::kMoved:
       input.first = {x_.data(), noise(), shape_.noises};
       input.second = noisy;
       break;
@@ -182,7 +182,7 @@ void Wave::enqueue_attack_loss(bool gradient, int noises, float* probability, fl
 
 void Wave::enqueue_score(float* seen) {
   ScoreStep score;
-  score.kind = objective_of(task_.method).on_gpu->score;
+  score.kind = objective_of(task_.method).batched->score;
   score.logits = passes_->logits();
   score.y = y_.data();
   score.weights = score_weights_.data();

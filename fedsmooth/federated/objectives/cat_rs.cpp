@@ -89,7 +89,7 @@ Examples list_confident(LocalStep& step, const Batch& b, const Array& delta) {
 Objective cat_rs_objective() {
   return {.name = "cat-rs",
           .score = CatRs::add<double>,
-          .on_gpu = {{ScoreKind::kCatRs, GpuExamples::kMoved}},
+          .batched = {{ScoreKind::kCatRs, BatchedExamples::kMoved}},
           .keys = {"lambda", "steps", "step_size", "teacher", "teacher_votes"},
           .weights = cat_rs_weights,
           .list = list_confident,

@@ -16,7 +16,7 @@ ScoreWeights<double> consistency_weights(const LocalTask& task) {
 Objective consistency_objective() {
   return {.name = "consistency",
           .score = Consistency::add<double>,
-          .on_gpu = {{ScoreKind::kConsistency}},
+          .batched = {{ScoreKind::kConsistency}},
           .keys = {"lambda", "eta", "examples"},
           .weights = consistency_weights};
 }

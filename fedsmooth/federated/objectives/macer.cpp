@@ -16,7 +16,7 @@ ScoreWeights<double> macer_weights(const LocalTask& task) {
 Objective macer_objective() {
   return {.name = "macer",
           .score = Macer::add<double>,
-          .on_gpu = {{ScoreKind::kMacer}},
+          .batched = {{ScoreKind::kMacer}},
           .keys = {"lambda", "examples"},
           .weights = macer_weights};
 }

@@ -16,12 +16,12 @@ namespace {
 // In the order of Method.
 std::deque<Objective>& table() {
   constexpr auto cross_entropy = CrossEntropy::add<double>;
-  constexpr GpuForm on_gpu = {ScoreKind::kCrossEntropy};
+  constexpr BatchedForm batched = {ScoreKind::kCrossEntropy};
   static std::deque<Objective> rows = {
-      {"standard", /*adds_noise=*/false, /*attacks=*/false, cross_entropy, on_gpu},
-      {"adversarial", /*adds_noise=*/false, /*attacks=*/true, cross_entropy, on_gpu},
-      {"gaussian", /*adds_noise=*/true, /*attacks=*/false, cross_entropy, on_gpu},
-      {"smoothadv", /*adds_noise=*/true, /*attacks=*/true, cross_entropy, on_gpu},
+      {"standard", /*adds_noise=*/false, /*attacks=*/false, cross_entropy, batched},
+      {"adversarial", /*adds_noise=*/false, /*attacks=*/true, cross_entropy, batched},
+      {"gaussian", /*adds_noise=*/true, /*attacks=*/false, cross_entropy, batched},
+      {"smoothadv", /*adds_noise=*/true, /*attacks=*/true, cross_entropy, batched},
       consistency_objective(),
       stability_objective(),
       macer_objective(),
@@ -66,19 +66,19 @@ int64_t noises_of(const LocalTask& task) {
   return objective_of(task.method).adds_noise ? task.smoothing.m : 1;
 }
 
-int64_t gpu_copies_of(const LocalTask& task) {
+int64_t batched_copies_of(const LocalTask& task) {
   const Objective& objective = objective_of(task.method);
-  check(objective.on_gpu.has_value(), "{}: has no form for the GPU", objective.name);
-  switch (objective.on_gpu->examples) {
-    case GpuExamples::kNoisy:
+  check(objective.batched.has_value(), "{}: has no batched form", objective.name);
+  switch (objective.batched->examples) {
+    case BatchedExamples::kNoisy:
       return noises_of(task);
-    case GpuExamples::kAndClean:
+    case BatchedExamples::kAndClean:
       return noises_of(task) + 1;
-    case GpuExamples::kMixed:
-    case GpuExamples::kMoved:
+    case BatchedExamples::kMixed:
+    case BatchedExamples::kMoved:
       return noises_of(task) * 2;
   }
-  throw Bug("gpu_copies_of: unknown examples");
+  throw Bug("batched_copies_of: unknown examples");
 }
 
 NoiseAscent noise_ascent(const LocalTask& task) {
@@ -88,9 +88,9 @@ NoiseAscent noise_ascent(const LocalTask& task) {
 
 double passes_of(const LocalTask& task) {
   const auto m = static_cast<double>(noises_of(task));
-  const std::optional<GpuForm>& form = objective_of(task.method).on_gpu;
+  const std::optional<BatchedForm>& form = objective_of(task.method).batched;
   double ascent = 2 * m * static_cast<double>(noise_ascent(task).steps);
-  if (form && form->examples == GpuExamples::kMixed) {
+  if (form && form->examples == BatchedExamples::kMixed) {
     ascent += 2 * m * static_cast<double>(mix_ascent(task).steps);
   }
   if (uses_attack(task) && task.attack.epsilon > 0) {
@@ -98,7 +98,7 @@ double passes_of(const LocalTask& task) {
     const bool stochastic = task.attack.estimator == Estimator::kStochastic;
     ascent += static_cast<double>(task.attack.steps) * (stochastic ? 2 * m : m + two_point);
   }
-  const double copies = form ? static_cast<double>(gpu_copies_of(task)) : m;
+  const double copies = form ? static_cast<double>(batched_copies_of(task)) : m;
   return ascent + 3 * copies * static_cast<double>(task.local.passes);
 }
 

@@ -62,17 +62,18 @@ struct Examples {
   Array targets = {};
 };
 
-/// The examples that the GPU makes of an image.
-enum class GpuExamples {
+/// The examples that an engine which trains many clients in one batch makes of an image.
+enum class BatchedExamples {
   kNoisy,     // m copies, with noise if the objective adds it
   kAndClean,  // the image itself, then m noisy copies
   kMixed,     // m noisy copies, then m of a point on the way to an adversarial example
   kMoved,     // m noisy copies, then m with the noises that NoiseAscent moved
 };
 
-struct GpuForm {
+/// What such an engine computes: one of the scores that it has, of examples that it can make.
+struct BatchedForm {
   ScoreKind score = ScoreKind::kCrossEntropy;
-  GpuExamples examples = GpuExamples::kNoisy;
+  BatchedExamples examples = BatchedExamples::kNoisy;
 };
 
 /// Returns, for each of these images, how many of its votes [first, first + count) are right.
@@ -85,8 +86,8 @@ struct Objective {
   bool adds_noise = true;  // m noisy copies per image; false: one copy without noise
   bool attacks = false;    // images are moved by attack_smoothed() first
   void (*score)(ScoredImage<double>&) = nullptr;
-  std::optional<GpuForm> on_gpu = {};  // nothing: GPUs refuse the objective
-  std::vector<std::string> keys = {};  // keys of [objective] that it reads
+  std::optional<BatchedForm> batched = {};  // nothing: GPUs refuse it
+  std::vector<std::string> keys = {};       // keys of [objective] that it reads
   /// Returns the weights that the score reads, with the published values where the task has none;
   /// null: the score reads none.
   ScoreWeights<double> (*weights)(const LocalTask& task) = nullptr;
@@ -122,8 +123,8 @@ bool uses_attack(const LocalTask& task);
 
 /// Returns the number of noises per image: m, or 1 (zeros) without noise.
 int64_t noises_of(const LocalTask& task);
-/// Returns the number of examples per image that the GPU makes, see GpuExamples.
-int64_t gpu_copies_of(const LocalTask& task);
+/// Returns the number of examples per image in the objective's batched form.
+int64_t batched_copies_of(const LocalTask& task);
 
 /// Returns how the task's noises are moved; with 0 steps if they are not.
 NoiseAscent noise_ascent(const LocalTask& task);

@@ -64,7 +64,7 @@ double mix_first_step(const LocalTask& task) {
 Objective smoothmix_objective() {
   return {.name = "smoothmix",
           .score = SmoothMix::add<double>,
-          .on_gpu = {{ScoreKind::kSmoothMix, GpuExamples::kMixed}},
+          .batched = {{ScoreKind::kSmoothMix, BatchedExamples::kMixed}},
           .keys = {"lambda", "steps", "step_size"},
           .weights = mix_weights,
           .list = list_mixed};

@@ -21,7 +21,7 @@ Examples list_clean_and_noisy(LocalStep& /*step*/, const Batch& b, const Array& 
 Objective stability_objective() {
   return {.name = "stability",
           .score = Stability::add<double>,
-          .on_gpu = {{ScoreKind::kStability, GpuExamples::kAndClean}},
+          .batched = {{ScoreKind::kStability, BatchedExamples::kAndClean}},
           .keys = {"lambda"},
           .weights = stability_weights,
           .list = list_clean_and_noisy};

@@ -123,7 +123,7 @@ std::vector<int64_t> draw_worthwhile(const LocalTask& task, const std::vector<in
 Objective sun_objective() {
   return {.name = "sun",
           .score = CrossEntropy::add<double>,
-          .on_gpu = {{ScoreKind::kCrossEntropy}},
+          .batched = {{ScoreKind::kCrossEntropy}},
           .keys = {"steps", "step_size"},
           .list = list_hard_noises,
           .ascent = sun_ascent,
