@@ -26,8 +26,8 @@ struct AttackOutcome {
 };
 
 /// Attacks every image that the experiment certifies. If there are certificates of the same
-/// classifier, the summary shows their accuracy too, and an attack that broke one is warned about.
-/// Throws Interrupted when stopped; finished rows stay.
+/// classifier, the summary shows their accuracy too, and an attack that broke one causes a warning.
+/// Throws Interrupted when stopped; the rows of finished images stay in the table.
 AttackOutcome attack(const AttackArguments& arguments, const Overrides& overrides,
                      const Context& context);
 
