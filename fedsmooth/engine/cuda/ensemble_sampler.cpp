@@ -11,7 +11,7 @@
 namespace fedsmooth {
 namespace {
 
-// A point on a stream that other streams wait for.
+// A point on a stream for which other streams can wait.
 class Event {
  public:
   Event() {
@@ -30,7 +30,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Members evaluate on streams of their own; this pass's stream adds their logits up in order.
+// Each member evaluates on its own stream; this pass's stream adds their logits in order.
 class EnsemblePass : public VotePass {
  public:
   explicit EnsemblePass(std::vector<std::unique_ptr<VotePass>> members)
@@ -42,11 +42,11 @@ class EnsemblePass : public VotePass {
                 member->input() == input(),
             "ensemble: a member has other images, classes or batches");
     }
-    mean_.clear(launches_.stream());  // of a short batch some rows are never written
+    mean_.clear(launches_.stream());  // a short batch never writes some rows
   }
 
   ~EnsemblePass() override {
-    // Members free their memory, which this stream may still read after an exception.
+    // Members free memory that this stream may still read after an exception.
     cudaStreamSynchronize(launches_.stream());
   }
 
