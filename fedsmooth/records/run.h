@@ -23,10 +23,10 @@ struct Run {
   bool done() const { return std::filesystem::exists(folder / "DONE"); }
 };
 
-/// Starts a run: makes the folder and writes its experiment. A folder in which training has left
-/// results is an Error unless `resume` is set, and in any case if its experiment differs in a key
-/// that training reads; the message names the first such key. Other keys ([certify], [log]) take
-/// the values of `experiment`.
+/// Starts a run: makes the folder and writes its experiment. Throws an Error if the folder is not
+/// empty and no run. If training has left results in it, throws an Error unless `resume` is set,
+/// and in any case if its experiment differs in a key that training reads, which the message names.
+/// Other keys ([certify], [log]) take the values of `experiment`.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
 
 /// If the experiment's seed was drawn, replaces it by the seed in the folder's experiment.toml, if
