@@ -25,7 +25,7 @@ struct RowConvolution {
   /// [client, part, 2, K]: sums over pixels of y, as rounded, and of its squares; with `normed`, of
   /// y and of y (normed - mean) inverse. Null: not wanted.
   float* sums = nullptr;
-  const void* normed = nullptr;  // in the shape of y: input of the norm that y is the gradient of
+  const void* normed = nullptr;  // in the shape of y: input of the norm whose output has gradient y
   const NormValues* values = nullptr;  // [client, values_client]: begins with the norm's values
   int64_t values_client = 0;
 };
