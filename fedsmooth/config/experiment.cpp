@@ -20,7 +20,7 @@ const Field* find_field(const std::vector<Field>& all, const std::string& key) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// "train" and "train.local" for the key train.local.steps.
+// Returns all prefixes of keys: "train" and "train.local" for the key train.local.steps.
 std::vector<std::string> section_names() {
   std::vector<std::string> names;
   for (const std::string& key : experiment_keys()) {
@@ -65,14 +65,15 @@ void read_table(const toml::table& table, const std::string& prefix, const std::
   }
 }
 
-// toml++ recurses into dotted keys, a.a.a.a, without a limit of its own. Counting all dots is
-// crude, but a ResNet-110 written as layers has only about 450.
+// toml++ recurses into dotted keys (a.a.a.a) without a limit. Counting all dots of the text is
+// crude but sufficient: a ResNet-110 written as layers has only about 450.
 void refuse_deep_keys(std::string_view text, const std::string& where) {
   const int64_t dots = std::count(text.begin(), text.end(), '.');
   if (dots > kMaxDots) throw Error("{}: {} dots, at most {} are allowed", where, dots, kMaxDots);
 }
 
-// `defaults` are empty or the same keys with their defaults, which are stated where they differ.
+// `defaults` is empty, or has the same keys with their defaults: a default that differs from the
+// value is stated in a comment.
 std::string format_fields(const std::vector<Field>& fields,
                           const std::vector<Field>& defaults = {}) {
   std::string out, section;
@@ -98,7 +99,7 @@ toml::table parse_toml(std::string_view text, const std::string& name) {
     return toml::parse(text, name);
   } catch (const toml::parse_error& error) {
     std::string what(error.description());
-    std::replace(what.begin(), what.end(), '\n', ' ');  // it quotes what it saw, line ends included
+    std::replace(what.begin(), what.end(), '\n', ' ');  // the message may quote line ends
     throw Error("{}:{}: {}", name, error.source().begin.line, what);
   }
 }
@@ -179,7 +180,7 @@ void set_key(Experiment& experiment, const std::string& key, const std::string& 
   const std::vector<Field> all = experiment_fields(experiment);
   const Field* field = find_field(all, key);
   if (field == nullptr) throw Error("--{}: unknown key{}", key, suggestion(key, experiment_keys()));
-  // A second line would be a second key.
+  // The value is parsed as "value = ...", in which a second line would be a second key.
   if (value.find_first_of("\r\n") != std::string::npos || !is_utf8(value)) {
     throw Error("--{}={:?}: must be one line of UTF-8", key, value);
   }
@@ -191,7 +192,7 @@ void set_key(Experiment& experiment, const std::string& key, const std::string& 
     try {
       table = toml::parse("value = " + value);
     } catch (const toml::parse_error&) {
-      // A bare word is a string.
+      // A value that is not TOML, such as a bare word, is taken as a string.
     }
   }
   try {

@@ -1,5 +1,5 @@
-// One experiment: the option structs of the modules, read from and written to TOML. Sections are
-// structs, keys their fields.
+// One experiment: the option structs of the modules, read from and written to TOML. A section is a
+// struct, and its keys are the struct's fields.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace fedsmooth {
 
 struct CertificationOptions : CertifyOptions {
   double sigma = 0.0;            // 0 ("auto"): smoothing.sigma
-  std::optional<uint64_t> seed;  // none ("auto"): see derive_seed()
+  std::optional<uint64_t> seed;  // none ("auto"): derived from run, model and data
   const NoiseLaw* noise = &kFloatNoise;
   int64_t every = 20;  // certify every Nth test image
-  int64_t limit = 0;   // at most this many images; 0: all
+  int64_t limit = 0;   // maximum number of images; 0: all
 };
 
 struct LogOptions {
@@ -31,7 +31,7 @@ struct LogOptions {
 
 struct Experiment {
   uint64_t seed = 0;
-  bool seed_is_random = false;  // it was drawn: a run that is resumed has drawn another one
+  bool seed_is_random = false;  // `seed` was drawn when the key was read: see keep_drawn_seed()
   DataOptions data;
   PartitionOptions partition;
   GroupOptions groups;
@@ -44,46 +44,51 @@ struct Experiment {
   LogOptions log;
 };
 
-/// What a model of this experiment is certified with: certify.sigma, or what it is trained with.
+/// Returns the sigma that certificates use: certify.sigma, or smoothing.sigma if that is 0.
 double certified_sigma(const Experiment& experiment);
-/// certify.seed, or the experiment's: the seed of attacks, and of certificates by versions before
-/// certify.seed = "auto" was derived from model and data (derive_seed() in records).
+/// Returns certify.seed, or the experiment's seed if there is none. Attacks use it, and so did
+/// certificates of versions before "auto" meant derive_seed() (records).
 uint64_t certified_seed(const Experiment& experiment);
 
-/// Refuses an experiment that could be trained but never certified.
+/// Throws an Error for an experiment that could be trained but never certified.
 void check_certification(const Experiment& experiment);
 
-/// Reads TOML text; keys that are left out keep their values in `base`. An unknown key, a wrong
-/// type and a value out of range are Errors with `name` and the line.
+/// Reads TOML text; keys that are left out keep their values in `base`. Throws an Error with `name`
+/// and the line for an unknown key, a wrong type or a value out of range, and for a [sweep].
 Experiment parse_experiment(std::string_view text, const std::string& name, Experiment base = {});
+/// Reads a TOML file by parse_experiment().
 Experiment read_experiment(const std::filesystem::path& path);
 
-/// Every value as TOML that reads back to the same experiment.
+/// Returns every value as TOML that reads back to the same experiment.
 std::string format_experiment(const Experiment& experiment);
 /// Formats an experiment as TOML, with a comment that states the default wherever a value differs
 /// from it.
 std::string format_with_defaults(const Experiment& experiment);
 
-/// The part of it that training reads. Experiments with the same text train the same model.
+/// Formats the keys that training reads, as TOML. Experiments with the same text train the same
+/// model.
 std::string format_training(const Experiment& experiment);
-/// The first key that training reads in which two experiments differ, with both values; empty if
-/// there is none.
+/// Returns the first key that training reads in which two experiments differ, with both values;
+/// empty if there is none.
 std::string training_difference(const Experiment& there, const Experiment& here);
 
-/// Applies `section.key` = `value` as given on the command line.
+/// Sets `key` (section.key) to `value`, as given on the command line. Throws an Error that begins
+/// with --key if the key is unknown or the value is refused.
 void set_key(Experiment& experiment, const std::string& key, const std::string& value);
 
-/// `section.key`, value pairs, in the order given: a later one wins.
+/// Pairs of section.key and value, in the order given: a later one wins.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
+/// Applies each pair by set_key().
 void apply_overrides(Experiment& experiment, const Overrides& overrides);
 
-/// The value of one key, as TOML.
+/// Returns the value of one key as TOML. A Bug if there is no such key.
 std::string show_key(const Experiment& experiment, const std::string& key);
 
-/// All keys, in the order of the file.
+/// Returns all keys, in the order of the file.
 std::vector<std::string> experiment_keys();
 
-/// The first key whose last part is `word`: train.rounds for rounds. Empty if there is none.
+/// Returns the first key whose last part is `word`, such as train.rounds for rounds; empty if there
+/// is none.
 std::string key_ending_in(const std::string& word);
 
 }  // namespace fedsmooth

@@ -17,7 +17,7 @@ bool share(double x) { return x >= 0 && x <= 1; }
 bool momentum(double x) { return x >= 0 && x < 1; }
 bool below_half(double x) { return x >= 0 && x < 0.5; }
 
-// One of a list, or a residual network of any depth.
+// The name of an architecture in a list, or of a residual network of any depth.
 Field model_name(std::string& value) {
   std::vector<std::string> names = architecture_names();
   names.insert(names.end(), {"layers", ""});
@@ -32,12 +32,13 @@ Field model_name(std::string& value) {
     }
     value = name;
   };
-  // The list does not have every residual network.
+  // The field of name_choice() would refuse names that are not in the list.
   field.show = [&value] { return show_string(value); };
   return field;
 }
 
-// What 0.1 had in place of [server]: 0 for the plain average, else the heavy ball.
+// The key that version 0.1 had in place of [server]: 0 is the plain average, other values the heavy
+// ball.
 Field server_momentum(ServerOptions& server) {
   const auto as_number = [](double& beta) {
     return number("", beta, momentum, "must be in [0, 1)");

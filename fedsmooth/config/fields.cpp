@@ -12,7 +12,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int kMaxDepth = 16;  // of a layer's values
+constexpr int kMaxDepth = 16;  // levels of nesting in the values of layers
 
 void require(bool condition, const char* what) {
   if (!condition) throw Error("{}", what);
@@ -22,7 +22,7 @@ double to_double(const toml::node& node) {
   const auto value = node.value<double>();  // integers count too
   require(value && (node.is_floating_point() || node.is_integer()), "must be a number");
   require(std::isfinite(*value), "must be finite");
-  // What is computed with is single precision.
+  // Computations use single precision.
   require(std::fabs(*value) <= std::numeric_limits<float>::max(), "must be at most 3.4e38");
   return *value;
 }
@@ -32,7 +32,7 @@ int64_t to_integer(const toml::node& node) {
   return *node.value<int64_t>();
 }
 
-// As TOML, which wants a point or an exponent in every floating-point number.
+// TOML requires a point or an exponent in every floating-point number.
 std::string show_double(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -84,7 +84,7 @@ std::string to_string(const toml::node& node) {
   return *node.value<std::string>();
 }
 
-// TOML escapes as JSON does, and DEL too.
+// TOML escapes the same characters as JSON, and DEL.
 std::string show_string(const std::string& text) {
   std::string shown = nlohmann::json(text).dump();
   for (size_t i; (i = shown.find('\x7f')) != std::string::npos;) shown.replace(i, 1, "\\u007f");

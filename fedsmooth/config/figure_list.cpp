@@ -8,11 +8,11 @@
 namespace fedsmooth {
 namespace {
 
-constexpr size_t kMaxPanels = 6;  // more would not be readable in a row
+constexpr size_t kMaxPanels = 6;  // more in one row would be too small to read
 constexpr std::string_view kNameCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-/// Refuses by line, with the file in front.
+// Its Errors begin with file and line.
 class FiguresReader {
  public:
   explicit FiguresReader(const std::string& file) : file_(file) {}
@@ -56,7 +56,7 @@ class FiguresReader {
     throw Error("{}:{}: {}", file_, node.source().begin.line, what);
   }
 
-  /// All of `keys` are there, perhaps those of `more`, and no others.
+  // Throws an Error unless the table has all of `keys`, any of `more`, and no others.
   void check_keys(const toml::table& table, const std::vector<std::string>& keys,
                   const std::vector<std::string>& more = {}) const {
     std::vector<std::string> known = keys;
@@ -130,7 +130,7 @@ FigureList parse_figures(std::string_view text, const std::string& file) {
 std::optional<std::string> match_star(std::string_view runs, std::string_view name) {
   const size_t star = runs.find('*');
   const std::string_view head = runs.substr(0, star), tail = runs.substr(star + 1);
-  // They must not overlap in the name.
+  // Head and tail must not overlap in the name.
   if (name.size() < head.size() + tail.size()) return std::nullopt;
   if (!name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
   return std::string(name.substr(head.size(), name.size() - head.size() - tail.size()));

@@ -23,11 +23,11 @@ inline constexpr const char* kFiguresFile = "figures.toml";
 
 struct PanelChoice {
   std::string title;
-  std::string runs;  // a name with one *
+  std::string runs;  // pattern with one *, see match_star()
 };
 
 struct FigureChoice {
-  std::string name;   // fit for a file
+  std::string name;   // file name: letters, digits, ".", "_" and "-"
   std::string title;  // above the figure on the page; empty: the name
   std::string caption;
   std::vector<PanelChoice> panels;  // 1 to 6
@@ -35,14 +35,15 @@ struct FigureChoice {
 
 struct FigureList {
   std::string title;                          // of the page; may be empty
-  std::map<std::string, std::string> labels;  // by parts of names, see readable_name()
+  std::map<std::string, std::string> labels;  // of parts of names, see readable_name()
   std::vector<FigureChoice> figures;
 };
 
-/// Reads TOML text; `file` stands in error messages, with the line.
+/// Reads TOML text. Throws an Error with `file` and the line for an unknown or missing key, a wrong
+/// type, two figures of one name or more than 6 panels.
 FigureList parse_figures(std::string_view text, const std::string& file);
 
-/// What the * of `runs` stands for in `name`; none if the name is another.
+/// Returns the part of `name` that the * of `runs` matches; none if `name` does not match.
 std::optional<std::string> match_star(std::string_view runs, std::string_view name);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// Superclasses, a TOML file of one list per superclass:
+// Superclasses, disjoint sets of classes: a TOML file with one list of classes per superclass.
 //
 //     animals = ["bird", "cat", "deer"]
 //     vehicles = ["airplane", "truck"]
@@ -12,10 +12,11 @@ namespace fedsmooth {
 
 struct Superclass {
   std::string name;
-  std::vector<std::string> classes;  // names or numbers; none twice, nor in another superclass
+  std::vector<std::string> classes;  // names or numbers; none occurs twice in the file
 };
 
-/// Reads TOML text; `file` stands in error messages, with the line.
+/// Reads TOML text. Throws an Error with `file` and the line if a superclass is not a list of
+/// strings or a string occurs twice. Whether the classes exist is not checked.
 std::vector<Superclass> parse_superclasses(std::string_view text, const std::string& file);
 
 }  // namespace fedsmooth

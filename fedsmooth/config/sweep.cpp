@@ -51,7 +51,7 @@ void read_axes(const toml::table& table, const std::string& prefix, const std::s
   }
 }
 
-// toml++ sorts keys by name; the file's order is the user's.
+// Restores the order of the file: toml++ sorts keys by name.
 SweepGrid in_order(std::vector<PlacedAxis> axes) {
   std::sort(axes.begin(), axes.end(), [](const PlacedAxis& a, const PlacedAxis& b) {
     return std::pair(a.position.line, a.position.column) <
@@ -93,8 +93,8 @@ void check_size(const std::vector<SweepGrid>& grids, const std::string& file) {
   }
 }
 
-// A word says enough by itself, a number needs its key, of what is true or false the key is enough.
-// Folders are named like this.
+// Names a value in the names of experiments, hence of folders: a string stands for itself, a number
+// follows its key, and a flag is its key, after "no-" if it is false.
 std::string name_part(const std::string& key, const std::string& value) {
   const std::string last = key.substr(key.rfind('.') + 1);
   std::string part = last + value;

@@ -1,5 +1,6 @@
 // Many experiments in one file: a table [sweep] lists values for keys, and every combination is an
-// experiment. The first key varies slowest. A list of tables [[sweep]] is one grid after another.
+// experiment. The first key varies slowest. Several tables [[sweep]] are grids of their own, whose
+// experiments follow one another.
 //
 //     [sweep]
 //     "smoothing.sigma" = [0.12, 0.25, 0.5]
@@ -28,16 +29,18 @@ struct NamedExperiment {
   Experiment experiment;
 };
 
-/// Reads TOML text, with or without a [sweep]. Its keys and values are checked like any others;
-/// `file` stands in error messages.
+/// Reads TOML text, with or without a [sweep]. Keys and values of the grids are checked like those
+/// of an experiment. Throws an Error with `file` and the line, also for more than 10,000
+/// experiments.
 Sweep parse_sweep(std::string_view text, const std::string& file, const std::string& name = "");
-/// The sweep is named after the file.
+/// Reads a file by parse_sweep(). The sweep is named after the file.
 Sweep read_sweep(const std::filesystem::path& path);
 
-/// As for one experiment; a key that is swept keeps this value alone.
+/// Sets a key of the base experiment, as given on the command line. If the key is swept, this value
+/// replaces its list.
 void set_key(Sweep& sweep, const std::string& key, const std::string& value);
 
-/// All combinations of each grid. Names are the sweep's with the values, such as
+/// Returns all combinations of each grid. Names are the sweep's name and the values, such as
 /// e-sigma0.25-one-point.
 std::vector<NamedExperiment> expand(const Sweep& sweep);
 

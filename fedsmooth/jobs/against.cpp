@@ -40,7 +40,8 @@ struct Names {
                 classes.empty() ? "" : " or their names");
   }
 
-  // The classes that an item of --against stands for; none if it is not a name.
+  // Returns the classes that an item of --against names, as a class or a superclass; none if it is
+  // no name.
   std::vector<int64_t> find(const std::string& item) const {
     if (const auto found = find_class(item)) return {*found};
     std::vector<int64_t> members;
@@ -70,7 +71,7 @@ std::vector<int64_t> find_classes(const std::vector<std::string>& items, const N
     return !found.empty();
   };
   for (const std::string& item : items) {
-    if (add(item)) continue;  // first as a whole: a class's name may have commas
+    if (add(item)) continue;  // tried as a whole first: a class's name may have commas
     for (const std::string& part : split_commas(item)) {
       if (!add(part)) names.class_of(part, "--against");
     }
@@ -101,7 +102,7 @@ std::vector<int64_t> number_superclasses(const Names& names, const std::string& 
   return superclass_of;
 }
 
-// Beside the rows: what they are about.
+// The JSON beside the rows: what they are about.
 nlohmann::json describe_table(const AgainstArguments& a, const AgainstResult& result,
                               const RunRecord& run) {
   return {{"certificates", find_table(a.table).string()},

@@ -1,5 +1,6 @@
-// Cost-sensitive certificates from stored votes, without the model: `--against`, `--superclasses`
-// and `--top`.
+// Cost-sensitive certificates from stored votes, without the model: radii within which the smoothed
+// classifier g avoids given classes (`--against`), stays in a superclass (`--superclasses`) or has
+// the label among its likeliest classes (`--top`).
 #pragma once
 
 #include <cstdint>
@@ -14,33 +15,36 @@ namespace fedsmooth::jobs {
 struct AgainstOptions {
   /// Names or numbers of classes, or names of superclasses; one item may list several by commas.
   std::vector<std::string> against;
-  /// A TOML file, see config/superclasses.h. Without `against`: g is to stay in the superclass of
-  /// the selected class, and every class must be in one.
+  /// A TOML file, see config/superclasses.h. Without `against`, radii are those within which g
+  /// stays in the superclass of the selected class, and every class must be in a superclass.
   std::string superclasses;
-  int64_t top = 0;  // the selected class is to stay among g's `top` likeliest
+  int64_t top = 0;  // the selected class stays among g's `top` likeliest; 0: not asked
 
   bool asked() const { return !against.empty() || !superclasses.empty() || top != 0; }
 };
 
-/// Returns the classes to avoid that the options name. There are as many classes as names, or
-/// `classes` if no names are given. Throws an Error for unknown names, and for options that do not
-/// go together.
+/// Returns what the options ask g to avoid. The number of classes is that of `class_names` or, if
+/// there are none, `classes`. Throws an Error for unknown names and for options that exclude each
+/// other.
 Avoidance find_avoidance(const AgainstOptions& options, const std::vector<std::string>& class_names,
                          int64_t classes);
 
-/// What is certified, in words: "g is none of bird, cat".
+/// Returns what is certified, in words: "g is never bird, cat".
 std::string describe(const Avoidance& avoidance, const std::vector<std::string>& class_names);
 
 struct AgainstArguments {
-  std::string table;  // or its run folder
+  std::string table;  // table or run folder
   AgainstOptions options;
   double alpha = 0;  // 0: the table's own
-  std::string out;   // table to write, beside its JSON; empty: none
+  std::string out;   // table to write, with a JSON beside it; empty: none
 };
 
-/// Throws before it writes anything if rows cannot be held against classes, see radii_against().
+/// Certifies the rows of a table against the options, and writes the result if `out` names a table.
+/// Throws an Error, before it writes anything, if the rows cannot be certified so, see
+/// radii_against().
 AgainstResult certify_against(const AgainstArguments& arguments);
-/// The same for a run in memory.
+/// Certifies the rows of a run in memory against the options. `alpha` 0 is the rows' own. Throws an
+/// Error if the rows cannot be certified so, see radii_against().
 AgainstResult certify_against(const RunRecord& run, const AgainstOptions& options,
                               double alpha = 0);
 

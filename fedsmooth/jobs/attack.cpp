@@ -20,18 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stronger than in training, where the attack is paid for in every step. Users' overrides follow.
+// A stronger attack than in training, where every step pays for it. Users' overrides come after
+// these and win.
 const Overrides kDefaults = {
     {"attack.estimator", "stochastic"},
     {"attack.steps", "10"},
     {"attack.step_size", "auto"},
     {"attack.normalize", "true"},
     {"smoothing.m", "32"},
-    {"certify.noise", "float"}};  // what it moves is no longer made of bytes
+    {"certify.noise", "float"}};  // exact noise needs images of bytes; moved images have none
 
 constexpr double kMaxEpsilon = 1e6;  // no two images are that far apart
 
-// Rising, with 0 for the image itself.
+// Returns the epsilons in ascending order, with 0 for the image itself.
 std::vector<double> settle_epsilons(const std::vector<double>& given) {
   std::set<double> epsilons = {0.0};
   for (const double epsilon : given) {
@@ -71,7 +72,8 @@ nlohmann::json describe(const AttackJob& plan, const SubjectIdentity& subject) {
   return identity;
 }
 
-// The rows of an earlier, interrupted attack: whole images, the first of the plan.
+// Returns the rows of an interrupted attack, without an image that it did not finish. They must be
+// those of the first images of the plan.
 std::vector<AttackRow> keep_whole_images(const AttackJob& plan, const std::string& text,
                                          const std::string& name) {
   std::vector<AttackRow> rows = parse_attacks(text, name);
@@ -93,7 +95,7 @@ std::string format_rows(const std::vector<AttackRow>& rows) {
   return text;
 }
 
-// Images are attacked by whoever is free and written in their order.
+// Each image is attacked by the next free thread; rows are written in the order of the images.
 void attack_images(const AttackJob& plan, size_t first, const Context& context, TableFile& file) {
   Workers workers(thread_count(context));
   const auto progress = begin_progress(context, "attack", static_cast<int64_t>(first),
@@ -117,13 +119,13 @@ void attack_images(const AttackJob& plan, size_t first, const Context& context, 
         take(i, attacker.attack(plan.images[i]));
       }
     } catch (...) {
-      next = plan.images.size();  // ends it for all
+      next = plan.images.size();  // ends the work of all threads
       throw;
     }
   });
 }
 
-// What is not in the table yet.
+// Attacks the images that are not in the table yet.
 void attack_rest(const AttackJob& plan, const AttackArguments& a, const fs::path& table,
                  const nlohmann::json& identity, const Context& context) {
   std::vector<AttackRow> kept;

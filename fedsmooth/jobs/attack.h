@@ -25,10 +25,11 @@ struct AttackOutcome {
   AttackSummary summary;
 };
 
-/// Attacks every image that the experiment certifies. Of a run of several groups, gradients are
-/// those of the mean of the groups' logits, votes those of the majority. If there are certificates
-/// of the same classifier, the summary shows their accuracy too, and an attack that broke one is
-/// warned about. Throws Interrupted when stopped; finished rows stay.
+/// Attacks every image that the experiment certifies. In a run of several groups, the gradients are
+/// those of the mean of the groups' logits, and the votes those of the majority. If there are
+/// certificates of the same classifier, the summary shows their accuracy too, and an attack that
+/// broke one causes a warning. Throws Interrupted when stopped; the rows of finished images stay in
+/// the table.
 AttackOutcome attack(const AttackArguments& arguments, const Overrides& overrides,
                      const Context& context);
 

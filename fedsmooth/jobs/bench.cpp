@@ -14,7 +14,7 @@ namespace {
 constexpr double kSecondsPerRepeat = 1.0;
 constexpr int64_t kClientsPerThread = 2;
 
-// As many images as the votes are for, with n votes each.
+// Times `votes` votes, at most certify.n for each image.
 double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
   std::vector<VoteRequest> requests;
   for (uint32_t image = 0; votes > 0; ++image) {
@@ -29,7 +29,7 @@ double seconds_for(Sampler& sampler, const Experiment& e, int64_t votes) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// As many random images as the experiment's clients hold: the time does not depend on them.
+// Makes `count` random images. The time of a step does not depend on their pixels.
 Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
   Dataset data{Array({count, shape[0], shape[1], shape[2]}, Array::Type::kByte), {}, {}};
   std::vector<float> pixels(data.images.count());
@@ -42,7 +42,7 @@ Dataset random_images(int64_t count, const Shape& shape, int64_t classes) {
   return data;
 }
 
-// What a local step is spent on, with the rates reached where the work is known.
+// Returns the time of each part of a local step, and the rate it reaches if its work is known.
 nlohmann::json describe_phases(const std::map<std::string, PhaseCost>& phases) {
   double all = 0;
   for (const auto& [name, cost] : phases) all += cost.seconds;
@@ -106,7 +106,7 @@ nlohmann::json time_rounds(const Experiment& e, const Context& context, int repe
   const Weights weights = initial_weights(network, make_key(0, Purpose::kWeights));
   LocalTask task{network,  data,          e.data.augment, e.train.method, e.smoothing,
                  e.attack, e.train.local, e.seed,         e.objective};
-  // As in the last round, with all that an objective reads.
+  // The task is that of the last round, with every table that an objective may read.
   task.progress = static_cast<double>(e.train.rounds - 1) / static_cast<double>(e.train.rounds);
   task.teacher = Array::full({samples, kind.classes}, 1.0f / static_cast<float>(kind.classes));
   task.image_weights = Array::full({samples}, 1.0f);
@@ -124,7 +124,8 @@ nlohmann::json time_rounds(const Experiment& e, const Context& context, int repe
   }
   std::vector<double> seconds;
   for (int64_t t = 0; t <= repeats; ++t) {
-    // The first round only warms up; a GPU's work is captured for its number of steps.
+    // The first round warms up. On a GPU it must have all steps, because the captured graph depends
+    // on their number.
     task.local.steps = t == 0 && on_cpu ? 1 : e.train.local.steps;
     const auto start = std::chrono::steady_clock::now();
     run_round(*chosen.executor, {task, weights, cohort, t});

@@ -1,4 +1,4 @@
-// Throughput of this build on this machine.
+// Measures the throughput of certification and training with this build on this machine.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,16 +9,18 @@
 
 namespace fedsmooth::jobs {
 
-/// Of which the median counts.
+/// Number of repetitions, of which the median is reported.
 inline constexpr int kBenchRepeats = 5;
 
-/// Votes per second for an untrained network: the time does not depend on the weights.
+/// Measures votes per second for an untrained network on images [3, 32, 32]. The time does not
+/// depend on the weights.
 nlohmann::json bench_certify(const Experiment& experiment, const Context& context);
 
-/// Seconds per client and local step: on a GPU of whole rounds, on the CPU of rounds with a few
-/// clients for each thread.
+/// Measures seconds per client and local step, by kBenchRepeats rounds on random images [3, 32, 32]
+/// of 10 classes. A round has the experiment's clients on a GPU, at most two per thread on a CPU.
 nlohmann::json bench_train(const Experiment& experiment, const Context& context);
-/// As bench_train(), from `repeats` rounds on images of this kind.
+/// Measures seconds per client and local step, by `repeats` rounds on random images of this kind. A
+/// round has the experiment's clients on a GPU, at most two per thread on a CPU.
 nlohmann::json time_rounds(const Experiment& experiment, const Context& context, int repeats,
                            const ImageKind& kind);
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An earlier part of the same certification: its rows must be the first of the planned images.
+// Throws an Error unless the rows are those of the first planned images, in their order.
 void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationJob& plan,
                         const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -43,12 +43,13 @@ CertificationJob load_together(const CertifyArguments& a, const Overrides& overr
   return plan;
 }
 
-// A wave of images is an item of the work: number i has those from at_once i on.
+// The work is handed out in items. Item i is a wave of at most at_once images, from image number
+// i * at_once on.
 struct Items {
   explicit Items(const CertificationJob& plan)
       : images(static_cast<int64_t>(plan.images.size())),
         at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {
-    // Large waves are for one process: several ranks must all get some.
+    // Among several ranks waves are smaller, so that every rank gets some.
     const int64_t share = (images + 4 * plan.ranks - 1) / (4 * plan.ranks);
     if (plan.ranks > 1) at_once = std::min(at_once, std::max<int64_t>(16, share));
   }
@@ -64,8 +65,8 @@ using Rows = std::vector<CertificateRow>;
 using MakeRows = std::function<Rows(int64_t item)>;
 using TakeRows = std::function<void(int64_t item, const Rows& rows)>;
 
-// Between ranks, rows are lines of the table, which read back bit for bit; or the line that makes
-// it void.
+// Ranks send rows as lines of the table, which read back bit for bit, or the line that makes the
+// table void.
 Work as_text(const MakeRows& make) {
   return [make](int64_t item) {
     try {
@@ -83,8 +84,8 @@ Rows from_text(const std::string& text) {
   return parse_certificates(certificate_header() + text, "rows");
 }
 
-// Calls `take` with the rows of each item, in order. Throws as hand_out() does; a classifier that
-// changed makes the table void.
+// Calls `take` with the rows of each item, in order. Makes the table void and throws an Error if
+// the classifier changed.
 void make_and_take(const CertificationJob& plan, Ranks& ranks, int64_t first, int64_t count,
                    const MakeRows& make, const TakeRows& take, CertificateFile& file) {
   try {
@@ -116,7 +117,7 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
   int64_t correct = 0;
   for (const CertificateRow& row : file.rows()) correct += row.correct();
   const auto take = [&](int64_t item, const Rows& rows) {
-    // An item that was cut off in the middle is made again, but its first rows are there.
+    // An item that was interrupted is made again; its first rows are in the table already.
     for (int64_t i = std::max(done, items.begin(item)); i < items.end(item); ++i) {
       file.append(rows[i - items.begin(item)]);
       correct += file.rows().back().correct();
@@ -128,8 +129,8 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
   make_and_take(plan, ranks_of(context), first, items.count(), rows_of_items(plan), take, file);
 }
 
-// Rows that more votes than before may decide, in waves of those with as many votes: the same at
-// every rank.
+// The rows that more votes than before may decide, in waves of rows with equally many votes. All
+// ranks have the same.
 class Undecided {
  public:
   Undecided(const CertificationJob& plan, const CertificateFile* file, Ranks& ranks) {
@@ -196,7 +197,8 @@ std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const 
   return file;
 }
 
-// A seed on the command line is that of the certificates. Every rank must draw the same one.
+// `seed` on the command line sets certify.seed. A random one is drawn here, so that all ranks get
+// the same.
 Overrides settle_seed(Overrides overrides) {
   for (size_t i = 0; i < overrides.size(); ++i) {
     auto& [key, value] = overrides[i];
@@ -207,7 +209,8 @@ Overrides settle_seed(Overrides overrides) {
   return overrides;
 }
 
-// What the votes will be held against is known and possible before they are drawn.
+// Throws an Error, before any vote is drawn, if the certificates could not be certified against
+// these options.
 void check_against(const AgainstOptions& against, const CertificationJob& plan) {
   if (!against.asked()) return;
   find_avoidance(against, plan.subject.class_names, *plan.identity.classes);
@@ -260,8 +263,8 @@ void take_certification(const nlohmann::json& job, const Context& context) {
   Ranks& ranks = ranks_of(context);
   const CertifyArguments a{.path = job["path"], .shard = job["shard"], .with = job["with"]};
   const CertificationJob plan = load_together(a, job["overrides"].get<Overrides>(), context);
-  do_together(ranks, [] {});  // rank 0 checks what the user asks of its table
-  do_together(ranks, [] {});  // and opens it
+  do_together(ranks, [] {});  // rank 0 runs check_against()
+  do_together(ranks, [] {});  // rank 0 opens the table
   const Undecided undecided(plan, nullptr, ranks);
   do_together(ranks, [&] {
     if (undecided.rows() > 0) work_on_items(ranks, as_text(undecided.rows_of_waves(plan)));
@@ -276,7 +279,7 @@ bool is_certified(const fs::path& run, TestSets& test_sets, const Context& conte
   const CertificationJob plan = load_plan({run.string()}, {}, context, test_sets);
   const Experiment& e = plan.subject.experiment;
   CertificateIdentity wanted = plan.identity;
-  if (!there.subject) {  // a whole table of an earlier version is not made again
+  if (!there.subject) {  // a complete table of an earlier version counts as certified
     wanted.subject = std::nullopt;
     wanted.run_seed = std::nullopt;
     wanted.seed = certified_seed(e);

@@ -1,4 +1,5 @@
-// CERTIFY on the test set, into a table: what `certify` and `sweep` do.
+// CERTIFY on the test set, into a table of certificates. The commands `certify` and `sweep` call
+// this.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +15,12 @@
 
 namespace fedsmooth::jobs {
 
-/// Part `number` of `count`.
+/// Part `number`, from 1, of `count` parts of the images.
 struct Shard {
   int64_t number = 1, count = 1;
 };
 
-/// Reads I/K; nothing if it is not that.
+/// Reads I/K with 1 <= I <= K; none if the text is anything else.
 std::optional<Shard> parse_shard(const std::string& text);
 
 struct CertifyArguments {
@@ -27,12 +28,13 @@ struct CertifyArguments {
   std::string out;    // empty: beside the model
   std::string shard;  // I/K, or empty
   bool resume = false;
-  std::vector<std::string> with;  // models that are one classifier with it; then `out` is required
-  AgainstOptions against;  // checked before the first vote; see certify_against() for what follows
+  std::vector<std::string> with;  // models that are one classifier with `path`; require `out`
+  AgainstOptions against;  // only checked, before the first vote; certify_against() applies them
 };
 
-/// Writes the table and returns where it is. Throws Interrupted when told to stop; what is done
-/// stays. With several ranks, the others take part by take_certification().
+/// Certifies the images and returns the path of the table. Throws Interrupted when stopped; the
+/// rows that are done stay. With several ranks rank 0 calls this, and the others
+/// take_certification().
 std::filesystem::path certify(const CertifyArguments& arguments, const Overrides& overrides,
                               const Context& context);
 
@@ -40,30 +42,31 @@ std::filesystem::path certify(const CertifyArguments& arguments, const Overrides
 struct ClassifierInHand {
   std::shared_ptr<Sampler> sampler;
   std::string name;    // for messages and the table's JSON
-  std::string sha256;  // of its file; empty: there is none, and its fingerprint stands for it
+  std::string sha256;  // of its file; empty: there is no file, and the fingerprint is used instead
 };
 
 /// Images that the caller picked from a data set.
 struct ImagesInHand {
   Dataset images;
-  std::vector<int64_t> indices;  // of each in its data set, rising
+  std::vector<int64_t> indices;  // of each image in its data set, ascending
   std::string name;              // of the data set
-  std::string sha256;            // of all of it; empty: that of these images
+  std::string sha256;            // of the whole data set; empty: of these images
 };
 
-/// CERTIFY for each of these images, into `table`, with the checks, rows and identity of certify().
-/// `options` has sigma and seed; `every` and `limit` are only recorded. On this process alone.
+/// Certifies each of these images into `table`, with the checks, rows and identity of certify().
+/// `options` must have sigma and seed; `every` and `limit` are only recorded. Uses this process
+/// alone. Throws Interrupted when stopped; the rows that are done stay.
 void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
                      const CertificationOptions& options, const std::filesystem::path& table,
                      bool resume, const Context& context);
 
-/// Another rank's part in the certification that rank 0 announced.
+/// Does the part of a rank other than 0 in the certification `job` that rank 0 announced.
 void take_certification(const nlohmann::json& job, const Context& context);
 
-class TestSets;  // see certification_plan.h
+class TestSets;  // see certification/certification_job.h
 
-/// Whether a run's table holds every certificate that its experiment asks for, of its model on its
-/// data as they are now.
+/// Returns whether a run's table has every certificate that its experiment asks for, for the model
+/// and the data as they are now.
 bool is_certified(const std::filesystem::path& run, TestSets& test_sets, const Context& context);
 
 }  // namespace fedsmooth::jobs

@@ -33,7 +33,7 @@ ComparedRuns compare(const CompareArguments& arguments) {
   std::vector<RunRecord> runs = load_runs({arguments.a, arguments.b}, arguments.tables);
   for (RunRecord& run : runs) {
     if (!run.certified()) throw Error("{}: {}", run.name, not_certified(run));
-    run.attacks.clear();  // they may be on other images
+    run.attacks.clear();  // attacks may be on other images
   }
   check_threats(runs[0], runs[1]);
   ComparedRuns compared{std::move(runs[0]), std::move(runs[1])};

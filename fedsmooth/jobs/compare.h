@@ -1,4 +1,4 @@
-// Two tables of certificates on the images that both have.
+// Compares two tables of certificates on the images that both have, and may write a page about it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace fedsmooth::jobs {
 
 struct CompareArguments {
-  std::string a, b;  // run folder or table, published ones too; NAME=PATH for another name
+  std::string a, b;  // run folder or table, also a published one; NAME=PATH for another name
   std::string out;   // page to write (.html); empty: none
   TableOptions tables;
 };

@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which images calibrate, and which are left.
+// The images that calibrate, and those that are left for a measurement.
 struct Parts {
   Dataset calibration, test;
-  std::vector<int64_t> calibrates, is_left;  // indices in each
+  std::vector<int64_t> calibrates, is_left;  // indices in `calibration` and in `test`
 };
 
 std::vector<int64_t> at_equal_distances(int64_t count, int64_t size) {
@@ -94,7 +94,7 @@ ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subj
   const double level = conformal_level(coverage, epsilon, subject.sigma);
   const auto count = std::ssize(parts.calibrates);
   std::vector<double> scores(count);
-  if (conformal_rank(count, level) > count) conformal_quantile(scores, level);  // refuses it now
+  if (conformal_rank(count, level) > count) conformal_quantile(scores, level);  // throws early
   ConformalCalibration c;
   c.noise = subject.experiment.certify.noise;
   c.epsilon = epsilon;
@@ -142,7 +142,7 @@ void check_is_about(const ConformalCalibration& c, const fs::path& file,
                            there, subject.f.description));
 }
 
-// What the file says, then what the user says.
+// Returns the options of the file, then those of the user, which win.
 Overrides options_of_file(const ConformalCalibration& c, const Overrides& given) {
   Overrides options = {{"certify.sigma", fmt::format("{}", *c.subject.sigma)},
                        {"certify.noise", c.noise == &kExactNoise ? "exact" : "float"}};
@@ -150,7 +150,7 @@ Overrides options_of_file(const ConformalCalibration& c, const Overrides& given)
   return options;
 }
 
-// The majority of several groups gives votes, and no score of a class.
+// Throws an Error for a run of several groups: a majority gives votes, but no scores of classes.
 void refuse_groups(const std::string& path) {
   if (!is_run_of_groups(path)) return;
   throw Error(

@@ -1,5 +1,5 @@
-// Conformal sets from one noisy pass: calibrated once on images that training did not see, then
-// answered for any image with one evaluation (smoothing/conformal.h).
+// Conformal sets from one noisy pass (smoothing/conformal.h). A threshold is calibrated once, on
+// images that training did not see; then one evaluation gives the set of any image.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct ConformalArguments {
   std::string path;       // run folder or model
   double epsilon = 0.25;  // l2
   double coverage = 0.9;
-  /// How many images calibrate; 0: all held-out ones, or every second one of the test set.
+  /// Number of calibration images; 0: all held-out images, or half of the test set.
   int64_t images = 0;
   std::string out;                // file to write; empty: conformal.json beside the model
   std::vector<std::string> with;  // models that are one classifier with `path`
 };
 
-/// On the images that are left, as they are: nobody moved them.
+/// Measured on the images that did not calibrate, without an attack.
 struct SetsOnTestImages {
   int64_t images = 0;
-  double coverage = 0.0;   // share whose set holds the label
-  double mean_size = 0.0;  // classes in a set
+  double coverage = 0.0;   // share of images whose set has the label
+  double mean_size = 0.0;  // mean number of classes in a set
   int64_t empty = 0;       // sets without a class
 };
 
@@ -40,23 +40,25 @@ struct Calibrated {
   std::optional<SetsOnTestImages> test;  // none: no image was left
 };
 
-/// With data.held_out, in the run or among the overrides, the held-out training images calibrate
-/// and the test set is what is left. Otherwise images of the test set calibrate, at equal
-/// distances, and its others are left. An Error that says how many images are needed if there are
-/// too few. The seed is drawn unless the overrides give one.
+/// Calibrates a threshold, measures it on the remaining images and writes it to a file. With
+/// data.held_out, in the run or the overrides, the held-out training images calibrate and the test
+/// set remains; otherwise images of the test set at equal distances calibrate, and its others
+/// remain. The seed is drawn unless the overrides give one. Throws an Error if the file exists, and
+/// one that says how many images are needed if there are too few.
 Calibrated calibrate(const ConformalArguments& arguments, const Overrides& overrides,
                      const Context& context);
 
 struct SetAnswer {
   std::string image;                     // as it was given
-  std::vector<int64_t> classes;          // of the set, ascending; may be none
+  std::vector<int64_t> classes;          // in the set, ascending; may be empty
   std::vector<std::string> class_names;  // of all classes
-  uint64_t seed = 0;                     // of the noise: it repeats the set
+  uint64_t seed = 0;                     // of the noise; with it the set can be reproduced
 };
 
-/// A set for each image, in their order, from one noisy pass each; `arguments.n` is not used. Sigma
-/// and noise are those of the file. Throws an Error if the file is about another model. The seed is
-/// drawn unless the overrides give one: who knows the noise can move the image against it.
+/// Returns the set of each image, in their order, from one noisy pass each; `arguments.n` is not
+/// used. Sigma and noise are those of `file`, which calibrate() wrote. Throws an Error if the file
+/// is about another model. The seed is drawn unless the overrides give one: an attacker who knows
+/// the noise can fit an image to it.
 std::vector<SetAnswer> predict_sets(const PredictArguments& arguments,
                                     const std::filesystem::path& file, const Overrides& overrides,
                                     const Context& context);

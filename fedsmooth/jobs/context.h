@@ -46,6 +46,7 @@ struct Context {
   Ranks* ranks = nullptr;
 };
 
+/// Returns context.ranks, or a single rank, this process, if that is null.
 Ranks& ranks_of(const Context& context);
 
 /// Calls context.progress, and returns a display that does nothing if that is empty. Never null.

@@ -28,7 +28,7 @@ constexpr auto kPoll = std::chrono::milliseconds(50);
 constexpr int64_t kMegabyte = 1'000'000;
 
 struct Notes {
-  fs::path headers, errors;  // what the server answers; what curl complains about
+  fs::path headers, errors;  // files: headers of the server's answer, curl's error messages
 };
 
 pid_t spawn_curl(const std::string& address, const fs::path& path, int64_t limit,
@@ -61,7 +61,7 @@ pid_t spawn_curl(const std::string& address, const fs::path& path, int64_t limit
   return process;
 }
 
-/// The last length that the server's headers state; 0 if none, as for a redirection.
+// Returns the last length that the server's headers state; 0 if they state none.
 int64_t stated_length(const fs::path& headers) {
   std::error_code status;
   if (!fs::exists(headers, status)) return 0;
@@ -77,7 +77,7 @@ int64_t stated_length(const fs::path& headers) {
   return length;
 }
 
-/// A step per megabyte, as soon as the length is known.
+// Shows one step per megabyte, once the length is known.
 class DownloadProgress {
  public:
   DownloadProgress(const Context& context, fs::path path, fs::path headers)
@@ -103,7 +103,7 @@ class DownloadProgress {
   int64_t shown_ = 0;
 };
 
-/// Ends curl if the caller leaves early.
+// Terminates curl if it is destroyed before curl has ended.
 class Process {
  public:
   explicit Process(pid_t id) : id_(id) {}
@@ -115,7 +115,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Whether it has ended; then `status` is what waitpid() gives.
+  // Returns whether curl has ended, and then sets `status` as waitpid() does.
   bool ended(int& status) {
     const pid_t found = ::waitpid(id_, &status, WNOHANG);
     if (found < 0 && errno != EINTR) throw Error("curl: lost: {}", std::strerror(errno));
@@ -139,7 +139,7 @@ void download(const std::string& address, const fs::path& path, int64_t limit,
   const auto check_stop = [&] {
     if (context.stopped()) throw Interrupted{fmt::format("{}: download stopped", address)};
   };
-  // Curl's own limit needs a length that the server states, in versions before 8.4.
+  // Before version 8.4, curl's own limit applies only if the server states a length.
   const auto check_size = [&] {
     std::error_code none_yet;
     const uintmax_t size = fs::file_size(path, none_yet);
@@ -156,7 +156,7 @@ void download(const std::string& address, const fs::path& path, int64_t limit,
   }
   check_size();
   if (status != 0) {
-    check_stop();  // Ctrl-C reaches curl too
+    check_stop();  // Ctrl-C ends curl, too: report the interruption, not curl's failure
     std::string said = read_file(notes.errors);
     said = shorten(said.substr(0, said.find('\n')), 200);
     throw Error("{}: cannot be downloaded: {}", one_line(address),

@@ -16,7 +16,7 @@
 namespace fedsmooth::jobs {
 namespace {
 
-// The most memory that this process has had.
+// Returns the peak memory of this process so far.
 int64_t peak_bytes() {
   rusage used = {};
   ::getrusage(RUSAGE_SELF, &used);
@@ -29,7 +29,8 @@ double seconds_for_votes(Sampler& sampler, const Array& x, double sigma, int64_t
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What a round's clients take until they are reduced; 0: they are added up.
+// Returns the memory of a cohort's weights that are kept until they are reduced; 0: they are added
+// up.
 int64_t bytes_of_kept_cohort(const Experiment& e, const Dataset& data, int64_t clients) {
   if (gathered_for(e.train) == Gather::kSum) return 0;
   ModelOptions options = e.model;
@@ -37,7 +38,8 @@ int64_t bytes_of_kept_cohort(const Experiment& e, const Dataset& data, int64_t c
   return bytes_of_cohort(build_network(options, image_shape(data), data.classes()), clients);
 }
 
-// One round, on the CPU of two steps: those of a GPU take their time from the round.
+// Times one round: two of its steps on the CPU; all of them on a GPU, where only a whole round is
+// timed.
 nlohmann::json try_training(Experiment e, const ImageKind& kind, const Context& context) {
   constexpr int64_t kFewSteps = 2;
   const int64_t steps = e.train.local.steps;
@@ -83,7 +85,7 @@ DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
 DryRun dry_run_train(const Experiment& e, const Context& context) {
   check_context(context);
   check_groups(e);
-  const Dataset data = load_dataset(e.data, Split::kTrain);  // refuses what is not there
+  const Dataset data = load_dataset(e.data, Split::kTrain);
   const bool centralized = e.train.mode == Mode::kCentralized;
   const int64_t groups = e.groups.are_trained() ? e.groups.count : 1;
   const int64_t per_round = groups * (centralized ? 1 : e.train.clients_per_round);

@@ -1,5 +1,5 @@
-// What a training or a certification would take, before it is started: its steps or votes, and time
-// and memory predicted from a short trial of them. Nothing is written.
+// Predicts the cost of a training or a certification before it is started: the number of steps or
+// votes, and time and memory from a short trial. Nothing is written.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,25 @@
 namespace fedsmooth::jobs {
 
 struct DryRun {
-  std::string work;          // in words
-  int64_t count = 0;         // of votes, or of clients' local steps
-  bool at_most = false;      // votes may end early
-  double seconds = 0;        // on all ranks
-  double per_second = 0;     // of them, on this one
-  int64_t bytes = 0;         // of memory that this process needs
-  int64_t device_bytes = 0;  // of the GPU's; 0 without one
+  std::string work;          // the work in words
+  int64_t count = 0;         // number of votes, or of clients' local steps
+  bool at_most = false;      // `count` is an upper bound, as votes may end early
+  double seconds = 0;        // on all ranks together
+  double per_second = 0;     // votes or steps per second on this rank
+  int64_t bytes = 0;         // memory that this process needs
+  int64_t device_bytes = 0;  // memory of the GPU; 0 without one
   std::string device;
 };
 
-/// From a fifth of a second's votes for `x`, or more.
+/// Measures votes per second for the image `x`, over more than 0.2 seconds.
 double votes_per_second(Sampler& sampler, const Array& x, double sigma);
 
+/// Predicts certify() for these arguments, after the same checks of model, data and options.
 DryRun dry_run_certify(const CertifyArguments& arguments, const Overrides& overrides,
                        const Context& context);
 
-/// By a round of a few clients on the CPU, of all on a GPU, with random images.
+/// Predicts train() from one round with random images: of a few clients on the CPU, of all clients
+/// on a GPU. Throws an Error if the data cannot be loaded or a cohort does not fit into memory.
 DryRun dry_run_train(const Experiment& experiment, const Context& context);
 
 }  // namespace fedsmooth::jobs

@@ -1,5 +1,5 @@
-// What is left of a sweep: trainings and certifications are counted for each experiment, and timed
-// once for each kind of them.
+// Predicts what is left of a sweep. Trainings and certifications are counted for each experiment,
+// and each kind of them is timed once.
 #include <fmt/format.h>
 
 #include <map>
@@ -16,10 +16,10 @@
 namespace fedsmooth::jobs {
 namespace {
 
-// A row of certificates.tsv and a line of rounds.tsv, about.
+// Approximate lengths of a row of certificates.tsv and of rounds.tsv.
 constexpr int64_t kBytesPerRow = 250, kBytesPerRound = 120;
 
-// Client steps a second for each kind of training, from one trial of it.
+// Client steps per second, from one trial for each kind of training.
 class TrainingRates {
  public:
   explicit TrainingRates(const Context& context) : context_(context) {}
@@ -45,7 +45,7 @@ class TrainingRates {
   std::vector<std::pair<Experiment, DryRun>> tried_;
 };
 
-// Votes a second for each network, data set and noise, from one trial of an untrained network.
+// Votes per second, from one trial of an untrained network for each network, data set and noise.
 class VoteRates {
  public:
   explicit VoteRates(const Context& context) : context_(context) {}
@@ -67,7 +67,7 @@ class VoteRates {
   std::map<std::string, double> rates_;
 };
 
-// Model, checkpoint and tables of a run.
+// Returns the bytes of a run's model, checkpoint and tables.
 int64_t bytes_on_disk(const Experiment& e, const Network& network, int64_t images) {
   const bool centralized = e.train.mode == Mode::kCentralized;
   const int64_t kept =
@@ -87,7 +87,7 @@ SweepDryRun dry_run_sweep(const SweepArguments& a, const Overrides& overrides,
   TrainingRates trainings(context);
   VoteRates votes(context);
   TestSets test_sets;
-  std::set<std::string> trained;  // those that are the same training are done once
+  std::set<std::string> trained;  // experiments with the same training text are trained once
   for (const auto& [name, e] : plan.experiments) {
     const std::filesystem::path folder = plan.out / name;
     if (is_trained(folder)) trained.insert(format_training(e));

@@ -36,7 +36,8 @@ std::vector<int64_t> count_up(int64_t count) {
   return numbers;
 }
 
-// Client `k` holds all images; those before it, whose images are elsewhere, none.
+// Returns a partition in which client `k` holds all images, and the clients before it, whose images
+// are on other nodes, none.
 std::unique_ptr<Partition> only_client(int64_t k, int64_t images) {
   constexpr int64_t kMostNodes = 1'000'000;
   if (k < 0 || k >= kMostNodes) throw Error("client={}: must be from 0 to {}", k, kMostNodes - 1);

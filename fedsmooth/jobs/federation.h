@@ -25,11 +25,12 @@ class RoundSum {
   /// Adds the words of a node that ran these clients, each client once. If no honest node can have
   /// sent them, throws an Error and adds nothing.
   void add(const std::vector<int64_t>& clients, const std::vector<long long>& words);
-  /// Adds masked words, modulo 2^64. They can be checked only when the words of all nodes whose
-  /// masks cancel have been added: total() throws the Error then.
+  /// Adds masked words, modulo 2^64. They can be checked only once the words of all nodes whose
+  /// masks cancel have been added, so that total() throws the Error.
   void add_masked(const std::vector<int64_t>& clients, const std::vector<long long>& words);
 
-  /// Returns the sum. Clients of the round without an answer count as dropped.
+  /// Returns the sum. Clients of the round without an answer count as dropped. Throws an Error if
+  /// no node answered, or if no honest nodes can have sent these words.
   std::vector<long long> total() const;
   const std::vector<int64_t>& clients() const { return clients_; }
 
@@ -57,7 +58,7 @@ struct NodeFacts {
   int64_t images = 0;
 };
 
-/// The node's side. For one thread at a time.
+/// The node's side of a federation. One thread at a time may use it.
 class Node {
  public:
   /// Makes a node that has the experiment's data.

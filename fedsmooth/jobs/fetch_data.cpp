@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSums = "SHA256SUMS";  // as sha256sum writes it and checks it
+constexpr const char* kSums = "SHA256SUMS";  // in the format of the program sha256sum
 
 bool is_address(const std::string& from) { return from.find("://") != std::string::npos; }
 
@@ -25,8 +25,8 @@ std::string join_address(std::string folder, const std::string& name) {
   return folder + "/" + name;
 }
 
-/// A hidden folder that is this call's alone, by the lock on the set; what an earlier one left
-/// there is removed first.
+// A hidden folder that only this call uses, because it holds the lock on the set. Files that a
+// killed call left in it are removed first.
 class WorkFolder {
  public:
   explicit WorkFolder(fs::path path) : path_(std::move(path)) {
@@ -42,9 +42,10 @@ class WorkFolder {
   const fs::path& path() const { return path_; }
 
  private:
-  // It holds files and one folder of files, ours. remove_all() is not used: see tests/folder.h.
+  // Removes the files and the one folder of files in it. remove_all() is not used: see
+  // tests/folder.h.
   void remove() {
-    if (!is_folder(path_)) return;  // a link may lead to a folder of others
+    if (!is_folder(path_)) return;  // a link may lead to a folder that is not ours
     remove_files(path_ / "files");
     remove_files(path_);
   }
@@ -65,7 +66,7 @@ class WorkFolder {
   fs::path path_;
 };
 
-/// The archive's bytes, from the first address that has it whole.
+// Returns the archive's files, from the first address that has the archive complete.
 std::vector<UnpackedFile> fetch_archive(const PublicSet& set, const PublicArchive& archive,
                                         const FetchArguments& arguments, const fs::path& work,
                                         const Context& context) {
@@ -84,7 +85,7 @@ std::vector<UnpackedFile> fetch_archive(const PublicSet& set, const PublicArchiv
   }
 }
 
-/// All files of the set, in its order.
+// Returns the files of all archives. Throws an Error if a file of the set is missing.
 std::vector<UnpackedFile> fetch_files(const PublicSet& set, const FetchArguments& arguments,
                                       const fs::path& work, const Context& context) {
   std::vector<UnpackedFile> all;
@@ -107,7 +108,7 @@ std::string format_sums(const std::vector<UnpackedFile>& files) {
   return text;
 }
 
-/// Refuses a file that is there and has other bytes than those with this digest.
+// Throws an Error if the file has another digest.
 void check_file(const fs::path& path, const std::string& digest) {
   if (sha256(read_file(path)) != digest) {
     throw Error("{}: differs from the published file; move it away, nothing was changed",
@@ -115,7 +116,7 @@ void check_file(const fs::path& path, const std::string& digest) {
   }
 }
 
-/// Whether SHA256SUMS is there and all that it lists is as it says.
+// Returns whether SHA256SUMS exists and lists every file of the set, which then must agree with it.
 bool verify_sums(const PublicSet& set, const fs::path& folder) {
   if (!fs::exists(folder / kSums)) return false;
   const std::string text = read_file(folder / kSums);
@@ -128,7 +129,7 @@ bool verify_sums(const PublicSet& set, const fs::path& folder) {
   return true;
 }
 
-/// For a folder of the user's: adds what is missing, once all that is there has been compared.
+// Compares the files of an existing folder, then adds the missing ones.
 void complete_folder(const fs::path& folder, const std::vector<UnpackedFile>& files) {
   for (const UnpackedFile& file : files) {
     if (fs::exists(folder / file.name)) check_file(folder / file.name, sha256(file.bytes));
@@ -163,7 +164,7 @@ const PublicSet& find_public_set(const std::string& name) {
 FetchedData fetch_data(const PublicSet& set, const FetchArguments& arguments,
                        const Context& context) {
   const fs::path folder = arguments.out / set.folder;
-  const FileLock lock(folder);  // makes --out
+  const FileLock lock(folder);  // also makes the folder --out
   if (verify_sums(set, folder)) return {folder, false};
   const WorkFolder work(arguments.out / ("." + set.folder + ".unfinished"));
   const std::vector<UnpackedFile> files = fetch_files(set, arguments, work.path(), context);

@@ -19,7 +19,8 @@ struct FetchedData {
   bool is_new = false;  // false: it existed and agrees with what was published
 };
 
-/// Returns the set of this name. Throws an Error that lists the names if there is none.
+/// Returns the set of this name, which lives as long as the program. Throws an Error that lists the
+/// names if there is none.
 const PublicSet& find_public_set(const std::string& name);
 
 /// Puts the set's files into out/FOLDER, with their SHA-256 in SHA256SUMS beside them. A folder

@@ -22,11 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// A folder's certificates are called after the folder.
+// Returns the name of a table's run: that of its folder, or of a table with a name of its own.
 std::string run_name(const fs::path& table) {
   const fs::path folder = fs::absolute(table).parent_path().filename();
   if (table.filename() == "certificates.tsv") return folder.string();
-  // Others call their tables noise_0.25, say.
+  // A table of another program may be called noise_0.25.
   return table.extension() == ".tsv" ? table.stem().string() : table.filename().string();
 }
 
@@ -37,18 +37,18 @@ void append_members(const json& object, std::vector<std::pair<std::string, std::
   }
 }
 
-/// The folder that a path is about; empty if it is a table of its own.
+// Returns the run folder that a path names; empty if it names a table outside a run.
 fs::path run_folder(const fs::path& path) {
   if (fs::is_directory(path)) return path;
   return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
 }
 
-/// What a table, of certificates or of attacks, says that it is about.
+// Returns the classifier and the images that a table of certificates or attacks states.
 SubjectIdentity subject_of(const fs::path& table) {
   return SubjectIdentity::from_json(read_sidecar(table)["identity"], sidecar_path(table).string());
 }
 
-/// Whether two tables are about the same classifier and data, as far as they say.
+// Returns whether two tables are about the same classifier and data, as far as they state them.
 bool go_together(const fs::path& table, const fs::path& other) {
   return !fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other)) ||
          about_the_same(subject_of(table), subject_of(other));
@@ -69,7 +69,7 @@ void load_history(const fs::path& folder, RunRecord& run) {
   }
 }
 
-// Numbers in an image of the data that a table is about; 0 if it does not say.
+// Returns the number of values in an image of the table's data; 0 if that is unknown.
 int64_t values_of(const json& sidecar, const CertificateIdentity& identity,
                   const std::string& name) {
   if (const auto stated = find_count(sidecar, "values", name)) return *stated;
@@ -98,7 +98,8 @@ void load_sidecar(const fs::path& table, RunRecord& run) {
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
-// What a published table does not state. A one-sided radius is sigma Phi^-1(p_lower).
+// Fills in what a published table does not state. p_lower follows from a one-sided radius, which is
+// sigma Phi^-1(p_lower).
 void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
   for (CertificateRow& row : rows) {
     row.sigma = o.sigma;
@@ -133,7 +134,7 @@ bool is_run(const fs::path& folder) {
          fs::exists(folder / "rounds.tsv");
 }
 
-/// Whether a table has more than its header.
+// Returns whether a table has more than its header.
 bool has_rows(const fs::path& table) {
   if (!fs::exists(table)) return false;
   const std::string text = read_file(table);
@@ -153,7 +154,7 @@ bool can_be_read(const std::string& path) {
   return fs::exists(path) || find_archived(path).has_value();
 }
 
-/// Length of the NAME in NAME=PATH; 0 if there is none. Both may have a = in them.
+// Returns the length of NAME in NAME=PATH; 0 if there is none. NAME and PATH may contain a =.
 size_t name_length(const std::string& argument) {
   if (can_be_read(argument)) return 0;
   for (size_t i = 1; i < argument.size(); ++i) {

@@ -13,7 +13,7 @@ namespace fedsmooth::jobs {
 /// Returns the table of a run folder, or the file itself. Throws an Error if there is none.
 std::filesystem::path find_table(const std::filesystem::path& path);
 
-/// The norm in which radii are shown, and facts that published tables do not state; 0: not known.
+/// The norm in which radii are shown, and facts that published tables do not state (0: unknown).
 struct TableOptions {
   std::string norm = "l2";  // or linf, l1
   int64_t values = 0;       // numbers in an image
@@ -41,6 +41,7 @@ std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments,
 /// not a run itself.
 bool holds_runs(const std::filesystem::path& folder);
 /// Returns the run folders in `folder` that have a row of certificates or rounds, sorted by name.
+/// Throws an Error if there is none.
 std::vector<std::string> find_runs(const std::filesystem::path& folder);
 
 }  // namespace fedsmooth::jobs

@@ -24,7 +24,7 @@ Shard shard_of(const CertificateIdentity& identity, const fs::path& table) {
   return *shard;
 }
 
-// Rows of an image under two names would be counted twice.
+// Throws an Error if two shards have the same image, which would be counted twice.
 void check_once(const std::vector<CertificateRow>& rows) {
   const auto twice = std::adjacent_find(
       rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.index == b.index; });
@@ -43,7 +43,7 @@ void check_all_shards(const std::map<int64_t, Shard>& shards) {
   }
 }
 
-// Every planned image once: an interrupted shard has fewer rows.
+// Throws an Error if rows are missing, as in an interrupted shard.
 void check_complete(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity) {
   const int64_t planned = identity.images.value_or(0);
   if (static_cast<int64_t>(rows.size()) != planned) {

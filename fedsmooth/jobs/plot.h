@@ -1,4 +1,4 @@
-// A figure about runs: certified accuracy, the training history or the attack in training.
+// Draws a figure about runs: certified accuracy, the training history or the attack in training.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct PlotArguments {
   TableOptions tables;
 };
 
-/// Draws the figure by gnuplot and returns the number of runs in it. An Error if `what` is
-/// certified and a run has no certificates.
+/// Draws the figure by gnuplot and returns the number of runs in it. Throws an Error if `what` is
+/// unknown, or is `certified` and a run has no certificates.
 int64_t plot(const PlotArguments& arguments);
 
 }  // namespace fedsmooth::jobs

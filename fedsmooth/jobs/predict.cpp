@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Certificates are about one classifier: this arithmetic, this noise.
+// Warns if the certificates beside the model are of another classifier: other logits, sigma or kind
+// of noise.
 void warn_of_other_classifier(const std::string& path, const ModelUnderTest& subject,
                               const std::string& fingerprint, const Context& context) {
   const fs::path table = table_path(path, "certificates");
@@ -45,7 +46,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
 
 // The smoothed classifier and the images that it is asked about.
 struct Questions {
-  std::optional<Dataset> data;  // if an image is given by its index
+  std::optional<Dataset> data;  // the test set, if an image is given by its index
   std::vector<Input> inputs;
   ModelUnderTest subject;
   std::unique_ptr<Sampler> sampler;
@@ -66,12 +67,13 @@ Questions load_questions(const PredictArguments& a, const Overrides& overrides,
   const NoiseLaw& law = *q.subject.experiment.certify.noise;
   q.sampler = make_sampler(q.subject.f, law, thread_count(context), context.stopped);
   q.names = name_classes(q.subject);
-  // Noise that an adversary can foresee lets him try inputs offline until one is answered wrongly.
+  // An adversary who could predict the noise could try inputs offline until one is answered
+  // wrongly.
   q.seed = given_seed(overrides).value_or(random_seed());
   return q;
 }
 
-// Also warns of a table about another classifier.
+// Checks that the classifier is a function, and warns if certificates are of another classifier.
 void check_classifier(Questions& q, const PredictArguments& a, const Context& context) {
   const std::string& fingerprint = q.sampler->check(q.inputs[0].image.sizes());
   if (a.with.empty()) warn_of_other_classifier(a.path, q.subject, fingerprint, context);
@@ -105,7 +107,7 @@ std::vector<ProvedAnswer> certify_images(
   Questions q = load_questions(a, overrides, context);
   if (q.inputs.empty()) return {};
   CertificationOptions options = q.subject.experiment.certify;
-  options.only_correct = false;  // of a run's own [certify]: images have no labels here
+  options.only_correct = false;  // a run's [certify] may set it, but these images have no labels
   check_certify_options(options, q.subject.sigma, q.sampler->law());
   check_classifier(q, a, context);
   const std::string norm(norm_name(q.sampler->law().norm));
@@ -117,7 +119,7 @@ std::vector<ProvedAnswer> certify_images(
         fedsmooth::certify(*q.sampler, input.image, q.subject.sigma, options, q.seed, input.index);
     const std::string answer = c.predict == kAbstain ? "abstain" : q.names[c.predict];
     answers.push_back({input.name, c, answer, norm, options.alpha, q.seed});
-    if (answers.size() < q.inputs.size()) progress->step(answer);  // the last one is printed
+    if (answers.size() < q.inputs.size()) progress->step(answer);
     if (on_answer) on_answer(answers.back());
   }
   return answers;

@@ -22,32 +22,32 @@ struct PredictArguments {
 struct Answer {
   std::string image;                     // as it was given
   int64_t predict = -1;                  // kAbstain if the votes do not settle it
-  std::string class_name;                // "abstain" then
-  std::vector<int64_t> votes;            // of each class
+  std::string class_name;                // "abstain" if predict is kAbstain
+  std::vector<int64_t> votes;            // for each class
   std::vector<std::string> class_names;  // of all classes
-  uint64_t seed = 0;                     // of the noise: it repeats the votes
+  uint64_t seed = 0;                     // of the noise; with it the votes can be reproduced
 };
 
-/// The smoothed classifier's answers, in the order of the images; `on_answer` hears of each as it
-/// comes. The seed is drawn unless the overrides give one. Warns if this is not the classifier that
-/// was certified, where that is one model. Of a file with equal channels a model of grey images
-/// gets one channel.
+/// Returns the smoothed classifier's answers, in the order of the images, and calls `on_answer`
+/// with each as soon as it is known. The seed is drawn unless the overrides give one. Warns if the
+/// model's certificates are of another classifier (not checked with `with`). A file whose channels
+/// are equal is one channel for a model of grey images.
 std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer = {});
 
 struct ProvedAnswer {
   std::string image;        // as it was given
-  Certificate certificate;  // in the norm below
+  Certificate certificate;  // its radius is in the norm `norm`
   std::string class_name;   // "abstain" if nothing is certified
-  std::string norm;         // of the radius: l2, l1 or linf
-  double alpha = 0;         // probability that the certificate is wrong
-  uint64_t seed = 0;        // of the noise: it repeats the votes
+  std::string norm;         // l2, l1 or linf
+  double alpha = 0;         // bound on the probability that the certificate is wrong
+  uint64_t seed = 0;        // of the noise; with it the votes can be reproduced
 };
 
-/// CERTIFY for each image, by the options of [certify], without `only_correct`, as these images
-/// have no labels. `arguments.n` is not read. No file is written. Seed, warning and grey files are
-/// as in predict().
+/// Certifies each image by the options of [certify], but without `only_correct`, as these images
+/// have no labels, and calls `on_answer` with each answer. `arguments.n` is not used. No file is
+/// written. Seed, warning and grey files are those of predict().
 std::vector<ProvedAnswer> certify_images(
     const PredictArguments& arguments, const Overrides& overrides, const Context& context,
     const std::function<void(const ProvedAnswer&)>& on_answer = {});

@@ -28,7 +28,7 @@ void recertify_radii(CertificateRow& row, double alpha) {
   row.alpha = alpha;
 }
 
-// The identity of the new table: with the level of each of its claims.
+// Returns the identity of the new table; its alpha is the level of each single claim.
 CertificateIdentity new_identity(CertificateIdentity identity, const RecertifyArguments& a,
                                  RadiusKind radius, const fs::path& table) {
   identity.radius = radius;
@@ -66,7 +66,7 @@ fs::path recertify(const RecertifyArguments& a) {
   const std::string kind = a.radius.empty() ? radius_name(kept) : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
   identity = new_identity(identity, a, radius, table);
-  const double alpha = *identity.alpha;  // of each claim
+  const double alpha = *identity.alpha;  // level of each claim
   for (CertificateRow& row : rows) {
     if (identity.malicious) row = against(row, *identity.malicious);
     if (row.rule == VoteRule::kRadii) {

@@ -1,4 +1,5 @@
-// New radii from stored counts, without the model.
+// Computes new radii from the counts of a table, without the model: at another alpha, of another
+// kind, or against another number of malicious clients.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +10,21 @@
 namespace fedsmooth::jobs {
 
 struct RecertifyArguments {
-  std::string table;   // or its run folder
+  std::string table;   // table or run folder
   std::string out;     // empty: beside the table
   std::string radius;  // one-sided or multiclass; empty: the table's own
   double alpha = 0.0;
-  std::optional<int64_t> malicious;  // of several groups; none: the table's own
+  std::optional<int64_t> malicious;  // for several groups only; none: the table's own
 };
 
-/// The value of --malicious. Throws an Error unless it is a whole number from 0 on.
+/// Parses the value of --malicious. Throws an Error unless it is a whole number >= 0.
 int64_t parse_malicious(const std::string& text);
 
-/// Writes a table with the same counts at another alpha, and returns where it is. Rows of given
-/// radii keep them: each needs its evidence at that alpha. To hold, alpha must have been chosen
-/// without regard to these votes. Of several groups with a fixed number of votes, all numbers of
-/// malicious clients up to `malicious` are claimed at once, each at alpha / (malicious + 1).
+/// Writes a table with the same counts at another alpha, and returns its path. With given radii, a
+/// row keeps those that its stored counts support at that alpha. The certificates hold only if
+/// alpha was chosen without looking at these votes. For several groups with a fixed number of
+/// votes, all numbers of malicious clients up to `malicious` are claimed at once, each at alpha /
+/// (malicious + 1).
 std::filesystem::path recertify(const RecertifyArguments& arguments);
 
 }  // namespace fedsmooth::jobs

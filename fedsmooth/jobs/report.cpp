@@ -20,7 +20,7 @@ struct LoadedRuns {
   std::vector<RunRecord> runs;
 };
 
-// What cannot be read is reported and left out: the others are worth a report.
+// Loads the runs of a folder. One that cannot be read causes a warning and is left out.
 LoadedRuns load_readable(const fs::path& folder, const Context& context,
                          const TableOptions& options) {
   LoadedRuns loaded;
@@ -37,8 +37,8 @@ LoadedRuns load_readable(const fs::path& folder, const Context& context,
   return loaded;
 }
 
-// A run's name begins with its folder's and continues if images are still missing, which a label
-// must not hide.
+// Returns what a run's name has after its folder's name: that images are missing. A label must
+// state that, too.
 std::string suffix_of(const RunRecord& run, const std::string& folder) {
   return run.name.substr(folder.size());
 }
@@ -120,7 +120,7 @@ std::vector<RunRecord> report(const std::vector<std::string>& names, const fs::p
   if (out.extension() != ".html" && out.extension() != ".md") {
     throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
   }
-  check_table_options(options);  // else every run of a folder would be left out with a warning
+  check_table_options(options);  // otherwise wrong options would leave out every run of a folder
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
   if (is_folder && !markdown) return report_folder(names[0], out, context, options, against);

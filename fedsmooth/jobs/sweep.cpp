@@ -53,21 +53,23 @@ std::vector<NamedExperiment> list_experiments(const fs::path& path, const Overri
   return all;
 }
 
-// runs/NAME for the folder NAME. A file's is runs/NAME-sweep, as `train` has runs/NAME.
+// Returns runs/NAME for a folder NAME. For a file it is runs/NAME-sweep, because `train` uses
+// runs/NAME.
 fs::path default_out(const fs::path& path) {
   const fs::path name = fs::weakly_canonical(path);
   return fs::path("runs") /
          (fs::is_directory(path) ? name.filename().string() : name.stem().string() + "-sweep");
 }
 
-// The report of a sweep would replace the run's.
+// Throws an Error if `out` is a run, whose report a sweep would replace.
 void check_is_no_run(const fs::path& out) {
   if (!fs::exists(out / "experiment.toml") && !fs::exists(out / "DONE")) return;
   throw Error("{}: is a run, a sweep needs a folder of its own; choose another --out",
               out.string());
 }
 
-// About how many images go through a network for an experiment, forwards; backwards counts as two.
+// Estimates the number of forward passes of single images in an experiment; a backward pass counts
+// as two.
 double cost_of(const Experiment& e, bool is_trained) {
   constexpr double kTestImages = 10'000;
   const TrainOptions& o = e.train;
@@ -82,8 +84,8 @@ double cost_of(const Experiment& e, bool is_trained) {
   return (is_trained ? 0 : images * passes_of(task)) + certify;
 }
 
-// A seed that was drawn for several experiments stays one, that of the first that has a folder, and
-// is rank 0's everywhere.
+// Experiments that share a drawn seed keep sharing one: the seed of the first of them that has a
+// folder. All ranks get rank 0's seeds.
 void settle_drawn_seeds(std::vector<NamedExperiment>& all, const fs::path& out, Ranks& ranks) {
   std::map<uint64_t, uint64_t> kept;
   std::vector<uint64_t> seeds;
@@ -103,7 +105,8 @@ void settle_drawn_seeds(std::vector<NamedExperiment>& all, const fs::path& out, 
   for (size_t i = 0; i < all.size(); ++i) all[i].experiment.seed = seeds[i];
 }
 
-// The experiments of this rank's group. Rank 0 decides, as what is done already may change.
+// Returns the experiments of this rank's group. Rank 0 deals them, because other ranks may see
+// another state of the folders.
 std::vector<size_t> choose_share(const std::vector<NamedExperiment>& all, const fs::path& out,
                                  int64_t groups, Ranks& ranks) {
   std::string text;
@@ -128,7 +131,8 @@ SweepOutcome run_share(const std::vector<NamedExperiment>& all, const std::vecto
   return outcome;
 }
 
-// At rank 0, what became of all. Groups may be done hours apart.
+// Returns the outcome of all groups at rank 0. The wait has no limit, because groups may end hours
+// apart.
 SweepOutcome join_shares(const SweepOutcome& own, Ranks& ranks) {
   const nlohmann::json mine = {
       {"done", own.done}, {"failed", own.failed}, {"interrupted", own.interrupted}};
@@ -178,7 +182,7 @@ void check_arguments(const SweepArguments& a, const Context& context) {
   }
 }
 
-// The text that says how to draw a folder's figures; empty: none.
+// Returns the text of a folder's figures.toml, checked; empty if there is none.
 std::string read_figures(const fs::path& folder) {
   const fs::path file = folder / kFiguresFile;
   if (!fs::exists(file)) return {};
@@ -216,7 +220,7 @@ SweepResult sweep(const SweepArguments& a, const Overrides& overrides, const Con
   if (!figures.empty()) write_file(out / kFiguresFile, figures);
   if (!share.interrupted.empty()) throw Interrupted{share.interrupted};
   for (const size_t i : share.done) result.done.push_back((out / all[i].name).string());
-  // About everything in the folder, also what other sweeps left there.
+  // The report shows all runs in the folder, including those of other sweeps.
   if (!result.done.empty()) result.runs = report_folder(out, result.page, context);
   return result;
 }

@@ -1,4 +1,5 @@
-// Many experiments: trained, certified, and reported on together.
+// A sweep trains and certifies many experiments, each into a run folder, and writes one report
+// about them.
 #pragma once
 
 #include <filesystem>
@@ -13,46 +14,48 @@ namespace fedsmooth::jobs {
 
 struct SweepArguments {
   std::string path;  // folder of experiment files, or one file
-  std::string out;   // where the run folders go; empty: runs/NAME, runs/NAME-sweep for a file
-  int64_t side_by_side = 1;  // parts of the ranks, each of which does a share of the experiments
-  int64_t at_once = 0;       // groups of experiments; 0: as many as keep the machine busy
+  std::string out;   // folder of the run folders; empty: runs/NAME, runs/NAME-sweep for a file
+  int64_t side_by_side = 1;  // number of parts of the ranks; each does a share of the experiments
+  int64_t at_once = 0;       // groups of experiments done at the same time; 0: groups_at_once()
 };
 
 struct SweepResult {
   std::filesystem::path page;     // written if any experiment is done
-  std::vector<RunRecord> runs;    // those that the page is about
-  std::vector<std::string> done;  // run folders of this sweep's experiments
-  size_t failed = 0;              // experiments of which a warning said why
+  std::vector<RunRecord> runs;    // runs on the page
+  std::vector<std::string> done;  // run folders of this sweep's finished experiments
+  size_t failed = 0;              // number of failed experiments; a warning says why each failed
   size_t total = 0;
 };
 
-/// What a sweep is to do.
+/// The experiments of a sweep and where their results go.
 struct SweepPlan {
   std::vector<NamedExperiment> experiments;
-  std::filesystem::path out;  // where the run folders go
-  std::string figures;        // how to draw the report's figures, as TOML; empty: none
+  std::filesystem::path out;  // folder of the run folders
+  std::string figures;        // text of figures.toml for the report; empty: none
 };
 
-/// Reads the experiments and refuses what cannot be done, before the first one is begun.
+/// Reads the experiments, before any of them begins. Throws an Error if arguments are impossible,
+/// two experiments have the same name, one cannot be certified, or the folder `out` is a run.
 SweepPlan plan_sweep(const SweepArguments& arguments, const Overrides& overrides,
                      const Context& context);
 
-/// What is left of a sweep, with the time it takes predicted from short trials.
+/// The work that is left of a sweep, with a time predicted from short trials.
 struct SweepDryRun {
   size_t experiments = 0;                 // in all
-  int64_t trainings = 0, rounds = 0;      // that are left
-  int64_t certifications = 0, votes = 0;  // that are left
-  bool at_most = false;                   // votes may end early
-  double seconds = 0;                     // one after another
+  int64_t trainings = 0, rounds = 0;      // left to do
+  int64_t certifications = 0, votes = 0;  // left to do
+  bool at_most = false;                   // `votes` is an upper bound, as votes may end early
+  double seconds = 0;                     // for one experiment after another
   int64_t disk_bytes = 0;                 // of the run folders, without the report
   std::string device;
 };
 
-/// Nothing is written. By one process.
+/// Predicts what is left of a sweep in this process. Nothing is written.
 SweepDryRun dry_run_sweep(const SweepArguments& arguments, const Overrides& overrides,
                           const Context& context);
 
-/// Does what is left of the experiments. Where ranks do it together, rank 0 has the result.
+/// Trains and certifies what is left of the experiments, and writes the report. All ranks must call
+/// it; only rank 0 returns the whole result. Throws Interrupted when stopped.
 SweepResult sweep(const SweepArguments& arguments, const Overrides& overrides,
                   const Context& context);
 

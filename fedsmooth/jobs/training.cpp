@@ -33,7 +33,7 @@ std::exception_ptr catch_thrown(const Work& work) {
   }
 }
 
-// The experiment with everything that runs side by side may have of their own set to one value.
+// Returns the experiment with one fixed value for everything in which runs side by side may differ.
 Experiment shared_part(Experiment e) {
   const StepOptions all = {e.data.augment, e.train.method, e.smoothing,
                            e.attack,       e.train.local,  e.objective};
@@ -59,7 +59,7 @@ nlohmann::json describe_job(const std::vector<TrainArguments>& runs) {
   return {{"kind", "train"}, {"experiments", experiments}};
 }
 
-// Ranks that load other data, or round differently, would not add up to one run.
+// All ranks must load the same data and round alike: otherwise their sums would not be one run's.
 std::unique_ptr<TrainingContext> load_together(const std::vector<TrainArguments>& runs,
                                                const Context& context) {
   std::unique_ptr<TrainingContext> setting;
@@ -73,7 +73,7 @@ std::unique_ptr<TrainingContext> load_together(const std::vector<TrainArguments>
   return setting;
 }
 
-// How many of these runs, which have the same mode, fill the machine, or all ranks' machines.
+// Returns how many of these runs, which have the same mode, fill the machines of all ranks.
 size_t room_for_runs(const TrainingContext& setting, const std::vector<TrainArguments>& runs) {
   if (setting.chosen.device != "cpu") return runs.size();
   const bool federated = runs.front().experiment.train.mode == Mode::kFederated;
@@ -110,7 +110,7 @@ std::vector<std::exception_ptr> train_first(size_t count, const std::vector<Trai
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);
-  std::vector<size_t> indices;  // in `runs`, of those that could be opened
+  std::vector<size_t> indices;  // indices in `runs` of the opened runs
   std::vector<std::unique_ptr<OpenRun>> opened;
   int64_t done = 0, total = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -167,7 +167,7 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
   if (is_new) {
     train_to_the_end(run, context);
   } else {
-    start_run(run.folder, experiment, run.resume);  // refuses another experiment
+    start_run(run.folder, experiment, run.resume);  // throws if the experiment differs
   }
   const std::vector<RoundRow> rows = read_rounds(run.folder / "rounds.tsv");
   return {is_new, std::ssize(rows), rows.empty() ? 0.0 : rows.back().loss,

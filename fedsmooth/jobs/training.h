@@ -1,4 +1,4 @@
-// Training into run folders: what `train` and `sweep` do.
+// Training into run folders. The commands `train` and `sweep` call this.
 #pragma once
 
 #include <exception>
@@ -18,72 +18,78 @@ namespace fedsmooth::jobs {
 struct AskedRound {
   int64_t t = 0;                 // from 0
   int64_t total = 0;             // images of all clients
-  std::vector<int64_t> clients;  // rising
-  std::vector<double> shares;    // of each in the average
-  Model model;                   // to start from
+  std::vector<int64_t> clients;  // ascending
+  std::vector<double> shares;    // each client's weight in the average
+  Model model;                   // from which the clients start
 };
 
-/// Who runs a run's clients, if not this process; see federation.h.
+/// The nodes that run the clients in place of this process; see federation.h.
 struct Federation {
-  /// What the nodes' answers add up to: RoundSum::total(). Nothing: the round is given up, so that
-  /// the weights stay and the next round follows.
+  /// Returns the sum of the nodes' answers to a round: RoundSum::total(). An empty sum gives the
+  /// round up: the weights stay, and the next round follows.
   std::function<std::vector<long long>(const AskedRound&)> ask;
   std::string device, arithmetic;  // of the nodes
-  /// How many images of its own each node has, one client each. Empty: nodes have the experiment's
-  /// data.
+  /// The number of images of each node, if each has its own and is one client. Empty: nodes have
+  /// the experiment's data.
   std::vector<int64_t> images;
 };
 
 struct TrainingPlace {
-  std::filesystem::path experiment;  // the file
-  std::filesystem::path folder;      // of the run
+  std::filesystem::path experiment;  // experiment file
+  std::filesystem::path folder;      // run folder
 };
 
-/// `named` is an experiment file; or a run folder, or the experiment.toml in one, which mean that
-/// run. An empty `folder` becomes that run's, or runs/NAME for NAME.toml.
+/// Returns the experiment file and the run folder of a training. `named` is an experiment file, a
+/// run folder or the experiment.toml of one. If `folder` is empty it becomes the named run's
+/// folder, or runs/NAME for NAME.toml. Throws an Error for a folder that is no run.
 TrainingPlace find_training(const std::filesystem::path& named,
                             const std::filesystem::path& folder);
 
+/// The experiment and the federation must outlive it.
 struct TrainArguments {
   const Experiment& experiment;
   std::filesystem::path folder;
-  bool resume = false;  // from the folder's checkpoint on
-  /// Called after every round, by one thread at a time. What it throws ends the run. May be empty.
+  bool resume = false;  // continue from the folder's checkpoint
+  /// Called after every round, by one thread at a time. An exception that it throws ends the run.
+  /// May be empty.
   std::function<void(const RoundRow&)> on_round = {};
-  const Federation* federation = nullptr;
+  const Federation* federation = nullptr;  // null: this process or its ranks run the clients
 };
 
 struct TrainedRun {
-  bool is_new = true;  // false: it was done already
+  bool is_new = true;  // false: it was done before the call
   int64_t rounds = 0;
   double loss = 0;  // of the last round
   std::string model_sha256;
 };
 
-/// Trains until the folder has its DONE file; a run of several groups, until all of theirs do.
-/// Throws Interrupted once it is asked to stop, with the state saved. A seed that was drawn is that
-/// of the folder, if it has been begun.
+/// Trains until the folder, and for several groups each group's folder, has its DONE file. A drawn
+/// seed is replaced by the seed of a run that was begun in the folder. Throws Interrupted when
+/// stopped, with the state saved, and an Error for a run that is refused. With several ranks rank 0
+/// calls this, and the others take_training().
 TrainedRun train(const TrainArguments& run, const Context& context);
 
-/// Whether two experiments can be trained side by side: they have the mode, data, network and local
-/// step in common. Their numbers (sigma, epsilon, learning rate, seed, rounds) may differ. Runs of
-/// several groups go side by side with none.
+/// Returns whether two experiments can be trained side by side: they must have the same mode, data,
+/// network and operations of a local step. Their numbers (sigma, epsilon, learning rate, seed,
+/// rounds) may differ. Runs of several groups cannot.
 bool go_side_by_side(const Experiment& a, const Experiment& b);
 
-/// Trains the first run and, side by side with it, as many of the others as the machine takes at
-/// once: on a GPU all, on the CPU as many centralized ones as threads. Each folder gets what
-/// train() gives it.
-/// With several ranks, the others take part by take_training().
-/// Returns what each of the runs that were trained threw, Interrupted included; null: it is done.
+/// Trains the first of `runs`, and as many of the following side by side with it as fill the
+/// machine: all on a GPU; on the CPU one federated run, or one centralized run per thread and rank.
+/// All must be able to go_side_by_side(). Each folder gets the files that train() writes. Returns,
+/// for each run that was trained, the exception that it threw, Interrupted included; null: it is
+/// done. With several ranks rank 0 calls this, and the others take_training().
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Context& context);
 
-/// Trains all of the runs side by side, or none: throws what one of them throws that cannot be
-/// trained. Otherwise as train_runs().
+/// Trains all of `runs` side by side, or none: throws, before any is opened, if one is refused.
+/// Returns the exception of each run, Interrupted included; null: it is done. If a folder cannot be
+/// opened, no run is trained, and only the runs that could not be opened have an exception. With
+/// several ranks rank 0 calls this, and the others take_training().
 std::vector<std::exception_ptr> train_together(const std::vector<TrainArguments>& runs,
                                                const Context& context);
 
-/// Another rank's part in the training that rank 0 announced.
+/// Does the part of a rank other than 0 in the training `job` that rank 0 announced.
 void take_training(const nlohmann::json& job, const Context& context);
 
 }  // namespace fedsmooth::jobs

@@ -49,7 +49,7 @@ Subject find_subject(const VerifyArguments& a, const fs::path& table, const json
       table.string(), stated.string());
 }
 
-// As the table was made, then what the user says, who knows where things are now.
+// Returns the options by which the table was made, then those of the user, which win.
 Overrides options_of(const CertificateIdentity& identity,
                      const std::optional<std::string>& data_root, const Overrides& given) {
   Overrides options;
@@ -66,15 +66,15 @@ Overrides options_of(const CertificateIdentity& identity,
   return options;
 }
 
-// What new votes are drawn of, and by.
+// The images for which new votes are drawn, and the sampler that draws them.
 struct Redraw {
   Dataset data;
-  std::optional<std::vector<int64_t>> indices;  // rising, of the images in `data`; none: all
+  std::optional<std::vector<int64_t>> indices;  // ascending, of each image in `data`; none: 0, 1...
   int64_t classes = 0;
   double sigma = 0.0;
   std::shared_ptr<Sampler> sampler;
 
-  /// Where an image is in the data; none if it is not there.
+  // Returns the row of `data` that has the image; none if there is none.
   std::optional<int64_t> place_of(int64_t index) const {
     if (!indices) {
       return index < data.size() ? std::optional(index) : std::nullopt;
@@ -113,8 +113,8 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
   }
 }
 
-// On another machine logits may differ in their last bits, which is not a reason to refuse. With
-// the same arithmetic they must not.
+// Throws an Error if the fingerprint differs although the arithmetic is the same. On another
+// machine logits may differ in their last bits, which is only noted.
 void check_fingerprint(const Redraw& redraw, const std::string& fingerprint,
                        const CertificateIdentity& identity, const fs::path& table,
                        const Context& context) {
@@ -161,8 +161,8 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   return redraw;
 }
 
-// Of a row with gaps, every number of malicious clients is tested: as many times the smallest
-// p-value.
+// A row with gaps is tested against every number of malicious clients: its p-value is the smallest
+// one, multiplied by the number of tests (Bonferroni).
 double p_value_of(const CertificateRow& row, const VotesAndGaps& found, int64_t n) {
   const Counts& stored = row.certificate.counts;
   const auto top_against = [&](int64_t malicious) {
@@ -177,7 +177,7 @@ double p_value_of(const CertificateRow& row, const VotesAndGaps& found, int64_t 
   return std::min(1.0, static_cast<double>(most + 1) * smallest);
 }
 
-// New votes for the class of each row.
+// Draws new votes for the selected class of each row.
 std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t seed, Redraw& redraw,
                                     const Context& context) {
   const auto progress = begin_progress(context, "verify", 0, std::ssize(rows));
@@ -198,7 +198,7 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
   return images;
 }
 
-// The classifier and the images are the table's as far as digests can tell.
+// Throws an Error if digests tell that classifier or images are not the table's.
 void check_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
                    const Redraw& redraw, const fs::path& table, const Context& context) {
   const CertificateIdentity identity = read_identity(table);
@@ -232,7 +232,8 @@ void check_amounts(int64_t images, int64_t n) {
   if (n < 0 || n > kMaxVotes) throw Error("--n={}: must be between 0 and 2^32", n);
 }
 
-// The verdict on `rows` by new votes for those that are chosen, if any.
+// Checks all rows against data and classifier, draws new votes for the chosen ones (at least one)
+// and adds the verdict to `found`.
 void redraw_rows(const Rows& rows, const Rows& chosen, int64_t n, Redraw& redraw,
                  const Context& context, Verification& found) {
   check_rows(rows, redraw, found.table);

@@ -14,18 +14,23 @@ namespace fedsmooth {
 struct AttackRow {
   int64_t index = 0;
   int64_t label = 0;
-  double epsilon = 0.0;       // 0: the image itself
-  int64_t predict = 0;        // majority of the votes; kAbstain if none was for any class
-  double perturbation = 0.0;  // |x_adv - x|
+  double epsilon = 0.0;       // l2 bound of the attack; 0: the clean image
+  int64_t predict = 0;        // class with the most votes; kAbstain if no copy voted for a class
+  double perturbation = 0.0;  // |x_adv - x|, l2
 
   bool correct() const { return predict == label; }
 };
 
+/// Returns the header line, with its line end.
 std::string attack_header();
+/// Returns a row as a line, with its line end.
 std::string format_attack(const AttackRow& row);
 
-/// See tsv.h.
+/// Parses a whole file; `name` is its name in messages. A last line without its end is left out.
+/// Throws an Error that names the line if anything else is wrong.
 std::vector<AttackRow> parse_attacks(std::string_view text, const std::string& name);
+/// Reads and parses a file. Throws an Error, too, if the JSON beside it has another SHA-256 of its
+/// rows.
 std::vector<AttackRow> read_attacks(const std::filesystem::path& path);
 
 }  // namespace fedsmooth

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kUnbound = "-";
 constexpr std::string_view kExactSuffix = "/exact-noise", kSharedSuffix = "/noise-bank";
 
-/// Python's str(timedelta), as in Cohen's logs, but always with the fraction.
+// H:MM:SS.ffffff: Python's str(timedelta), as in Cohen's logs, but always with the fraction.
 std::string format_duration(double seconds) {
   const int64_t microseconds = std::llround(seconds * 1e6);
   const int64_t whole = microseconds / 1'000'000;
@@ -24,7 +24,7 @@ std::string format_duration(double seconds) {
                      microseconds % 1'000'000);
 }
 
-// A member that is a number, or text: `member` takes a row and returns a reference to it.
+// A column of a member that is a number or text: `member` maps a row to a reference to it.
 template <typename Member>
 Column plain(std::string_view name, int since, Member member) {
   return {name, since,
@@ -60,7 +60,7 @@ void read_subject(FieldReader& fields, ParsedRow& parsed) {
   parsed.row.subject = value;
 }
 
-// The votes of all classes: `member` takes a row and returns a reference to them.
+// A column of the votes of all classes: `member` maps a row to a reference to them.
 template <typename Member>
 Column tally(std::string_view name, Member member) {
   return {name, 4,

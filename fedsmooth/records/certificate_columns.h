@@ -1,9 +1,8 @@
 // The columns of certificates.tsv, found by their names in the header. The first six are those of
-// published tables, in their order. Tables of earlier versions lack the later ones: 0.1 had 17
-// columns, and its `base` ended in words for what `noise` and `shared` say since; then came `rule`
-// and what follows from it (see rule_columns.h), then `subject`, without which rows are unbound,
-// and last the votes of all classes (see tally_columns.h) and what several groups have (see
-// group_columns.h).
+// published tables, in their order. Tables of earlier versions lack later columns: version 0.1 had
+// 17 columns and encoded noise kind and shared draws as suffixes of `base`. Added since, in this
+// order: noise and shared; the rule's columns (rule_columns.h); subject, without which rows are
+// unbound; the votes of all classes (tally_columns.h) and the columns of groups (group_columns.h).
 #pragma once
 
 #include <functional>
@@ -16,7 +15,7 @@
 
 namespace fedsmooth {
 
-/// A row while it is read, with columns that repeat what follows from others.
+/// A row that is being read, with the columns that follow from others and are checked against them.
 struct ParsedRow {
   CertificateRow row;
   double printed_radius = 0.0;
@@ -25,26 +24,29 @@ struct ParsedRow {
 
 struct Column {
   std::string_view name;
-  int since;  // 0: every table has it; else those that have any column of this number, or later
+  /// Format in which the column was added; 0: every table has it. A table with any column of
+  /// format i must have all columns of formats up to i.
+  int since;
   std::function<void(FieldReader&, ParsedRow&)> read;
   std::function<std::string(const CertificateRow&)> show;
 };
 
-/// Every column of this version, in the order in which it writes them.
+/// Returns all columns of this version, in the order in which they are written.
 const std::vector<Column>& certificate_columns();
 
 /// The columns of one table, as its header names them.
 class TableColumns {
  public:
-  /// An Error unless the text begins with a line that names columns of this version, each once, and
-  /// none is missing.
+  /// Reads the first line of `text`; `name` is the file's, for messages. Throws an Error if the
+  /// line is no header of certificates, names an unknown column or one twice, or lacks a column.
   TableColumns(std::string_view text, const std::string& name);
   TableColumns(const TableColumns&) = delete;
   TableColumns& operator=(const TableColumns&) = delete;
 
-  /// Length of the header, with its line end.
+  /// Returns the length of the header in bytes, with its line end.
   size_t header_size() const { return header_.size() + 1; }
-  /// Reads a line. What the table leaves out gets the value that it had before there was a column.
+  /// Reads a line. A column that the table lacks gets the value that all tables without it imply.
+  /// Throws an Error that begins with `where` if a field is not as expected.
   ParsedRow read(std::string_view line, std::string where) const;
 
  private:
@@ -55,7 +57,8 @@ class TableColumns {
   std::vector<const Column*> columns_;
 };
 
-/// Version 0.1 wrote noise kind and shared draws as endings of `base`; takes them from there.
+/// Removes the suffixes of `base` in which version 0.1 encoded noise kind and shared draws, and
+/// sets `noise` and `shared` from them.
 void take_noise_from_base(CertificateRow& row);
 
 }  // namespace fedsmooth

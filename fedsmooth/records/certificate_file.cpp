@@ -20,16 +20,17 @@ std::string format_table(const std::vector<CertificateRow>& rows) {
   return text;
 }
 
-// Given radii may get a larger n later; rows that were decided before keep their cap.
+// Whether a row may stand in a table whose n is `most`. With given radii n may be raised later, and
+// earlier rows keep their cap.
 bool may_have(const CertificateRow& row, VoteRule rule, int64_t most) {
   if (rule == VoteRule::kRadii) return row.cap <= most;
   return most == (rule == VoteRule::kFixed ? row.certificate.counts.n : row.cap);
 }
 
-// The first column in which a row differs from an identity; empty if none does. What the identity
-// leaves out is not compared.
+// Returns the first column in which a row differs from an identity; empty if none does. Fields that
+// the identity leaves out are not compared.
 std::string column_difference(const CertificateRow& row, const CertificateIdentity& i) {
-  CertificateRow old;  // 0.1 stated in `base` what `noise` and `shared` say since
+  CertificateRow old;  // version 0.1 encoded `noise` and `shared` as suffixes of `base`
   old.base = i.base.value_or("");
   take_noise_from_base(old);
   const VoteRule rule = i.rule();
@@ -59,7 +60,7 @@ void refuse(std::string_view why, const std::string& name, size_t row) {
   if (!why.empty()) throw Error("{}:{}: {}", name, row + 2, why);
 }
 
-// Without an identity, the kind of the radii is not known.
+// Without an identity the kind of the radii is unknown, so that support by either kind suffices.
 void check_support(const std::vector<CertificateRow>& rows, const std::string& name) {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (unsupported(rows[i], RadiusKind::kOneSided).empty()) continue;
@@ -88,7 +89,7 @@ json with_identity(json sidecar, const CertificateIdentity& identity) {
   return sidecar;
 }
 
-// The size of kMaxRows rows that are 600 bytes long.
+// kMaxRows rows of 600 bytes.
 constexpr uintmax_t kMaxBytes = 600'000'000;
 
 std::string read_table(const std::filesystem::path& table) {
@@ -100,7 +101,7 @@ std::string read_table(const std::filesystem::path& table) {
   return read_file(table);
 }
 
-// A run's own certificates must be of the model that it trained.
+// Throws an Error if a run folder's certificates.tsv is of another model than the run trained.
 void check_is_of_folder(const CertificateIdentity& identity, const std::filesystem::path& table) {
   if (table.filename() != "certificates.tsv" || !identity.model_sha256) return;
   const std::filesystem::path folder = std::filesystem::absolute(table).parent_path();

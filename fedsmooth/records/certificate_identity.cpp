@@ -129,7 +129,8 @@ void refuse_unknown_fields(const CertificateIdentity& identity, const json& obje
   }
 }
 
-// Refuses groups without all their networks, or with those of another model_sha256.
+// Throws an Error unless `members` lists the network of each group and model_sha256 is their
+// digest.
 void check_groups(const CertificateIdentity& i, const std::string& name) {
   if (!i.groups) {
     if (i.malicious) throw Error("{}: \"malicious\" is there without \"groups\"", name);
@@ -147,7 +148,7 @@ void check_groups(const CertificateIdentity& i, const std::string& name) {
   }
 }
 
-// Refuses members that are not those of model_sha256, or not in their order.
+// Throws an Error unless `members` is sorted and model_sha256 is their digest.
 void check_members(const CertificateIdentity& i, const std::string& name) {
   check_groups(i, name);
   if (!i.members || i.groups) return;

@@ -1,7 +1,7 @@
 // What a table is about: the "identity" in the JSON beside it. This is the only place that knows
-// the keys. Rows are added to a table, and tables are joined, only if their identities are equal.
-// Every field is optional, as tables of earlier versions leave some out; a field that this version
-// does not know is refused, as nobody could compare it.
+// its keys. Rows are added to a table, and tables are joined, only if their identities are equal.
+// Every field is optional, because tables of earlier versions leave some out. A field that this
+// version does not know is refused, because it could not be compared.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,25 @@
 
 namespace fedsmooth {
 
-/// Which classifier and which images. Tables of attacks state this too.
+/// Names a classifier and the images it is evaluated on. Tables of certificates, attacks and
+/// conformal sets state it.
 struct SubjectIdentity {
-  std::optional<std::string> model_sha256;  // of the file; of a function without one, fingerprint
-  /// With several models as one classifier: the SHA-256 of each file in ascending order, and
-  /// model_sha256 is digest_members() of them.
+  /// SHA-256 of the model file; a classifier without a file has its fingerprint here.
+  std::optional<std::string> model_sha256;
+  /// Set if the classifier is an ensemble or a majority of groups: the SHA-256 of each model file,
+  /// in ascending order. model_sha256 is digest_members() of them, or digest_groups().
   std::optional<std::vector<std::string>> members;
-  /// With the majority of several groups' networks as one classifier: how many there are. Then
-  /// `members` lists them all, in ascending order, and model_sha256 is digest_groups().
+  /// Set if the classifier is the majority of several groups' networks: the number of groups.
   std::optional<int64_t> groups;
   std::optional<std::string> data, data_sha256;  // name of the data set, digest of its images
-  std::optional<int64_t> held_out;               // training images in the place of test images
+  std::optional<int64_t> held_out;  // number of training images that replace the test images
   std::optional<double> sigma;
   std::optional<uint64_t> seed;                  // of the votes' noise
-  std::optional<int64_t> every, limit, images;   // which images are chosen, and how many these are
-  std::optional<std::string> fingerprint, base;  // of f's logits; how they are computed
+  std::optional<int64_t> every, limit, images;   // which images are chosen, and their number
+  std::optional<std::string> fingerprint, base;  // digest of f's logits; how f is computed
 
-  /// Reads the fields above and ignores others. `name` is the file's, for messages.
+  /// Reads the fields above and ignores others. `name` is the file's, for messages. Throws an Error
+  /// if a field has another type.
   static SubjectIdentity from_json(const nlohmann::json& object, const std::string& name);
   nlohmann::json to_json() const;
 };
@@ -47,42 +49,48 @@ struct CertificateIdentity : SubjectIdentity {
   std::optional<std::vector<double>> radii;  // given radii, with beta
   std::optional<double> beta, plan;
   std::optional<int64_t> classes;  // K, of the base classifier; not in earlier tables
-  /// Of several groups: how many malicious clients radii are against. With a fixed number of votes
-  /// all smaller numbers are claimed at once, each at the level `alpha`.
+  /// For several groups: the number of malicious clients against which the radii hold. With a fixed
+  /// number of votes all smaller numbers are claimed at once, each at the level `alpha`.
   std::optional<int64_t> malicious;
-  std::optional<bool> seed_given;      // of several groups: not the one drawn when training ended
+  /// For several groups: `seed` was given, not drawn when training ended.
+  std::optional<bool> seed_given;
   std::optional<std::string> shard;    // I/K
   std::optional<std::string> subject;  // digest_subject(), which every row repeats; none: unbound
 
+  /// Reads an identity; `name` is the file's, for messages. Throws an Error if a field is unknown
+  /// or has another type, or if a derived field (model_sha256 of members or groups, subject, seed)
+  /// does not follow from the others.
   static CertificateIdentity from_json(const nlohmann::json& object, const std::string& name);
   nlohmann::json to_json() const;
 
-  /// The first field in which `there` differs, with both values; empty if there is none.
+  /// Returns the first field in which `there` differs, with both values; empty if there is none.
   std::string difference(const CertificateIdentity& there) const;
-  /// As difference(), but fields that `there` leaves out are not compared.
+  /// Returns the first field that `there` states and in which it differs, with both values; empty
+  /// if there is none.
   std::string stated_difference(const CertificateIdentity& there) const;
 
   VoteRule rule() const;
 };
 
-/// Whether two tables are about the same model, images and noise level, as far as they state them.
+/// Returns whether both state the same model_sha256, data_sha256 and sigma; a field that both leave
+/// out counts as the same.
 bool about_the_same(const SubjectIdentity& a, const SubjectIdentity& b);
 
-/// 16 hexadecimal digits of SHA-256 over model_sha256, data_sha256 and fingerprint, which binds a
-/// row to its table. None unless all three are stated.
+/// Returns 16 hexadecimal digits of SHA-256 over model_sha256, data_sha256 and fingerprint, which
+/// bind a row to its table; none unless all three are stated.
 std::optional<std::string> digest_subject(const SubjectIdentity& subject);
 
-/// SHA-256 over the SHA-256s of an ensemble's members, whose order does not count. Throws an Error
-/// if there are fewer than two or one is there twice.
+/// Returns the SHA-256 over the SHA-256s of an ensemble's members, in whatever order. Throws an
+/// Error if there are fewer than two members or one occurs twice.
 std::string digest_members(std::vector<std::string> sha256s);
 
-/// SHA-256 over the SHA-256s of the networks of several groups, whose order does not count. Two
+/// Returns the SHA-256 over the SHA-256s of the networks of several groups, in whatever order. Two
 /// groups may have the same network.
 std::string digest_groups(std::vector<std::string> sha256s);
 
-/// The seed of the noise of certificates of this model on these images: 63 bits of SHA-256 over the
-/// run's seed and both digests. Certificates of two models, or on two sets of images, share no
-/// draws.
+/// Returns the seed of the noise for certificates of this model on these images: 63 bits of SHA-256
+/// over the run's seed and both digests. So certificates of two models, or on two sets of images,
+/// share no draws.
 uint64_t derive_seed(uint64_t run_seed, const std::string& model_sha256,
                      const std::string& data_sha256);
 

@@ -26,7 +26,7 @@ constexpr int64_t kMaxIndex = 0xffffffff;  // of an image, as in certify()
 
 bool is_class(int64_t label) { return label >= 0 && label <= kMaxClass; }
 
-/// What no row of ours can say; empty if there is nothing.
+// Returns why a row contradicts itself or is out of range; empty if it does not and is not.
 std::string_view contradiction(const CertificateRow& row, double printed_radius, int64_t correct) {
   const Certificate& c = row.certificate;
   const Counts& counts = c.counts;
@@ -155,8 +155,8 @@ std::string_view unsupported(const CertificateRow& row, RadiusKind radius) {
   if (claimed.p_lower > c.p_lower * (1 + kRounding)) {
     return "p_lower is above what its counts support";
   }
-  // Relative to sigma: near p_lower = 1/2 a last digit of it moves a tiny radius by many of its
-  // own.
+  // The tolerance is relative to sigma: near p_lower = 1/2 the last digit of p_lower changes many
+  // digits of a tiny radius.
   if (claimed.radius > c.radius + kRounding * row.sigma) {
     return "radius_exact is above what its counts support";
   }
@@ -193,7 +193,7 @@ std::vector<CertificateRow> parse_certificates(std::string_view text, const std:
       throw Error("{}: idx {} occurs twice", where, rows.back().index);
     }
   }
-  if (is_void(text)) refuse_void(text, name);  // cut off, but said
+  if (is_void(text)) refuse_void(text, name);  // a kill cut the line's end off
   return rows;
 }
 

@@ -15,10 +15,13 @@ struct ClientRow {
   int64_t images() const;
 };
 
-/// Columns: client, images, label_0 ... label_(K-1). All rows have the same number of classes.
+/// Returns the table: columns client, images, label_0 ... label_(K-1). All rows must have the same
+/// number of classes.
 std::string format_clients(const std::vector<ClientRow>& rows);
 
-/// See tsv.h.
+/// Parse a table from text, in which `name` is its name in messages, or from a file. A last line
+/// without its end is left out. Throw an Error that names the line if anything else is wrong, such
+/// as labels that do not add up to `images`.
 std::vector<ClientRow> parse_clients(std::string_view text, const std::string& name);
 std::vector<ClientRow> read_clients(const std::filesystem::path& path);
 

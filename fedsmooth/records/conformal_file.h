@@ -1,5 +1,5 @@
-// What a calibration of conformal sets leaves: one threshold, with everything that it holds for, as
-// a small JSON file.
+// The result of calibrating conformal sets: one threshold, with the model, noise and images for
+// which it holds, as a small JSON file.
 #pragma once
 
 #include <filesystem>
@@ -9,18 +9,19 @@
 namespace fedsmooth {
 
 struct ConformalCalibration {
-  /// The model, sigma, seed and arithmetic, and the calibration images: `data` and `images`.
+  /// Model, sigma, seed and arithmetic; `data` and `images` state the calibration images.
   SubjectIdentity subject;
   const NoiseLaw* noise = nullptr;
-  double epsilon = 0.0;   // l2
-  double coverage = 0.0;  // at least, whatever moves the image by at most epsilon
-  double quantile = 0.0;  // a class whose -log softmax is at most this is in the set
+  double epsilon = 0.0;   // l2 norm of the changes that the coverage allows
+  double coverage = 0.0;  // least probability that the set contains the true class
+  double quantile = 0.0;  // a class is in the set if its -log softmax is at most this
 };
 
 void write_conformal(const std::filesystem::path& file, const ConformalCalibration& calibration);
 
-/// An Error, in one line, for a file that is not one of ours, or whose calibration images are too
-/// few for its coverage.
+/// Read a calibration from a file, or from text, where `name` is the file's name in messages. Throw
+/// an Error if it is not a file of write_conformal(), a required field is missing, or its images
+/// are too few for its coverage.
 ConformalCalibration read_conformal(const std::filesystem::path& file);
 ConformalCalibration parse_conformal(std::string_view text, const std::string& name);
 

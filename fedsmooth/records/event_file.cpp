@@ -7,7 +7,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr uint32_t kCastagnoli = 0x82f63b78;  // reflected
+constexpr uint32_t kCastagnoli = 0x82f63b78;  // the polynomial, reflected
 
 constexpr std::array<uint32_t, 256> make_table() {
   std::array<uint32_t, 256> table = {};
@@ -19,7 +19,7 @@ constexpr std::array<uint32_t, 256> make_table() {
   return table;
 }
 
-// Little-endian, as every machine that this runs on.
+// The format is little-endian, as is every machine that this runs on.
 template <typename T>
 std::string raw(T value) {
   std::string bytes(sizeof(T), '\0');
@@ -42,7 +42,8 @@ std::string field(int number, Wire wire, const std::string& value) {
   return bytes + value;
 }
 
-// Of a record's lengths and bytes; a CRC of bytes that hold CRCs would be a weak one.
+// The CRC that records store. The format masks it, because the CRC of bytes that contain their own
+// CRC is weak.
 uint32_t masked_crc(const std::string& bytes) {
   const uint32_t crc = crc32c(bytes);
   return (crc >> 15 | crc << 17) + 0xa282ead8;

@@ -1,5 +1,5 @@
-// TensorBoard's event files: records of a length, a CRC-32C, bytes and their CRC-32C; the bytes are
-// a protocol buffer of time, step and named numbers.
+// TensorBoard's event files. A file is a sequence of records: a length, its CRC-32C, the bytes and
+// their CRC-32C. The bytes are a protocol buffer of time, step and named numbers.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,13 @@ struct Scalar {
   double value = 0.0;
 };
 
-/// The record that a file begins with. `time` is in seconds since 1970.
+/// Returns the record that a file begins with. `time` is in seconds since 1970.
 std::string format_event_version(double time);
-/// One step's numbers; those that are not finite are left out.
+/// Returns the record of one step's numbers; numbers that are not finite are left out. `time` is in
+/// seconds since 1970.
 std::string format_event(double time, int64_t step, const std::vector<Scalar>& scalars);
 
+/// Returns the CRC-32C (Castagnoli) of the bytes, without the mask that records apply.
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace fedsmooth

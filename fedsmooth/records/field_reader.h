@@ -1,5 +1,5 @@
-// The fields of one line between tabs, taken in the order of the columns. What is not as expected
-// is an Error that names the line and the column.
+// Reads the fields of one line, separated by tabs, in the order of the columns. A field that is not
+// as expected is an Error that names the line and the column.
 #pragma once
 
 #include <charconv>
@@ -12,7 +12,7 @@
 
 namespace fedsmooth {
 
-/// The number that is the whole of `text`; none that is infinite or NaN.
+/// Returns the number that `text` as a whole denotes; none if it is no number, infinite or NaN.
 template <typename T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};
@@ -25,18 +25,21 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-/// Seconds of H:MM:SS.ffffff.
+/// Returns the seconds that H:MM:SS.ffffff denotes; none if `text` has another form.
 std::optional<double> parse_duration(std::string_view text);
 
+/// Returns the fields between tabs, as views of `line`.
 std::vector<std::string_view> split_tabs(std::string_view line);
 
 class FieldReader {
  public:
-  /// `columns` are the names, which must outlive the reader; a line of more or fewer fields is an
-  /// Error. `where` is "file:line".
+  /// `line` and `columns`, the names of its fields, must outlive the reader. `where` is
+  /// "file:line". Throws an Error if the line has more or fewer fields.
   FieldReader(std::string_view line, std::string where,
               const std::vector<std::string_view>& columns);
 
+  /// number(), duration() and text() return the next field. They must be called at most once for
+  /// each column.
   template <typename T>
   T number() {
     return take<T>(parse_number<T>, std::is_integral_v<T> ? "a whole number" : "a finite number");
@@ -45,9 +48,11 @@ class FieldReader {
   std::string text() { return std::string(fields_[next_++]); }
   bool more() const { return next_ < fields_.size(); }
 
+  /// Throws an Error that says `what` of the line.
   [[noreturn]] void refuse(std::string_view what) const;
 
-  /// The next field as `parse` reads it; an Error that calls it not `expected` if it does not.
+  /// Returns the next field as `parse` reads it. Throws an Error that the field is not `expected`
+  /// if `parse` returns none.
   template <typename T>
   T take(std::optional<T> (*parse)(std::string_view), std::string_view expected) {
     const size_t column = next_++;

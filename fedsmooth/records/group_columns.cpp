@@ -12,12 +12,13 @@ namespace {
 
 constexpr std::string_view kNotGiven = "-";
 
-// Whether the row must have gaps: those of votes whose number does not depend on them.
+// Whether the row must have gaps: if it is of several groups, and its number of votes was fixed in
+// advance.
 bool needs_gaps(const CertificateRow& row) {
   return row.malicious && row.rule != VoteRule::kRadii && row.certificate.counts.n > 0;
 }
 
-// Nothing, unless the gaps are those of `n` copies and agree with the votes for each class.
+// Returns why the gaps do not sum to n or disagree with the other counts; empty if they agree.
 std::string_view contradiction_in_gaps(const Counts& counts, int64_t malicious) {
   int64_t left = counts.n;
   for (const int64_t copies : counts.gaps) {
@@ -28,7 +29,7 @@ std::string_view contradiction_in_gaps(const Counts& counts, int64_t malicious) 
   const int64_t groups = groups_of(counts.gaps);
   if (groups < 2 || groups > kMaxGroups) return "gaps are not those of 2 to 10000 groups";
   if (malicious > groups / 2) return "malicious is above half of the groups";
-  // Ties go to the lower class, so that all votes leave a gap of G to class 0 alone.
+  // A gap is G only if class 0 is selected: otherwise a lower class would win a tie.
   if (counts.selected > 0 && counts.gaps[groups] > 0) return "gaps are out of range";
   if (counts.top != copies_safe_from(counts.gaps, malicious)) {
     return "count_top is not that of gaps and malicious";

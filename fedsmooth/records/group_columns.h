@@ -1,6 +1,6 @@
-// The columns of certificates.tsv about several groups: `malicious`, how many malicious clients the
-// radius is against, and `gaps`, the histogram that proves it for every number of them; see
-// smoothing/group_votes.h. Both are "-" in rows of one network.
+// The columns of certificates.tsv about several groups: `malicious`, the number of malicious
+// clients against which the radius holds, and `gaps`, the histogram that proves it for every such
+// number; see smoothing/group_votes.h. Both are "-" in rows of one network.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,24 @@
 
 namespace fedsmooth {
 
+/// Reads the next field, `malicious`; none for "-". Throws an Error if it is negative or no number.
 std::optional<int64_t> read_malicious(FieldReader& fields);
 std::string format_malicious(const CertificateRow& row);
 
-/// The copies with gap 0, 1, ..., G, then those below 0: "0,3,...,95,2". "-" if there is none.
+/// Reads the next field, `gaps`: the number of copies with gap 0, 1, ..., G, then of those with a
+/// gap below 0, such as 0,3,...,95,2. Empty for "-".
 Gaps read_gaps(FieldReader& fields);
 std::string format_gaps(const CertificateRow& row);
 
-/// What no row can say of several groups; empty if there is nothing.
+/// Returns why the row's gaps, malicious clients and counts contradict each other; empty if they do
+/// not.
 std::string_view contradiction_in_groups(const CertificateRow& row);
 
-/// The row against another number of malicious clients, at the same level, by its gaps. Throws an
-/// Error if it is of one network, or was stopped early (--radii): its n depends on the votes.
+/// Recomputes a row from its gaps for another number of malicious clients, at the same alpha.
+/// Throws an Error if the number differs and the row is of one network or its votes were stopped
+/// early (--radii), so that n depends on them.
 CertificateRow against(const CertificateRow& row, int64_t malicious);
+/// Recomputes each row by against().
 std::vector<CertificateRow> against(const std::vector<CertificateRow>& rows, int64_t malicious);
 
 }  // namespace fedsmooth

@@ -21,7 +21,7 @@ std::optional<double> parse_elapsed(std::string_view text) {
 CertificateRow parse_row(FieldReader fields) {
   CertificateRow row;
   row.published = true;
-  row.noise = &kFloatNoise;  // the format is that of Cohen et al.
+  row.noise = &kFloatNoise;  // the noise of Cohen et al., whose format this is
   row.index = fields.number<int64_t>();
   row.label = fields.number<int64_t>();
   row.certificate.predict = fields.number<int64_t>();

@@ -1,7 +1,7 @@
-// A published table of certificates, in the six columns that locuslab/smoothing writes and the
-// field has kept since: idx, label, predict, radius, correct, time. It states no counts, no sigma
-// and no alpha, so that nothing in it can be recomputed: it is shown and compared, and never
-// joined, resumed or certified again.
+// A published table of certificates, in the six columns that locuslab/smoothing writes and that
+// other papers have kept: idx, label, predict, radius, correct, time. It states no counts, sigma or
+// alpha, so that nothing in it can be recomputed. It can be shown and compared, but not joined,
+// resumed or certified again.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@
 
 namespace fedsmooth {
 
-/// Whether a text begins with the header of such a table.
+/// Returns whether a text begins with the header of a published table.
 bool is_published(std::string_view text);
 
-/// Parses a whole file; `name` stands in error messages. Radii are as printed. Whatever is wrong is
-/// an Error with its line: another number of columns, a radius that is negative or not finite, an
-/// index that occurs twice, `correct` that does not follow, more than kMaxRows.
+/// Parses a whole file, which must be is_published(); `name` is its name in messages. Radii are as
+/// printed. Throws an Error that names the line for another number of columns, a radius that is
+/// negative or not finite, an index that occurs twice, a `correct` that does not follow from
+/// predict and label, or more than kMaxRows lines.
 std::vector<CertificateRow> parse_published(std::string_view text, const std::string& name);
 
 }  // namespace fedsmooth

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kHeader =
     "round\tloss\tnoisy_accuracy\tperturbation_mean\tperturbation_p95\tprobability_drop\t"
     "gradient_cosine\tdropped\tseconds\tloss_robust\tloss_entropy\n";
-constexpr std::string_view kOldHeader =  // of 0.1
+constexpr std::string_view kOldHeader =  // of version 0.1
     "round\tloss\tnoisy_accuracy\tperturbation_mean\tperturbation_p95\tprobability_drop\t"
     "gradient_cosine\tdropped\tseconds\n";
 constexpr double kAny = 1e300;

@@ -10,7 +10,8 @@
 namespace fedsmooth {
 namespace {
 
-// A number up to the character, which is taken out too; all of the rest if it does not occur.
+// Removes the text up to and including `end` (all of it if `end` does not occur) and returns it as
+// a number.
 template <typename T>
 std::optional<T> take_number(std::string_view& text, char end) {
   const size_t at = std::min(text.find(end), text.size());
@@ -29,7 +30,7 @@ VoteRule read_rule(FieldReader& fields) {
   fields.refuse("rule must be fixed, radii or plan");
 }
 
-// 0@90/100,0.25@117/120,0.5: radii, and the counts at which each was certified.
+// For example 0@90/100,0.25@117/120,0.5: each radius, and TOP/VOTES at which it was certified.
 void read_radii(FieldReader& fields, CertificateRow& row) {
   const std::string column = fields.text();
   if (column == "-") return;

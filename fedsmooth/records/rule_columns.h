@@ -1,5 +1,5 @@
-// The last four columns of certificates.tsv: the rule by which an image got its votes, and what a
-// row of given radii rests on.
+// The columns rule, cap, beta and radii of certificates.tsv: the rule that decides an image's
+// number of votes, and, for given radii, the counts at which each was certified.
 #pragma once
 
 #include <string>
@@ -10,18 +10,20 @@
 
 namespace fedsmooth {
 
-/// Relative: two versions of Boost may differ in a last digit.
+/// Relative tolerance of recomputed bounds: two versions of Boost may differ in the last digit.
 inline constexpr double kRounding = 1e-12;
 
 VoteRule read_rule(FieldReader& fields);
-/// The given radii with the counts at which they were certified; "-" if there are none.
+/// Reads the next field into row.radii and row.certificate.latches: the given radii, and after the
+/// certified ones the counts at which they were, such as 0@90/100,0.25@117/120,0.5. "-" is none.
 void read_radii(FieldReader& fields, CertificateRow& row);
 std::string format_radii(const CertificateRow& row);
 
-/// What no row can say of its rule; empty if there is nothing.
+/// Returns why rule, cap, beta, radii and the answer contradict each other; empty if they do not.
 std::string_view contradiction_in_rule(const CertificateRow& row);
 
-/// As unsupported(), for a row of given radii.
+/// Returns why a row of given radii claims more than the counts at which they were certified
+/// support; empty if it does not.
 std::string_view unsupported_radii(const CertificateRow& row);
 
 }  // namespace fedsmooth

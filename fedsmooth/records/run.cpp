@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExperimentFile = "experiment.toml";
 constexpr const char* kVelocity = "client_velocity";
-constexpr const char* kChecksum = "checksum";      // of the file without it
-constexpr const char* kExperiment = "experiment";  // what training reads of it, as TOML
+constexpr const char* kChecksum = "checksum";      // of the file without this field
+constexpr const char* kExperiment = "experiment";  // the keys that training reads, as TOML
 
 fs::path checkpoint_path(const Run& run) { return run.folder / "checkpoint" / "state.safetensors"; }
 
@@ -34,14 +34,14 @@ Weights take_weights(const Safetensors& content, const std::string& prefix, cons
   return weights;
 }
 
-// All that a state has beside the global weights, by name.
+// Returns everything in a state but the global weights, by name.
 NamedWeights kept_weights(const ServerState& state) {
   NamedWeights all = state.kept;
   if (!state.velocity.empty()) all[kVelocity] = state.velocity;
   return all;
 }
 
-// Whether there is more than what a training begins with.
+// Whether training has left more than its experiment.
 bool has_results(const Run& run) {
   const auto has = [&](const char* file) { return fs::exists(run.folder / file); };
   return has_checkpoint(run) || run.done() || has("model.safetensors") || has("provenance.json") ||
@@ -76,7 +76,7 @@ Run start_run(const fs::path& folder, const Experiment& experiment, bool resume)
   if (!resume) {
     throw Error("{}: exists; continue it with --resume or choose another --out", folder.string());
   }
-  if (old != text) write_file(file, text);  // other certificates or logs are asked for
+  if (old != text) write_file(file, text);  // [certify] or [log] differs
   return begun;
 }
 
@@ -125,7 +125,7 @@ uint64_t drawn_certificate_seed(const fs::path& folder) {
 
 namespace {
 
-// SHA-256 of a file that training wrote, as provenance.json has it.
+// Returns the SHA-256 that provenance.json records under `key`; none if it records none.
 std::optional<std::string> recorded_sha256(const fs::path& folder, const std::string& key) {
   const fs::path file = folder / "provenance.json";
   if (!fs::exists(file)) return std::nullopt;

@@ -1,4 +1,4 @@
-// The run folder: what a training leaves, and what it needs to resume after a kill.
+// The run folder: the results of a training, and the state from which it resumes after a kill.
 //
 //   experiment.toml  clients.tsv  rounds.tsv  checkpoint/state.safetensors  model.safetensors
 //   provenance.json  DONE
@@ -23,63 +23,66 @@ struct Run {
   bool done() const { return std::filesystem::exists(folder / "DONE"); }
 };
 
-/// Makes the folder and writes its experiment, or opens it again if `resume` is set. A folder that
-/// has more than the beginning of a training is an Error otherwise; one whose training differs
-/// always, with the first key that does. Keys that training does not read ([certify], [log]) take
-/// the values of `experiment`.
+/// Starts a run: makes the folder and writes its experiment. Throws an Error if the folder is not
+/// empty and no run. If training has left results in it, throws an Error unless `resume` is set,
+/// and in any case if its experiment differs in a key that training reads, which the message names.
+/// Other keys ([certify], [log]) take the values of `experiment`.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
 
-/// Gives an experiment whose seed was drawn the one that the folder's run drew, if there is one.
+/// If the experiment's seed was drawn, replaces it by the seed in the folder's experiment.toml, if
+/// there is one.
 void keep_drawn_seed(Experiment& experiment, const std::filesystem::path& folder);
 
-/// The run folder that `path` names: the folder itself, or the one whose experiment.toml it is,
-/// once training has begun there. None if it names no run.
+/// Returns the run folder that `path` names: `path` itself if it is a folder with an
+/// experiment.toml, or the folder of an experiment.toml beside which training has begun. None if
+/// `path` names no run.
 std::optional<std::filesystem::path> run_at(const std::filesystem::path& path);
 
-/// Opens a folder for reading; an Error if there is no run or it is not done.
+/// Opens a run for reading. Throws an Error if the folder has no run or the run is not done.
 Run open_run(const std::filesystem::path& folder);
 
-/// The folder of a group, from 1, in that of a run of several groups.
+/// Returns the folder of a group, numbered from 1, in the folder of a run of several groups.
 std::filesystem::path group_folder(const std::filesystem::path& run, int64_t number);
-/// Whether there is a run of several groups here, be it unfinished.
+/// Returns whether the folder has a run of several groups, finished or not.
 bool is_run_of_groups(const std::filesystem::path& folder);
 
-/// SHA-256 of the model that was trained in this folder, or digest_groups() of its groups' models;
-/// none if it does not say.
+/// Returns model_sha256 of provenance.json: the SHA-256 of the model that was trained in this
+/// folder, or digest_groups() of its groups' models. None if it is not stated.
 std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
 
-/// SHA-256 of clients.tsv and of rounds.tsv, as far as they are there, by key in provenance.json. A
-/// federation of nodes with images of their own has no clients.tsv.
+/// Returns the SHA-256 of clients.tsv and of rounds.tsv, where they exist, by their keys in
+/// provenance.json. A federation of nodes with images of their own has no clients.tsv.
 std::map<std::string, std::string> digest_history(const std::filesystem::path& folder);
-/// The seed that training drew, when it was done, for the certificates of several groups. Throws an
-/// Error if there is none.
+/// Returns the seed for the certificates of several groups, which was drawn when training ended.
+/// Throws an Error if there is none.
 uint64_t drawn_certificate_seed(const std::filesystem::path& folder);
 
-/// Throws an Error if clients.tsv or rounds.tsv is not the one that training left in this folder.
-/// Runs of version 0.2 do not say, and are not compared.
+/// Throws an Error if clients.tsv or rounds.tsv differs from the one that training left in this
+/// folder. Runs of version 0.2 recorded no digests and are not compared.
 void check_history(const std::filesystem::path& folder);
 
-/// Gives the folder what training gave another one, with the same seed, data, network and training
-/// options.
+/// Copies the results of a training to the run `to`, which must have the same seed, data, network
+/// and training options, and marks it as done.
 void copy_training(const std::filesystem::path& from, const Run& to);
 
-/// What a run's bits depend on besides its experiment: what computes it, which data. By name.
+/// What a run's bits depend on besides its experiment, such as the engine and the data: values by
+/// name.
 using Provenance = std::map<std::string, std::string>;
 
-/// Returns the metadata of a file that training keeps in its run folder: `origin` and what training
-/// reads of the experiment.
+/// Returns the metadata of a file that training keeps in its run folder: `origin`, and the part of
+/// the experiment that training reads.
 Provenance bind_to_training(Provenance origin, const Experiment& experiment);
-/// Returns the origin in such metadata. Throws an Error that names the first key that differs if
-/// the file is of another experiment. Files of version 0.2 state no experiment and are not
-/// compared.
+/// Returns the origin in metadata that bind_to_training() made. Throws an Error that names the
+/// first key that differs if the file is of another experiment; `name` is the file's. Files of
+/// version 0.2 state no experiment and are not compared.
 Provenance check_is_of_training(Provenance metadata, const Experiment& here,
                                 const std::string& name);
 
 bool has_checkpoint(const Run& run);
 void write_checkpoint(const Run& run, const Network& network, const ServerState& state,
                       const Provenance& origin);
-/// A checkpoint of another origin or of another experiment is an Error: the run would be neither
-/// one's. So is one with more or less than what the experiment's server keeps.
+/// Reads the run's checkpoint. Throws an Error if it is damaged, of another origin or of another
+/// experiment, or if its tensors are not those that the experiment's server keeps.
 ServerState read_checkpoint(const Run& run, const Network& network, const Provenance& origin);
 
 }  // namespace fedsmooth

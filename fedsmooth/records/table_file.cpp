@@ -16,7 +16,7 @@ namespace fedsmooth {
 
 using nlohmann::json;
 
-constexpr const char* kSeal = "table_sha256";  // of the JSON beside a finished table
+constexpr const char* kSeal = "table_sha256";  // key in the JSON beside a finished table
 
 std::string identity_difference(const json& here, const json& there) {
   json both = here;  // every key of either
@@ -151,7 +151,7 @@ void TableFile::open() {
 
 void TableFile::rewrite(std::string_view text) {
   write_file(table_, text);
-  ::close(descriptor_);  // of the old text
+  ::close(descriptor_);  // refers to the replaced file
   open();
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kNone = "-";
 
-// Takes a number off the front of the text; nothing if there is none.
+// Removes a number from the front of the text and returns it; none if the text begins otherwise.
 std::optional<int64_t> take_number(std::string_view& text) {
   int64_t value = 0;
   const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -75,7 +75,7 @@ std::string_view contradiction_in_tallies(const CertificateRow& row) {
   if (counts.votes.empty()) return {};
   // A copy whose logits are not finite votes for nobody, so they may add up to less.
   if (total_votes(counts.votes) > counts.n) return "votes add up to more than n";
-  // Of several groups, count_top leaves out the copies that malicious clients could change.
+  // With several groups, count_top leaves out the copies that malicious clients could change.
   const int64_t safe = counts.gaps.empty() ? counts.top : copies_safe_from(counts.gaps, 0);
   const int64_t found = votes_for(counts.votes, counts.selected);
   const bool stopped_early = row.malicious.value_or(0) > 0 && counts.gaps.empty();

@@ -1,6 +1,6 @@
 // The columns `votes` and `selection_votes` of certificates.tsv: CLASS:VOTES,... in ascending order
-// of class, without the classes that got none, such as 3:99800,5:200. "-" where no class got a
-// vote, and in rows that come from tables of earlier versions, which kept two counts of all.
+// of class, without classes that got no vote, such as 3:99800,5:200. "-" if no class got a vote,
+// and in rows from tables of earlier versions, which kept only the two largest counts.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@
 
 namespace fedsmooth {
 
-/// Reads the next field, the column `name`, in time linear in its length.
+/// Reads the next field, of the column `name`, in time linear in its length. Throws an Error if it
+/// is not a list of votes in ascending order of class, or "-".
 Tally read_tally(FieldReader& fields, std::string_view name);
 std::string format_tally(const Tally& tally);
 
-/// Why the votes of all classes disagree with the other counts of the row; empty if they agree.
+/// Returns why the votes of all classes disagree with the row's other counts; empty if they agree.
 std::string_view contradiction_in_tallies(const CertificateRow& row);
 
 }  // namespace fedsmooth

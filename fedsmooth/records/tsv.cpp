@@ -54,7 +54,7 @@ int64_t TsvRow::whole(size_t column, int64_t low, int64_t high) const {
 
 void parse_tsv(std::string_view text, std::string_view header, const std::string& name,
                const std::function<void(const TsvRow&)>& on_row) {
-  if (header.starts_with(text)) return;  // cut off within the header
+  if (header.starts_with(text)) return;  // a kill cut the header off
   if (!text.starts_with(header)) throw Error("{}:1: not the expected header", name);
   const size_t columns = 1 + std::count(header.begin(), header.end(), '\t');
   size_t begin = header.size();

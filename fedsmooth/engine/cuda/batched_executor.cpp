@@ -36,7 +36,7 @@ bool knows(const BatchedForm& form) {
   return false;
 }
 
-// On the CPU: a comparison that is asked for to understand a run, not to make one.
+// Runs on the CPU: the comparison serves to understand a run, so its speed does not matter.
 void compare_on_cpu(const Round& round, Telemetry& telemetry) {
   const std::unique_ptr<Passes> passes = reference_passes(round.task.network);
   for (size_t i = 0; i < round.cohort.clients.size(); ++i) {
@@ -55,8 +55,8 @@ struct BatchedExecutor::State {
   std::unique_ptr<DeviceData> data;
   std::unique_ptr<Wave> wave;
 
-  // As many clients as fit into half of the free memory, as another training may run beside this
-  // one; in waves of equal size.
+  // Returns the number of clients in a wave: as many as fit into half of the free memory, because
+  // another training may run at the same time, but so that all waves have nearly the same size.
   int64_t wave_size(const LocalTask& task, int64_t cohort) const {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -83,7 +83,7 @@ struct BatchedExecutor::State {
     }
     if (wave && wave->fits(task) && wave->clients() <= cohort) return;
     wave.reset();
-    static std::mutex one_at_a_time;  // another training must not count on the same memory
+    static std::mutex one_at_a_time;  // otherwise two trainings could count on the same memory
     const std::lock_guard lock(one_at_a_time);
     for (int64_t clients = wave_size(task, cohort);; clients = (clients + 1) / 2) {
       try {
@@ -95,7 +95,7 @@ struct BatchedExecutor::State {
     }
   }
 
-  // Clients follow each other through the waves, whichever rounds they are of.
+  // Fills waves with the clients of all rounds, one round after another.
   void run(const std::vector<Round>& rounds, const Indices& together,
            std::vector<RoundResult>& results) {
     size_t clients = 0;

@@ -8,7 +8,7 @@
 namespace fedsmooth {
 namespace {
 
-// Values in either precision, on the host.
+// Returns the bytes of values in either precision.
 std::vector<uint8_t> pack(const std::vector<float>& values, Precision precision) {
   std::vector<uint8_t> bytes(values.size() * (precision == Precision::kBfloat16 ? 2 : 4));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -26,7 +26,7 @@ float unpack(const std::vector<uint8_t>& bytes, int64_t i, Precision precision) 
   return __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(bytes.data())[i]);
 }
 
-// One thread's passes over it.
+// One thread's passes over a shared model.
 class DeviceGradients {
  public:
   explicit DeviceGradients(std::shared_ptr<const DeviceModel> model)
@@ -86,7 +86,7 @@ class DeviceGradients {
   }
 
  private:
-  // Rows that are left over are zeros.
+  // Makes passes for at least images_ rows, unless there are. Rows without an image are zeros.
   void make_room() {
     const DeviceNetwork& network = model_->network();
     if (passes_ != nullptr && images_ <= rows_) return;
@@ -97,7 +97,7 @@ class DeviceGradients {
     x_ = DeviceArray<float>(rows_ * channels * height * width);
   }
 
-  // Waits for the passes.
+  // Copies to the host, after all launches so far, and waits.
   void copy(void* to, const void* from, size_t bytes) {
     check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, launches_.stream()),
                "copy from the GPU");
@@ -105,12 +105,12 @@ class DeviceGradients {
   }
 
   std::shared_ptr<const DeviceModel> model_;
-  std::vector<int16_t> source_;  // as on the device
+  std::vector<int16_t> source_;  // host copy of DeviceNetwork::source
   std::vector<float> scale_;
   Launches launches_;
   std::unique_ptr<WavePasses> passes_;
   DeviceArray<float> x_;
-  int images_ = 0, rows_ = 0;  // of the last pass; of the maps
+  int images_ = 0, rows_ = 0;  // images in the last pass, rows of the maps
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A model on the GPU whose gradients can be asked for: what `attack` climbs by. In bfloat16, as the
-// network answers there.
+// A model on the GPU with gradients with respect to images, for `attack`. By default it computes in
+// bfloat16, like the passes that count votes there.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,9 @@
 
 namespace fedsmooth {
 
-/// For a model whose batch norms are folded, with a network that the GPU engine trains. Each call
-/// of the result makes a classifier for one thread, on the GPU in use there; all share the weights.
+/// Uploads a model, whose batch norms are folded and whose network network_refusal() does not
+/// refuse, to the current GPU. Each call of the result makes a classifier for one thread, which
+/// must use the same GPU; all share the weights.
 std::function<DifferentiableClassifier()> device_gradients(
     const Model& folded, Precision precision = Precision::kBfloat16);
 

@@ -5,7 +5,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int64_t kGranule = 512;  // of the runtime's allocations
+constexpr int64_t kGranule = 512;  // the runtime allocates multiples of this
 
 thread_local AllocationCount* counted = nullptr;
 
@@ -36,7 +36,7 @@ void* allocate_on_host(int64_t bytes) {
 
 void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears it
+  cudaGetLastError();  // clears the error
   if (status == cudaErrorMemoryAllocation) throw OutOfDeviceMemory{};
   throw Bug(fmt::format("{}: {}", what, cudaGetErrorString(status)));
 }

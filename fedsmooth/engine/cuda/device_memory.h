@@ -1,4 +1,5 @@
-// Memory of the GPU, and errors of its runtime as exceptions.
+// Owns memory of the GPU, selects GPUs, and turns errors of the CUDA runtime into exceptions. A GPU
+// is selected per thread: "current" is the GPU of the calling thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,20 +12,22 @@
 
 namespace fedsmooth {
 
-/// Thrown when the GPU has no room; everything else that goes wrong is a bug.
+/// Thrown by check_cuda() when the GPU has too little free memory.
 struct OutOfDeviceMemory : Error {
   OutOfDeviceMemory() : Error("the GPU has too little free memory; use --device=cpu") {}
 };
 
+/// Throws OutOfDeviceMemory, or a Bug that begins with `what` for every other error, unless the
+/// status is success. Clears the runtime's last error.
 void check_cuda(cudaError_t status, const char* what);
 
-/// Name of the GPU in use.
+/// Returns the name of the current GPU.
 std::string gpu_name();
 
-/// The GPU of the calling thread.
+/// Returns the number of the current GPU.
 int current_gpu();
 
-/// Makes a GPU that of the calling thread while this lives.
+/// Selects a GPU for the calling thread until the object is destroyed, then the one before.
 class OnGpu {
  public:
   explicit OnGpu(int gpu);
@@ -36,8 +39,8 @@ class OnGpu {
   int before_;
 };
 
-/// While one lives, arrays of its thread take no memory: their bytes are added up instead. What an
-/// object would take is so known before it is made.
+/// While it lives, arrays that its thread makes get no memory: their bytes are added up instead. So
+/// the memory of an object can be computed by making it. A Bug if the thread has one already.
 class AllocationCount {
  public:
   AllocationCount();
@@ -52,17 +55,22 @@ class AllocationCount {
   int64_t bytes_ = 0;
 };
 
-/// Memory of the GPU, and of the host; null while an AllocationCount lives.
+/// Return memory of the current GPU, or page-locked memory of the host; null while the thread has
+/// an AllocationCount. The caller frees it by cudaFree() or cudaFreeHost(). Throw
+/// OutOfDeviceMemory.
 void* allocate_on_gpu(int64_t bytes);
 void* allocate_on_host(int64_t bytes);
 
-/// An array on the GPU. Not initialised.
+/// Owns an array on the GPU that was current when it was made. Its values are not initialised.
+/// While an AllocationCount lives, data() is null and upload() and clear() do nothing.
 template <typename T>
 class DeviceArray {
  public:
   DeviceArray() = default;
   explicit DeviceArray(int64_t size)
       : data_(static_cast<T*>(allocate_on_gpu(sizeof(T) * (size > 0 ? size : 1)))), size_(size) {}
+  /// Copies the values on the default stream. Other streams may read them once that is
+  /// synchronised.
   explicit DeviceArray(const std::vector<T>& values)
       : DeviceArray(static_cast<int64_t>(values.size())) {
     upload(values.data(), size_, nullptr);
@@ -79,12 +87,14 @@ class DeviceArray {
   T* data() const { return data_; }
   int64_t size() const { return size_; }
 
+  /// Enqueues a copy of `count` values from host memory to the array's beginning. Page-locked
+  /// memory must stay unchanged until the copy is done.
   void upload(const T* from, int64_t count, cudaStream_t stream) {
     if (data_ == nullptr) return;
     check_cuda(cudaMemcpyAsync(data_, from, sizeof(T) * count, cudaMemcpyHostToDevice, stream),
                "copy to the GPU");
   }
-  /// Waits for the stream.
+  /// Copies all values to host memory, after the stream's earlier work, and waits for the stream.
   void download(T* to, cudaStream_t stream) const {
     check_cuda(cudaMemcpyAsync(to, data_, sizeof(T) * size_, cudaMemcpyDeviceToHost, stream),
                "copy from the GPU");
@@ -95,6 +105,7 @@ class DeviceArray {
     download(values.data(), stream);
     return values;
   }
+  /// Enqueues setting all bytes to zero.
   void clear(cudaStream_t stream) {
     if (data_ == nullptr) return;
     check_cuda(cudaMemsetAsync(data_, 0, sizeof(T) * size_, stream), "cudaMemset");
@@ -105,7 +116,7 @@ class DeviceArray {
   int64_t size_ = 0;
 };
 
-/// Memory of the host that the GPU copies from and to at full speed.
+/// Owns page-locked memory of the host, which the GPU reads and writes at full speed.
 template <typename T>
 class HostArray {
  public:

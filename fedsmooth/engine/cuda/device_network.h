@@ -1,5 +1,5 @@
-// What a wave of clients needs of a network on the GPU, whatever its kernels: where weights and
-// images go, and passes for many clients at once, each with weights of its own.
+// A network on the GPU as a wave of clients uses it, whatever its kernels: where weights and images
+// are placed, and passes for many clients at once, each with weights of its own.
 #pragma once
 
 #include <memory>
@@ -12,80 +12,90 @@
 
 namespace fedsmooth {
 
-/// Vectors of GpuGraph::size, one for each client.
+/// The clients' weights on the device: vectors of GpuGraph::size, one client after another.
 struct StackedWeights {
   float* weights = nullptr;
-  void* working = nullptr;  // in bfloat16, where passes multiply these; null: not wanted
+  void* working = nullptr;  // weights in bfloat16, if passes multiply these; null: not wanted
   float* velocity = nullptr;
-  const float* global = nullptr;  // those that the round began with, for FedProx; null: without
+  const float* global = nullptr;  // weights at the round's beginning, for FedProx; null: without it
 };
 
-enum class PassMode { kAnswers, kTraining };  // see Passes::forward()
+enum class PassMode { kAnswers, kTraining };  // evaluation and training, see Passes::forward()
 
-/// Maps, and the launches that fill them.
+/// Passes of one network for many clients. It owns the maps on the device. Functions enqueue
+/// launches on the stream of `launches` and do not wait. One thread and one stream at a time may
+/// use it, and only step() may change the weights between two calls.
 class WavePasses {
  public:
   virtual ~WavePasses() = default;
 
-  virtual void* input() const = 0;  // the first map, to be filled
+  virtual void* input() const = 0;  // the first map; the caller fills it before run()
   virtual float* logits() const = 0;
-  virtual void* output_gradient() const = 0;  // to be filled, in this precision
+  virtual void* output_gradient() const = 0;  // the caller fills it, in output_precision()
   virtual Precision output_precision() const = 0;
   virtual const void* input_gradient() const = 0;
 
   /// Runs the forward pass from input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
-  /// The same from a wave's images, in the maps' precision; `images.out` is input(), which need not
-  /// be filled where no step() follows.
+  /// Runs the forward pass from a wave's images to logits(). `precision` is that of the maps, and
+  /// `images.out` must be input(), which may stay unfilled in mode kAnswers.
   virtual void run_images(Precision precision, const WaveShape& shape, const InputMap& images,
                           const StackedWeights& weights, PassMode mode, Launches& launches);
-  /// From output_gradient() to input_gradient(), after a pass as the network answers.
+  /// Computes input_gradient() from output_gradient(). The last pass must have been in mode
+  /// kAnswers.
   virtual void differentiate_images(const StackedWeights& weights, Launches& launches) = 0;
-  /// From output_gradient() to a step of SGD, after a pass as the network trains.
+  /// Computes the weights' gradients from output_gradient(), and applies a step of SGD with
+  /// `settings` [client], which are on the device. The last pass must have been in mode kTraining.
   virtual void step(const StackedWeights& weights, const ClientSettings* settings,
                     Launches& launches) = 0;
 };
 
-/// A network's graph and the tables of it that kernels of every family read.
+/// A network's graph, and its tables on the device that kernels of every family read.
 struct DeviceNetwork {
   DeviceNetwork(GpuGraph lowered, MapLayout (*layout_of)(int64_t rows, int64_t pixels));
   virtual ~DeviceNetwork() = default;
 
   GpuGraph graph;
   MapLayout (*layout)(int64_t rows, int64_t pixels);  // of the family's maps
-  int row_multiple = 1;                               // rows of a client's maps are filled up to
-  DeviceArray<int16_t> source;                        // as in FirstMap
-  DeviceArray<float> mean, scale;
-  DeviceArray<int> positions;    // of each weight in a client's vector
-  bool working_weights = false;  // whether passes want StackedWeights::working
+  int row_multiple = 1;                               // rows of maps are a multiple of this
+  DeviceArray<int16_t> source;                        // see FirstMap
+  DeviceArray<float> mean, scale;                     // see FirstMap
+  DeviceArray<int> positions;    // of each weight in a client's vector, see GpuGraph
+  bool working_weights = false;  // passes in bfloat16 read StackedWeights::working
 
-  int padded_classes() const { return graph.head().out.channels; }  // as logits are stored
-  /// Whether it answers otherwise than it trains.
+  /// Returns the number of logits that are stored for a row.
+  int padded_classes() const { return graph.head().out.channels; }
+  /// Returns whether the modes of a pass differ, that is, whether there is a batch norm.
   bool trains_otherwise() const;
-  /// The first map of clients with `rows` rows each.
+  /// Returns the first map of clients with `rows` rows each. It points into this object.
   FirstMap first_map(int rows) const;
+  /// Returns `rows`, rounded up to a multiple of row_multiple.
   int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
-  /// Without `gradients` they only run as the network answers.
+  /// Makes passes for `clients` clients with maps of `rows` rows each, a multiple of row_multiple,
+  /// on the current GPU. This object must outlive them. Without `gradients` they only run in mode
+  /// kAnswers.
   virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                                   bool gradients) const = 0;
 };
 
-/// Vectors of `clients` clients that get the same weights; null: not wanted.
+/// Vectors of `clients` clients on the device that get the same weights.
 struct ClientVectors {
   int clients = 1;
-  float *weights = nullptr, *velocity = nullptr;  // velocity: zeros
-  void* working = nullptr;
-  float* global = nullptr;
+  float *weights = nullptr, *velocity = nullptr;  // velocity is set to zero
+  void* working = nullptr;                        // null: not wanted
+  float* global = nullptr;                        // null: not wanted
 };
 
-/// Fills them with the values of a network's weights. `vector`, of its size, is scratch.
+/// Enqueues filling the clients' vectors with `values`, a network's weights in the order of
+/// parameters(). `vector`, of GpuGraph::size, is scratch.
 void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
                     const DeviceArray<float>& vector, const ClientVectors& to, cudaStream_t stream);
 
-/// Why the GPU engine cannot run a network, with the stage's name; empty if it can.
+/// Returns why the GPU engine cannot run a network, with the stage's name; empty if it can.
 std::string network_refusal(const Network& network);
 
-/// For a network that is not refused.
+/// Lowers a network that network_refusal() does not refuse, to family kPairs if that can run it,
+/// else to kRows. Its tables are on the current GPU.
 std::unique_ptr<DeviceNetwork> device_network(const Network& network);
 
 }  // namespace fedsmooth

@@ -12,7 +12,7 @@ namespace {
 
 using SharedModel = std::shared_ptr<const DeviceModel>;
 
-// The passes at the one batch shape, and what leads into and out of them.
+// Passes at the one batch shape, over images or noisy copies that a kernel writes to the first map.
 class DevicePass : public VotePass {
  public:
   DevicePass(SharedModel model, int batch)
@@ -52,7 +52,7 @@ class DevicePass : public VotePass {
   }
 };
 
-// Copies in floating point are drawn by the kernel of the first layer, to the same bits.
+// Passes whose first layer draws the noisy copies itself, to the same bits as DevicePass.
 class NoisyLayerPass : public DevicePass {
  public:
   NoisyLayerPass(SharedModel model, int batch)
@@ -64,7 +64,8 @@ class NoisyLayerPass : public DevicePass {
     check_cuda(cudaStreamSynchronize(nullptr), "copies");
   }
 
-  // As copies with a sigma of zero: what counts votes is what is checked and probed.
+  // Evaluates images as copies with a sigma of zero, so that the check and the probe run the same
+  // launches as the votes.
   DeviceLogits enqueue_images(const float* x) override {
     NoisyRows rows;
     rows.copies = clean_.data();
@@ -85,10 +86,10 @@ class NoisyLayerPass : public DevicePass {
   PairPasses& passes() { return static_cast<PairPasses&>(*passes_); }
 
   FirstLayerRows first_;
-  DeviceArray<NoisyCopies> clean_;  // one of each image
+  DeviceArray<NoisyCopies> clean_;  // one copy of each image, with a sigma of zero
 };
 
-// The name of what evaluates a network of family kPairs.
+// Returns the name, in descriptions, of the kernels that evaluate a network of family kPairs.
 std::string evaluator_of(const DeviceModel& model) {
   const bool hopper = model.precision() == Precision::kBfloat16 &&
                       model.pairs().tables.front().by_output->view().tiling.hopper;

@@ -12,7 +12,7 @@
 namespace fedsmooth {
 namespace {
 
-// A point on a stream that other streams wait for.
+// A point on a stream for which other streams can wait.
 class Event {
  public:
   Event() {
@@ -34,7 +34,7 @@ class Event {
 // How a member's logits are joined with those of the members before it.
 using Join = cudaError_t (*)(const MemberLogits& logits, cudaStream_t stream);
 
-// Members evaluate on streams of their own; this pass's stream joins their logits in order.
+// Each member evaluates on its own stream; this pass's stream joins their logits in order.
 class EnsemblePass : public VotePass {
  public:
   /// A row of the joined logits has `width` values.
@@ -49,11 +49,11 @@ class EnsemblePass : public VotePass {
                 member->input() == input(),
             "ensemble: a member has other images, classes or batches");
     }
-    joined_.clear(launches_.stream());  // of a short batch some rows are never written
+    joined_.clear(launches_.stream());  // a short batch never writes some rows
   }
 
   ~EnsemblePass() override {
-    // Members free their memory, which this stream may still read after an exception.
+    // Members free memory that this stream may still read after an exception.
     cudaStreamSynchronize(launches_.stream());
   }
 

@@ -12,7 +12,7 @@ class FunctionPass : public VotePass {
         function_(function),
         sizes_{batch, input[0], input[1], input[2]},
         copies_(int64_t{batch} * image_size()) {
-    copies_.clear(launches_.stream());  // a short batch is filled up
+    copies_.clear(launches_.stream());  // a short batch leaves some rows unwritten
   }
 
   DeviceLogits enqueue_images(const float* x) override {

@@ -1,5 +1,5 @@
-// A function that another library runs on the GPU, such as torch, as a base classifier: noise is
-// drawn and votes are counted there, and only counts come back.
+// A function that another library, such as torch, runs on the GPU, as a base classifier. Noise is
+// drawn and votes are counted on the GPU, and only counts are copied back.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 namespace fedsmooth {
 
 struct DeviceFunction {
-  /// Images float32 [batch, C, H, W], which it may overwrite, to logits float32 [batch, classes],
-  /// both in the GPU's memory. The logits stay until the next call.
+  /// Maps images, float32 [batch, C, H, W], to logits, float32 [batch, classes], both in the GPU's
+  /// memory, by work on `stream`. It may overwrite the images. The logits must stay valid until the
+  /// next call.
   std::function<const float*(float* images, const Sizes& sizes)> call;
   int gpu = 0;
-  void* stream = nullptr;  // a cudaStream_t, on which the function runs; it outlives the classifier
+  void* stream = nullptr;  // the cudaStream_t on which it runs; it must outlive the classifier
 };
 
-/// For images of shape `input`. What counts the votes is what is checked and probed: every
-/// evaluation is a call of the function, on its stream.
+/// Returns the function, for images of shape `input`, as a base classifier. Votes, check and probe
+/// all call the function, on its stream.
 BaseClassifier function_classifier(const DeviceFunction& function, const Shape& input, int classes,
                                    int batch, const std::string& description);
 

@@ -20,8 +20,8 @@ using Kind = Layer::Kind;
 // The parts of a client's vector, in their order.
 enum class Region { kKernels, kFixed, kTrained, kStatistics };
 
-// Lays out one network that its family takes. Tensors lie in the order of parameters(), a body's
-// before its shortcut's; nodes run in that order too, except that a sum waits for its shortcut.
+// Lowers one network, or throws a Refusal. Tensors are in the order of parameters(), a body's
+// before its shortcut's; nodes run in that order too, except that a sum runs after its shortcut.
 class Lowering {
  public:
   Lowering(const Network& network, Family family)
@@ -32,7 +32,7 @@ class Lowering {
     add_images();
     std::vector<int> laid;  // stages in the order of their tensors
     for (int i = 1; i < std::ssize(stages_); ++i) laid.push_back(i);
-    // A chain is in that order; its maxima alone have no tensors to sort by.
+    // A chain of kPairs is in that order already; its maxima have no tensors to sort by.
     if (family_ == Family::kRows) {
       std::ranges::stable_sort(laid, {}, [this](int i) { return stages_[i].op_tensor; });
     }
@@ -60,7 +60,7 @@ class Lowering {
     place_images(/*block=*/1, /*padding=*/0);
   }
 
-  // Lets map 0 hold blocks of `block` x `block` pixels as channels, the first of which begins in
+  // Makes map 0 have blocks of `block` x `block` pixels as channels. The first block begins with
   // the padding.
   void place_images(int64_t block, int64_t padding) {
     const auto [channels, rows, columns] = network_.input;
@@ -93,7 +93,7 @@ class Lowering {
       node.pool = static_cast<int>(stage.pool->kernel);
       node.pool_stride = static_cast<int>(stage.pool->stride);
       node.out = map_of(stage.out);
-      // Without an operation of its own it passes gradients on where what it reads was positive.
+      // Maxima without an operation pass gradients on where the ReLU before them does.
       if (!stage.op) node.relu = graph_.nodes.back().relu;
     }
     if (stage.op) add_operation(stage, node);
@@ -130,7 +130,7 @@ class Lowering {
     if (node.has_bias) node.bias = add_vector(Region::kTrained, op.outputs, node.map.channels);
   }
 
-  // A strided convolution of the image is one of stride 1 on blocks of pixels.
+  // Makes a strided convolution of the image one of stride 1 on blocks of pixels.
   void read_blocks(const Stage& stage, GraphNode& node) {
     node.block = node.stride;
     const int more = (node.kernel + node.block - 1) / node.block - 1;
@@ -156,7 +156,7 @@ class Lowering {
     }
   }
 
-  // The node of map m is number m - 1 until then.
+  // Before this call the node that writes map m has number m - 1.
   void put_in_running_order() {
     std::vector<GraphNode> made = std::exchange(graph_.nodes, {});
     std::vector<bool> placed(made.size() + 1);
@@ -172,7 +172,8 @@ class Lowering {
     for (int map = 1; map <= std::ssize(made); ++map) put(map);
   }
 
-  // Regions follow each other; until all are known, positions are within their own.
+  // Reserves `count` values at the end of a region. Positions are relative to their region until
+  // place_regions() knows where each begins.
   int64_t take(Region region, int64_t count) {
     int64_t& end = ends_[static_cast<int>(region)];
     return std::exchange(end, end + count);
@@ -189,7 +190,7 @@ class Lowering {
     return begin;
   }
 
-  // Places a kernel [K, C, k, k], of a linear layer [K, C, H, W].
+  // Places the weights of a kernel [K, C, k, k], or [K, C, H, W] for a linear layer.
   void add_kernel(Region region, const Stage& stage, const GraphNode& node) {
     const bool whole = node.op == GraphNode::Op::kLinear && !node.of_mean;
     const int64_t height = whole ? stage.in[1] : node.kernel;
@@ -213,8 +214,8 @@ class Lowering {
     return (tap * node.in.channels + c) * node.map.channels + k;
   }
 
-  // Every region, and so every client's vector, begins on a line of the cache: it made products a
-  // third faster.
+  // Every region, and so every client's vector, begins at a multiple of 64 values, on a cache line:
+  // it made products a third faster.
   void place_regions() {
     std::array<int64_t, 4> begin = {};
     for (size_t i = 1; i < 4; ++i) begin[i] = (begin[i - 1] + ends_[i - 1] + 63) / 64 * 64;
@@ -244,8 +245,8 @@ class Lowering {
   std::vector<Region> regions_;  // of each position
 };
 
-// Marks pairs of nodes where nothing else reads what is between them, or adds to the gradient of
-// what they begin with. A norm by groups does not fold into a kernel.
+// Marks pairs of nodes if no other node reads the map between them or adds to the gradient of the
+// first one's input. A group norm prevents it, because it does not fold into a kernel.
 void find_pairs(std::vector<GraphNode>& nodes) {
   for (size_t i = 0; i + 2 < nodes.size(); ++i) {
     GraphNode& first = nodes[i];

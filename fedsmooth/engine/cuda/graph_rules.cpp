@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Layer::Kind;
 
-// What a block of batched_steps.cu holds in shared memory.
+// An image must fit into the shared memory of a thread block of batched_steps.cu.
 constexpr int64_t kLargestImage = 12'000, kMostPairChannels = 8 * 1024;
 constexpr int64_t kMostRowChannels = 64, kMostWidth = 64, kMostClasses = 1024;
 
@@ -46,7 +46,8 @@ void check_head(const std::vector<Stage>& stages, Family family) {
   }
 }
 
-// A link of a chain is a product with its ReLU and maxima or, after the first one, maxima alone.
+// Throws a Refusal unless stage i continues a chain: it must be a product with ReLU and maxima or,
+// after the first product, maxima alone.
 void check_link(const std::vector<Stage>& stages, size_t i) {
   const Stage& stage = stages[i];
   const bool fits = stage.is_product() ? stage.op->outputs <= kMostPairChannels

@@ -1,4 +1,4 @@
-// What each kernel family takes of a network, and how it fills channels up.
+// Which networks each kernel family can run, and how it fills channels up.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ struct Refusal {
   std::string why;
 };
 
-/// Throws a Refusal that names the first stage that the family does not take.
+/// Throws a Refusal that names the first stage that the family cannot run.
 void check_stages(const Network& network, const std::vector<Stage>& stages, Family family);
 
-/// Throws a Refusal unless the gradient of every map can be summed up where its readers write
-/// theirs: a sum hands its own gradient on, which only a convolution can add to.
+/// Throws a Refusal unless the gradient of every map can be accumulated while its readers write
+/// theirs. A sum passes its own gradient on to its shortcut, and only a convolution can add to
+/// that.
 void check_gradients(const GpuGraph& graph);
 
-/// Returns the number of channels, padding included, of a map of the family with `channels` real
-/// ones.
+/// Returns the number of channels that a map of the family stores for `channels` real ones.
 int fill_up(Family family, int64_t channels);
 
 }  // namespace fedsmooth

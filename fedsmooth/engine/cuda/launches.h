@@ -1,4 +1,5 @@
-// A stream that kernels are launched on, and how long they take.
+// A stream on which kernels are launched, and measurements of the time that they take. For one
+// thread at a time.
 #pragma once
 
 #include <map>
@@ -12,9 +13,10 @@ namespace fedsmooth {
 
 class Launches {
  public:
-  /// Kernels of an `urgent` stream go before those of others that wait for room on the GPU.
+  /// Makes a stream of its own on the current GPU, which does not wait for the default stream.
+  /// Thread blocks of an `urgent` stream start before waiting ones of other streams.
   explicit Launches(bool urgent = false);
-  /// Launches on a stream that the caller owns and that must outlive this.
+  /// Launches on a stream that the caller owns and that must outlive this object.
   explicit Launches(cudaStream_t foreign) : stream_(foreign), owns_stream_(false) {}
   ~Launches();
   Launches(const Launches&) = delete;
@@ -22,11 +24,12 @@ class Launches {
 
   cudaStream_t stream() const { return stream_; }
 
-  /// What a launch on the stream returned, what its time is counted as, and the operations and
-  /// bytes of it, where they are known.
+  /// Throws unless `status`, which a launch on the stream returned, is success; see check_cuda().
+  /// During measure() the launch counts under `phase`, a string literal, with its operations and
+  /// bytes; 0: unknown.
   void add(const char* phase, cudaError_t status, double operations = 0, double bytes = 0);
 
-  /// Each phase of what `enqueue` adds; waits for it.
+  /// Calls `enqueue`, waits for the stream and returns the cost of each phase that it added.
   template <class Enqueue>
   std::map<std::string, PhaseCost> measure(const Enqueue& enqueue) {
     begin_marks();

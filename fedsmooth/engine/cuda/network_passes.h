@@ -1,4 +1,5 @@
-// Which of the GPU's evaluators counts a network's votes.
+// Chooses the fastest of the GPU's evaluators to count a network's votes. Models must have their
+// batch norms folded, and missing_for_engine() must find nothing missing for them.
 #pragma once
 
 #include "fedsmooth/engine/cuda/vote_pass.h"
@@ -6,11 +7,10 @@
 
 namespace fedsmooth {
 
-/// Copies that the fastest evaluator of the network evaluates at a time. Here and below the model's
-/// batch norms are folded, and missing_for_engine() finds nothing missing for it.
+/// Returns the number of noisy copies that the network's fastest evaluator evaluates at a time.
 int fastest_batch(const Model& folded);
 
-/// Passes of the fastest evaluator, over batches of `batch` copies.
+/// Returns the passes of the network's fastest evaluator, over batches of `batch` copies.
 VotePasses network_passes(const Model& folded, int batch);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// Networks whose first layer is one kernel with what makes its noisy copies.
+// Networks whose first layer runs in one kernel together with making its noisy copies.
 #pragma once
 
 #include "fedsmooth/engine/cuda/device_model.h"
@@ -6,11 +6,12 @@
 
 namespace fedsmooth {
 
-/// Whether make_first_layer() computes the first node of a network: AlexNet's on images [3, 32,
-/// 32], in bfloat16, on Hopper.
+/// Returns whether make_first_layer() computes the first node of a network: it must be AlexNet's on
+/// images [3, 32, 32], in bfloat16, on Hopper.
 bool has_noisy_layer(const PairNetwork& device, Precision precision);
 
-/// What make_first_layer() needs of a model with one. Rows and `out` are left to the caller.
+/// Returns the arguments of make_first_layer() for a model with has_noisy_layer(). The caller sets
+/// `rows` and `out`. They point into the model, which must outlive them.
 FirstLayerRows noisy_layer(const DeviceModel& model);
 
 }  // namespace fedsmooth

@@ -9,7 +9,7 @@
 namespace fedsmooth {
 namespace {
 
-// The place of an item, which is added if it is new.
+// Returns the index of an item, which is appended if it is new.
 int place_of(std::vector<int>& items, int item) {
   const auto found = std::find(items.begin(), items.end(), item);
   const auto place = static_cast<int>(found - items.begin());
@@ -17,10 +17,10 @@ int place_of(std::vector<int>& items, int item) {
   return place;
 }
 
-// A chunk while it is filled.
+// A chunk that is being filled.
 struct Chunk {
   std::vector<int> left, right;
-  std::vector<std::vector<Pair>> places;  // of each result of the group
+  std::vector<std::vector<Pair>> places;  // [result of the group]
 
   int items() const { return static_cast<int>(left.size() + right.size()); }
 
@@ -43,11 +43,12 @@ struct Chunk {
 };
 
 struct ResultPair {
-  int result;  // of the group
+  int result;  // index in the group
   Pair pair;
 };
 
-// Those that share a right side follow each other, so that chunks share few.
+// Returns a group's pairs. Those with the same right side are neighbours, so that few right sides
+// are in more than one chunk.
 std::vector<ResultPair> pairs_of_group(const PairLists& lists, const std::vector<int>& order,
                                        size_t begin, size_t end) {
   std::vector<ResultPair> pairs;
@@ -60,8 +61,8 @@ std::vector<ResultPair> pairs_of_group(const PairLists& lists, const std::vector
   return pairs;
 }
 
-// What the results of a square take with a right side of their chunk: a byte for each, kNoLeft for
-// none. Nothing if bytes cannot say it.
+// Returns the left sides that the four results of a square multiply by a right side of their chunk,
+// one in each byte, or kNoLeft. None if a left side does not fit, or a result has two.
 std::optional<uint32_t> lefts_with(const PairGroups& groups, int first, const int* items,
                                    int right) {
   uint32_t lefts = ~0u;

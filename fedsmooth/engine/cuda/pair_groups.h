@@ -1,5 +1,6 @@
-// How blocks of threads take the pairs of pair_lists.h: a block computes a group of results, in
-// chunks whose items, the tiles that it reads, fit into its shared memory together.
+// How thread blocks divide up the pairs of pair_lists.h. A block computes a group of results, and
+// reads their pairs in chunks, so that the items of a chunk (the tiles that its pairs refer to) fit
+// into shared memory together.
 #pragma once
 
 #include <vector>
@@ -8,34 +9,39 @@
 
 namespace fedsmooth {
 
+/// Lists of all groups, one after another. The last entry of a list `..._first` is the total.
 struct PairGroups {
-  int groups = 0, most_items = 0;
-  std::vector<int> order;        // of the results; those of a group are neighbours
-  std::vector<int> chunk_first;  // of each group; and the end
-  std::vector<int> items;        // of each chunk: what is on the left, then what is on the right
-  std::vector<int> item_first;   // of each chunk; and the end
-  std::vector<int> lefts;        // of each chunk: how many of its items are on the left
-  std::vector<Pair> places;      // of the pairs, among their chunk's items
-  std::vector<int> place_first;  // of each chunk and each result of its group; and the end
+  int groups = 0, most_items = 0;  // number of groups; largest number of items in a chunk
+  std::vector<int> order;          // all results; those of a group are neighbours
+  std::vector<int> chunk_first;    // [group]: its first chunk
+  std::vector<int> items;          // of all chunks, in each the left sides, then the right sides
+  std::vector<int> item_first;     // [chunk]: its first item
+  std::vector<int> lefts;          // [chunk]: number of its items that are left sides
+  std::vector<Pair> places;        // of all pairs: indices into the items of the pair's chunk
+  std::vector<int> place_first;    // [chunk, result of its group]: its first pair
 };
 
-/// Groups of `per_group` results, chunks of at most `most_items` items (at least 2).
+/// Divides `order` into groups of `per_group` results, and their pairs into chunks of at most
+/// `most_items` items, which must be at least 2.
 PairGroups group_pairs(const PairLists& lists, const std::vector<int>& order, int per_group,
                        int most_items);
 
-/// The same for squares, four results that follow each other, whose right sides are taken one after
-/// another: each chunk's in their order, and only those that the square needs.
+/// The pairs of squares, which are four consecutive results of the order. A step of a square is one
+/// right side of a chunk, with the left side that each of the four results multiplies by it.
 struct PairSteps {
-  std::vector<Pair>
-      steps;  // a right side, and in the bytes of `left` what each result takes with it
-  std::vector<int> first;  // of each chunk and each square of its group; and the end
+  /// `right` is the right side; byte r of `left` is the left side of result r, or kNoLeft. Steps
+  /// are in the order of the chunk's items, without those that the square does not need.
+  std::vector<Pair> steps;
+  std::vector<int> first;  // [chunk, square of its group]: its first step; then the total
 };
 
-/// Empty where results are no squares, two pairs of one share a right side, or a chunk has too
-/// few steps or too many.
+/// Returns the steps of all squares. Empty if results do not divide into squares, two pairs of a
+/// result in a chunk share a right side, a left side does not fit into a byte, or a square has
+/// fewer than kFewestSteps or more than kMostSteps steps in a chunk.
 PairSteps steps_of(const PairGroups& groups, int per_group);
 
-/// The pixels of a map, 2x2 squares one after another: neighbours read much of the same.
+/// Returns the pixels of a map, one 2x2 square after another, so that neighbours in the list read
+/// many of the same items.
 std::vector<int> order_by_squares(int height, int width);
 
 }  // namespace fedsmooth

@@ -27,7 +27,7 @@ NodePairs pairs_of(const MapShape& in, const MapShape& out, const Windows& windo
   return pairs;
 }
 
-// Every pixel is an input of the one output, by a tap of its own.
+// Every pixel is an input of the single output, with a tap of its own.
 NodePairs all_pixels(int pixels) {
   NodePairs pairs;
   pairs.by_output.resize(1);
@@ -50,7 +50,7 @@ int count_pairs(const PairLists& lists) {
 NodePairs product_pairs(const GraphNode& node) {
   if (node.op == GraphNode::Op::kLinear) return all_pixels(node.in.pixels());
   if (node.input > 0) return pairs_of(node.in, node.map, {node.kernel, node.stride, node.padding});
-  // Map 0 has the padding, and blocks that are as wide as the stride.
+  // Map 0 includes the padding, and its blocks are as wide as the stride.
   return pairs_of(node.in, node.map, {(node.kernel + node.block - 1) / node.block, 1, 0});
 }
 

@@ -3,11 +3,11 @@
 //
 //     y[o] = sum over pairs (i, t) of x[i] w[t],     x[i] [rows, C],  w[t] [C, K],
 //
-// over the input pixels i that meet its taps t: no padding is multiplied, nothing is gathered. Its
-// two gradients are sums over the same pairs, sorted by i and by t. Channels are filled up with
+// over the input pixels i that its taps t reach: no padding is multiplied, and nothing is gathered.
+// Its two gradients are sums over the same pairs, sorted by i and by t. Channels are filled up with
 // zeros to multiples of 16. A linear layer has one tap per pixel.
 //
-// A strided convolution of the image is one of stride 1 on blocks of s x s pixels taken as
+// A convolution of the image with stride s becomes one with stride 1 on blocks of s x s pixels as
 // channels; kernel 11 and stride 4 become kernel 3 on 48 channels.
 #pragma once
 
@@ -20,9 +20,10 @@ namespace fedsmooth {
 struct Pair {
   int left = 0, right = 0;
 };
-/// For each result the pairs whose products it sums up.
+/// For each result, the pairs whose products are its sum.
 using PairLists = std::vector<std::vector<Pair>>;
 
+/// Returns the number of pairs in all lists.
 int count_pairs(const PairLists& lists);
 
 struct NodePairs {

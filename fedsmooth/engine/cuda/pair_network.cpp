@@ -9,7 +9,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int kRowTile = 64;  // rows that a product takes at least
+constexpr int kRowTile = 64;  // a product computes multiples of 64 rows
 
 std::vector<int2> to_int2(const std::vector<Pair>& pairs) {
   std::vector<int2> out;

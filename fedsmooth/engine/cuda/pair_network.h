@@ -1,4 +1,5 @@
-// What the GPU holds whatever the clients: a network's tables and the data.
+// A network of family kPairs on the GPU, with its tables of pairs, and a data set there. Neither
+// depends on clients.
 #pragma once
 
 #include <optional>
@@ -11,12 +12,13 @@
 
 namespace fedsmooth {
 
-/// Pair lists on the device.
+/// Owns pair lists on the device.
 class PairTable {
  public:
-  /// `order` of the results says which to compute together.
+  /// Uploads the lists on the default stream. Neighbours in `order` are computed together.
   PairTable(const PairLists& lists, const std::vector<int>& order, const Tiling& tiling);
 
+  /// Returns the lists for kernels. The pointers are valid as long as this object.
   const DevicePairs& view() const { return view_; }
 
  private:
@@ -26,11 +28,11 @@ class PairTable {
   DevicePairs view_;
 };
 
-/// The tables of a node's operation and of its maxima, where it has them.
+/// The tables of a node's operation and of its maxima, if it has them.
 struct NodeTables {
-  int pairs = 0;  // of the operation
-  std::optional<PairTable> by_output, by_input, by_tap;
-  std::optional<PairTable> windows, windows_of;  // by pixels after the maxima, and before them
+  int pairs = 0;                                         // number of pairs of the operation
+  std::optional<PairTable> by_output, by_input, by_tap;  // of the operation, see NodePairs
+  std::optional<PairTable> windows, windows_of;  // of the maxima, by pixels after and before them
 };
 
 /// A network of family kPairs on the GPU.
@@ -40,18 +42,20 @@ struct PairNetwork : DeviceNetwork {
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                           bool gradients) const override;
 
-  /// Whether one kernel computes the operation of node i and its maxima. The gradient of such
-  /// maxima is spread by the operation of the next node.
+  /// Returns whether one kernel computes the operation of node i and its maxima. Then the next
+  /// node's input gradient is written as the gradient of the map before the maxima.
   bool fuses_pool(size_t i, Precision precision) const;
 
   std::vector<NodeTables> tables;  // of each node
-  DeviceArray<uint8_t> real;       // whether a position of a client's vector is that of a weight
+  DeviceArray<uint8_t> real;       // [GpuGraph::size]: 1 if the position is that of a weight
 };
 
+/// A data set on the GPU.
 struct DeviceData {
+  /// Copies the data set to the current GPU, and waits.
   explicit DeviceData(const Dataset& data);
 
-  Array host;  // the images from which these were copied
+  Array host;  // shares the host's images, and so identifies the data set
   DeviceArray<uint8_t> images;
   DeviceArray<int64_t> labels;
 };

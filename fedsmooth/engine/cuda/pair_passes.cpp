@@ -7,7 +7,7 @@ namespace {
 
 int64_t size_of(Precision precision) { return precision == Precision::kBfloat16 ? 2 : 4; }
 
-// What is read of them: an image once, as its copies follow each other.
+// Returns the bytes that are read of examples. An image counts once, as its copies are consecutive.
 double bytes_of(const WaveShape& shape, const ExampleCopies& examples) {
   if (examples.copies == 0) return 0;
   const int each = 1 + (examples.noise == nullptr ? 0 : examples.copies);
@@ -70,7 +70,7 @@ Pooling PairPasses::pooling_of(size_t i) const {
   return p;
 }
 
-// The cost of a product or of one of its gradients.
+// Returns the operations of a product or of one of its gradients.
 double PairPasses::operations_of(size_t i) const {
   return 2.0 * device_.tables[i].pairs * clients_ * rows_ * nodes_[i].in.channels *
          nodes_[i].map.channels;
@@ -80,7 +80,7 @@ double PairPasses::weights_of(const GraphNode& node) const {
   return static_cast<double>(clients_) * static_cast<double>(node.kernel_size());
 }
 
-// The maps before and after a product.
+// Returns the bytes of the maps before and after a product.
 double PairPasses::map_bytes_of(const GraphNode& node) const {
   const auto values = static_cast<double>(node.in.row_size() + node.map.row_size());
   return values * clients_ * rows_ * static_cast<double>(size_of(precision_));
@@ -128,7 +128,7 @@ void PairPasses::run_images(Precision precision, const WaveShape& shape, const I
   }
   const GraphNode& node = nodes_.front();
   FirstLayerWave w = first_layer(shape, images, weights);
-  // Only the weights' gradient reads it again.
+  // Only the weights' gradient reads the input map again.
   if (mode == PassMode::kAnswers) w.images.out = nullptr;
   const double rows = static_cast<double>(clients_) * rows_;
   const double written = static_cast<double>(node.out.row_size()) * (w.choice == nullptr ? 2 : 3) +
@@ -152,7 +152,7 @@ void PairPasses::forward_from(size_t first, const StackedWeights& weights, Launc
   }
 }
 
-// From the gradient of a node's maxima to that of what they are taken of.
+// Computes the gradient of the map before a node's maxima from that of the maxima.
 void PairPasses::pool_back(size_t i, Launches& launches) {
   if (!nodes_[i].has_pool() || fuses_pool(i)) return;
   Pooling p = pooling_of(i);
@@ -161,7 +161,7 @@ void PairPasses::pool_back(size_t i, Launches& launches) {
   launches.add("pooling", pool_gradient(precision_, p, launches.stream()));
 }
 
-// From the gradient of what a node's operation gives to that of its input.
+// Computes the gradient of a node's input from that of its operation's result.
 void PairPasses::input_back(const StackedWeights& weights, size_t i, Launches& launches) {
   const GraphNode& node = nodes_[i];
   MapProduct p = product_of(weights, node);
@@ -210,7 +210,7 @@ void PairPasses::update_kernel(const StackedWeights& weights, const ClientSettin
   u.client_size = device_.graph.size;
   u.real = node.is_masked() ? device_.real.data() + node.weight : nullptr;
   u.settings = settings;
-  // Weights and momentum are read and written, the working weights written.
+  // Weights and momentum are read and written; the working weights are written.
   const double per_weight =
       (weights.working == nullptr ? 16 : 18) + (weights.global == nullptr ? 0 : 4);
   launches.add("update", update_weights(precision_, u, launches.stream()), operations_of(i),
@@ -243,10 +243,11 @@ void PairPasses::update(const StackedWeights& weights, const ClientSettings* set
   for (size_t i = nodes_.size(); i-- > 0;) {
     pool_back(i, launches);
     if (nodes_[i].op == GraphNode::Op::kNone) continue;
-    if (i > 0) input_back(weights, i, launches);  // before the weights change
+    if (i > 0) input_back(weights, i, launches);  // reads the weights before they change
     update_kernel(weights, settings, i, launches);
   }
-  // Beside the first node's weights, which for many clients leave multiprocessors idle.
+  // Overlaps the update of the first node's weights, which with many clients leaves multiprocessors
+  // idle.
   update_biases_of(weights, settings, launches);
 }
 

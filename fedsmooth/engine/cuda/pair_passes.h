@@ -1,5 +1,5 @@
-// The passes of a network of family kPairs, for many clients at once, each with weights of its own:
-// all maps, and the launches that fill them.
+// Passes of a network of family kPairs for many clients at once, each with weights of its own. The
+// object owns all maps and launches the kernels that fill them.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ namespace fedsmooth {
 
 class PairPasses : public WavePasses {
  public:
-  /// Rows are a multiple of 64. Without `gradients` there is only forward().
+  /// `rows` must be a multiple of 64. Without `gradients` only forward passes may run. `device`
+  /// must outlive it.
   PairPasses(const PairNetwork& device, Precision precision, int clients, int rows, bool gradients);
 
   void* input() const override { return input_.data(); }
@@ -36,23 +37,24 @@ class PairPasses : public WavePasses {
     update(weights, settings, launches);
   }
 
-  /// From input() to logits().
+  /// Runs the forward pass from input() to logits().
   void forward(const StackedWeights& weights, Launches& launches);
-  /// From the map that node `first` reads.
+  /// Runs the forward pass from node `first` on, whose input map must be filled.
   void forward_from(size_t first, const StackedWeights& weights, Launches& launches);
+  /// Returns the map that node i writes.
   void* node_output(size_t i) const { return maps_[i].data(); }
-  /// From output_gradient() to input_gradient().
+  /// Computes input_gradient() from output_gradient().
   void differentiate_input(const StackedWeights& weights, Launches& launches);
-  /// From output_gradient() to a step of SGD.
+  /// Computes the weights' gradients from output_gradient(), and applies a step of SGD.
   void update(const StackedWeights& weights, const ClientSettings* settings, Launches& launches);
 
  private:
   bool has_gradients() const { return input_gradient_.size() > 0; }
-  /// Whether one kernel computes a node's operation and its maxima.
+  /// Returns whether one kernel computes a node's operation and its maxima.
   bool fuses_pool(size_t i) const { return device_.fuses_pool(i, precision_); }
   const void* node_input(size_t i) const { return i == 0 ? input_.data() : maps_[i - 1].data(); }
-  /// The gradient that the next node writes: of the node's output or, where maxima are fused, of
-  /// what its operation gives.
+  /// Returns the gradient that the next node writes: of the node's output or, if maxima are fused,
+  /// of the map before them.
   void* gradient_from_next(size_t i) const {
     return pooled_gradients_[i].size() > 0 ? pooled_gradients_[i].data() : gradients_[i].data();
   }
@@ -77,12 +79,12 @@ class PairPasses : public WavePasses {
   Precision precision_;
   int clients_, rows_;
   DeviceArray<uint8_t> input_, input_gradient_;
-  // Of each node, in the working precision.
-  std::vector<DeviceArray<uint8_t>> maps_;              // what it gives
-  std::vector<DeviceArray<uint8_t>> before_pool_;       // what its operation gives, if not fused
-  std::vector<DeviceArray<uint8_t>> gradients_;         // of what its operation gives
-  std::vector<DeviceArray<uint8_t>> pooled_gradients_;  // of its maxima, if not fused
-  std::vector<DeviceArray<uint8_t>> choices_;           // of fused maxima
+  // For each node, in the working precision; empty if not needed.
+  std::vector<DeviceArray<uint8_t>> maps_;              // its output
+  std::vector<DeviceArray<uint8_t>> before_pool_;       // map before maxima that are not fused
+  std::vector<DeviceArray<uint8_t>> gradients_;         // of the map before maxima
+  std::vector<DeviceArray<uint8_t>> pooled_gradients_;  // of maxima that are not fused
+  std::vector<DeviceArray<uint8_t>> choices_;           // of fused maxima, see MapProduct::choice
   DeviceArray<float> logits_;
 };
 

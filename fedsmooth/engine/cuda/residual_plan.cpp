@@ -15,11 +15,11 @@ struct Refusal {
   std::string why;
 };
 
-// The exact form that a convolution's stage must have. A stage with a part more or less is refused.
+// The exact form that a convolution's stage must have. A stage with more or fewer parts is refused.
 struct Form {
   int kernel, stride, outputs;
-  int input;                 // the stage that it reads
-  std::optional<int> saved;  // the stage that it adds
+  int input;                 // index of the stage that it reads
+  std::optional<int> saved;  // index of the stage that it adds
   bool relu = true;
   bool may_end = false;  // whether the mean over all pixels may follow
 
@@ -43,7 +43,8 @@ struct Form {
   }
 };
 
-// Goes through a network's stages; without weights only to see whether it can be planned.
+// Plans a network by going through its stages, or throws a Refusal. Without weights it only finds
+// out whether the network can be planned.
 class Planner {
  public:
   Planner(const Network& network, const Weights* weights, ResidualPlan& plan)
@@ -57,7 +58,7 @@ class Planner {
     }
     add_normalization();
     plan_.stem = take({3, 1, residual::channels_of(0), 0, {}}, residual::kImageChannels);
-    bool ended = false;  // by the mean over all pixels
+    bool ended = false;  // whether the last block ended with the mean over all pixels
     while (!ended && (next_ < stages_.size() && !stages_[next_].is_op(Kind::kLinear))) {
       add_block();
       ended = stages_[next_ - 1].pool.has_value();
@@ -158,8 +159,8 @@ class Planner {
   std::vector<Stage> stages_;
   const Weights* weights_;
   ResidualPlan& plan_;
-  int stage_ = 0;    // of the kernels
-  size_t next_ = 0;  // of the network's stages
+  int stage_ = 0;    // index of the plan's stage
+  size_t next_ = 0;  // index of the network's next stage
 };
 
 }  // namespace

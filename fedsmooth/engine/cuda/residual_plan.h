@@ -1,10 +1,10 @@
 // A residual network as the kernels of residual_votes.h run it: a first convolution, three stages
-// of blocks, each with half the pixels and twice the channels of the one before, the mean over all
-// pixels, a linear layer.
+// of blocks, the mean over all pixels, and a linear layer. Each stage has maps of half the side and
+// twice the channels of the one before.
 //
 // The kernels cut the list of convolutions where the shape changes: a stage is its convolutions
-// that keep the shape, and the way into the next stage. So every stage but the first begins inside
-// a block, at its second convolution.
+// that keep the shape, and the transition to the next stage. So every stage but the first begins
+// inside a block, at its second convolution.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace fedsmooth {
 
-/// A convolution that keeps the map's size, or halves it.
+/// A convolution that keeps the map's side, or halves it.
 struct PlannedConv {
   std::string name;
   int in = 0, out = 0, kernel = 3;
@@ -24,8 +24,8 @@ struct PlannedConv {
 };
 
 struct PlannedStage {
-  std::vector<PlannedConv> layers;  // that keep the shape
-  PlannedConv enter, shortcut;      // into the next stage; the last one has none
+  std::vector<PlannedConv> layers;  // convolutions that keep the shape
+  PlannedConv enter, shortcut;      // transition to the next stage; empty in the last stage
 };
 
 struct ResidualPlan {
@@ -36,15 +36,15 @@ struct ResidualPlan {
   int classes = 0;
 };
 
-/// Why the kernels cannot run a network, with the layer's name; empty if they can. A batch norm is
-/// a layer that they do not know: fold it first.
+/// Returns why the kernels cannot run a network, with the stage's name; empty if they can. They
+/// have no batch norm: fold it first.
 std::string residual_refusal(const Network& folded);
 
-/// For a model whose network is not refused.
+/// Plans a model. A Bug if residual_refusal() refuses its network.
 ResidualPlan plan_residual(const Model& folded);
 
-/// Every second pixel, channels filled up with zeros, as a 1x1 convolution. Exact: it multiplies by
-/// 1 and 0 only.
+/// Returns a shortcut without weights as a 1x1 convolution with stride 2 from `in` to 2 `in`
+/// channels, the upper half of which is zero. It is exact, because its weights are 1 and 0.
 PlannedConv subsampling(int in);
 
 }  // namespace fedsmooth

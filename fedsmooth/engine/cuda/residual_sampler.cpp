@@ -19,7 +19,7 @@ void append(std::vector<uint4>& to, const std::vector<uint4>& values) {
 
 std::vector<float> values_of(const Array& a) { return {a.floats(), a.floats() + a.count()}; }
 
-// A planned network's weights on the GPU, packed.
+// Owns a planned network's packed weights on the GPU.
 class ResidualModel {
  public:
   explicit ResidualModel(const ResidualPlan& plan) {
@@ -36,7 +36,7 @@ class ResidualModel {
     check_cuda(cudaStreamSynchronize(nullptr), "weights");
   }
 
-  /// Without rows and maps.
+  // Returns the arguments of the launches, without rows and maps.
   const ResidualVotes& votes() const { return votes_; }
   int classes() const { return votes_.head.classes; }
 
@@ -71,7 +71,7 @@ class ResidualModel {
 
 using SharedModel = std::shared_ptr<const ResidualModel>;
 
-// The three launches, with maps between stages of its own.
+// Runs the three launches. It owns the maps between stages.
 class ResidualPass : public VotePass {
  public:
   ResidualPass(SharedModel model, int batch)
@@ -79,7 +79,7 @@ class ResidualPass : public VotePass {
         model_(std::move(model)),
         votes_(model_->votes()),
         logits_(int64_t{batch} * classes()) {
-    const int64_t rows = (batch + 3) / 4 * 4;  // the last stage takes four at a time
+    const int64_t rows = (batch + 3) / 4 * 4;  // the last stage computes four rows at a time
     for (int stage = 0; stage < kLast; ++stage) {
       const int64_t side = residual::side_of(stage + 1);
       const int64_t words = rows * residual::channels_of(stage + 1) / 2 * side * side;
@@ -95,7 +95,7 @@ class ResidualPass : public VotePass {
     check_cuda(cudaStreamSynchronize(nullptr), "images");
   }
 
-  // As copies without noise, one of each image.
+  // Evaluates images as copies with a sigma of zero, one of each image.
   DeviceLogits enqueue_images(const float* x) override {
     NoisyRows rows;
     rows.copies = single_.data();

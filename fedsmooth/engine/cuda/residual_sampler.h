@@ -1,4 +1,4 @@
-// A residual network on the GPU as a base classifier, and its votes counted there.
+// Residual networks as base classifiers whose votes are counted on the GPU by residual_votes.h.
 #pragma once
 
 #include "fedsmooth/engine/cuda/vote_pass.h"
@@ -7,14 +7,15 @@
 
 namespace fedsmooth {
 
-/// Noisy copies evaluated at a time: whole waves of every stage's thread blocks on 132
-/// multiprocessors (396, 792 and 1056 copies).
+/// Number of noisy copies that are evaluated at a time: a multiple of the copies that each stage's
+/// thread blocks compute at once on 132 multiprocessors (396, 792 and 1056).
 inline constexpr int kResidualBatch = 132 * 72;
 
-/// For models that plan_residual() takes, on GPUs for which has_hopper_kernels() is true.
+/// Returns a model, whose network residual_refusal() must not refuse, as a base classifier on the
+/// current GPU, for which has_hopper_kernels() must be true.
 BaseClassifier residual_gpu_classifier(const Model& folded, int batch = kResidualBatch);
 
-/// The passes of residual_gpu_classifier().
+/// Returns the passes of residual_gpu_classifier(), over batches of `batch` copies.
 VotePasses residual_vote_passes(const Model& folded, int batch);
 
 }  // namespace fedsmooth

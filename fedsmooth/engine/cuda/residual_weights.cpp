@@ -16,7 +16,7 @@ float weight_at(const PlannedConv& c, int out, int in, int dy, int dx) {
   return c.weight.floats()[((out * c.in + in) * c.kernel + dy) * c.kernel + dx];
 }
 
-// The right factor [16, 16] of a product of a warp; value(k, n).
+// Packs the right factor [16, 16] of a product of a warp, whose entries are value(k, n).
 template <class Value>
 void pack_right(std::vector<uint4>& out, const Value& value) {
   for (int lane = 0; lane < 32; ++lane) {
@@ -28,7 +28,8 @@ void pack_right(std::vector<uint4>& out, const Value& value) {
   }
 }
 
-// A warp's part [16, 16] of the left factor of a product of a warpgroup; value(m, k).
+// Packs a warp's part [16, 16] of the left factor of a product of a warpgroup, whose entries are
+// value(m, k).
 template <class Value>
 void pack_left(std::vector<uint4>& out, const Value& value) {
   for (int lane = 0; lane < 32; ++lane) {
@@ -42,7 +43,7 @@ void pack_left(std::vector<uint4>& out, const Value& value) {
 
 }  // namespace
 
-// The depth of 16 is four pixels of four channels; the fourth pixel and channel have no weights.
+// The depth of 16 is four pixels of four channels; the fourth pixel and channel have zero weights.
 std::vector<uint4> pack_stem(const PlannedConv& c) {
   std::vector<uint4> out;
   for (int dy = 0; dy < 3; ++dy) {

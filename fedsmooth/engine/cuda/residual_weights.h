@@ -1,5 +1,5 @@
-// Weights of a residual network in the order in which the tensor cores' lanes hold them, see
-// residual_votes.h. Rounded to bfloat16.
+// Packs the weights of a residual network, rounded to bfloat16, in the order in which lanes hold
+// them for the tensor cores; see residual_votes.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +10,14 @@
 
 namespace fedsmooth {
 
-/// For Stem::weights.
+/// Packs the first convolution, for Stem::weights.
 std::vector<uint4> pack_stem(const PlannedConv& conv);
 
-/// A convolution by products of a warp: a layer of the first two stages, the way into the next one,
-/// or its shortcut.
+/// Packs a convolution by products of a warp: a layer of the first two stages, or a transition's
+/// convolution or shortcut.
 std::vector<uint4> pack_for_warp(const PlannedConv& conv);
 
-/// A layer of the last stage, by products of a warpgroup.
+/// Packs a layer of the last stage, which is computed by products of a warpgroup.
 std::vector<uint4> pack_for_warpgroup(const PlannedConv& conv);
 
 }  // namespace fedsmooth

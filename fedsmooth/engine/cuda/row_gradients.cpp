@@ -1,4 +1,5 @@
-// Gradients of a network of family kRows: of its images, and of its weights with their step.
+// Gradients of a network of family kRows: with respect to its images, and to its weights, with a
+// step of SGD.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +9,8 @@
 namespace fedsmooth {
 namespace {
 
-// The map whose gradient is that of `map` too: what is only added has the gradient of the sum.
+// Returns the map whose gradient array serves `map` too: a map that is only added has the gradient
+// of the sum.
 int gradient_map(const GpuGraph& graph, int map) {
   int sum = -1;
   for (const GraphNode& node : graph.nodes) {
@@ -34,8 +36,8 @@ void RowPasses::add_gradients() {
     made_by_[node.output] = static_cast<int>(i);
     raw_.emplace_back(node.has_norm ? all_rows * node.out.row_size() * bytes : 0);
     group_values_.emplace_back(node.has_group_norm() ? all_rows * node.out.channels : 0);
-    // Of its own convolution's results, of a whole map, of those of a convolution that reads it, or
-    // of each row.
+    // Room for the largest number of parts: of the node's own convolution, of sum_map(), of the
+    // gradient of a convolution that reads its output, or, for a group norm, one per row.
     int parts =
         std::max(convolution_parts(precision_, convolution_of(node)), map_parts(rows_, node.out));
     for (const GraphNode& reader : nodes_) {
@@ -51,7 +53,7 @@ void RowPasses::add_gradients() {
   kernel_gradients_ = DeviceArray<float>(gradient_pieces(rows_) * clients_ * graph_.kernels);
   weight_gradients_ = DeviceArray<float>(clients_ * graph_.size);
   values_ = DeviceArray<NormValues>(int64_t{clients_} * graph_.channels);
-  // Rows and weights that only fill up get no gradient of their own.
+  // Nothing writes the gradients of rows and weights that only fill up.
   dlogits_.clear(nullptr);
   kernel_gradients_.clear(nullptr);
   weight_gradients_.clear(nullptr);
@@ -94,7 +96,8 @@ NormGradient RowPasses::norm_gradient(const StackedWeights& weights, size_t i) c
   return g;
 }
 
-// The gradient before the norm. As the network answers, batch norms are in the kernels.
+// Returns the gradient of the map before the node's norm. In mode kAnswers batch norms are folded
+// into kernels.
 const void* RowPasses::norm_back(const StackedWeights& weights, size_t i, PassMode mode,
                                  Launches& launches) {
   const GraphNode& node = nodes_[i];
@@ -147,7 +150,7 @@ void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
                operations_of(node), bytes_of(node.in) + bytes_of(node.out));
 }
 
-// The gradient of a convolution's input is one of its output's gradient.
+// Returns the convolution that maps the gradient of a node's output to that of its input.
 RowConvolution RowPasses::back_of(const GraphNode& node) const {
   RowConvolution c = convolution_of(node);
   std::swap(c.in, c.out);
@@ -157,8 +160,9 @@ RowConvolution RowPasses::back_of(const GraphNode& node) const {
   return c;
 }
 
-// Convolutions that read a map add their gradients one after another, the last in the list first;
-// where it is added as a shortcut too, that gradient is the first. The last one applies its ReLU.
+// Convolutions that read the same map add their gradients one after another, in reverse order of
+// the list. If the map is also added as a shortcut, that gradient is the first summand. The last
+// convolution applies the map's ReLU.
 RowConvolution RowPasses::input_gradient_of(size_t i, const void* dy) const {
   const GraphNode& node = nodes_[i];
   bool begins = true;
@@ -180,7 +184,7 @@ RowConvolution RowPasses::input_gradient_of(size_t i, const void* dy) const {
   return c;
 }
 
-// Whether a node is the last whose gradient is added to that of its input.
+// Whether node i is the last that adds to the gradient of its input.
 bool RowPasses::ends_gradient(size_t i) const {
   for (size_t j = 0; j < i; ++j) {
     if (nodes_[j].input == nodes_[i].input) return false;
@@ -206,7 +210,8 @@ void RowPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& la
                        (1 + (c.add != nullptr) + (c.mask != nullptr) + (c.normed != nullptr)));
 }
 
-// Of nodes i and i + 1. The gradient of what is between them is of no further use.
+// Computes the gradients of nodes i and i + 1 in one kernel. The gradient of the map between them
+// is not stored.
 void RowPasses::pair_back(size_t i, Launches& launches) {
   const GraphNode& node = nodes_[i];
   RowPair pair{input_gradient_of(i + 1, gradient_of(nodes_[i + 1].output)),

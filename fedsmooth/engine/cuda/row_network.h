@@ -13,7 +13,7 @@ struct RowNetwork : DeviceNetwork {
   std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                           bool gradients) const override;
 
-  DeviceArray<KernelPlace> places;  // of the kernels of all convolutions
+  DeviceArray<KernelPlace> places;  // one for each convolution, in the order of nodes
 };
 
 }  // namespace fedsmooth

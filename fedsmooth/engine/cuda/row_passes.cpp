@@ -67,7 +67,7 @@ double RowPasses::bytes_of(const MapShape& map) const {
          static_cast<double>(value_bytes());
 }
 
-// Of a convolution or one of its gradients, padding included.
+// Returns the operations of a convolution or one of its gradients, padding included.
 double RowPasses::operations_of(const GraphNode& node) const {
   return 2.0 * clients_ * rows_ * node.out.pixels() * static_cast<double>(node.kernel_size());
 }
@@ -103,7 +103,7 @@ void RowPasses::run(const StackedWeights& weights, PassMode mode, Launches& laun
   launches.add("rest", answer_rows(precision_, head_of(weights), launches.stream()));
 }
 
-// The convolution of a node whose norm, if it has one, is in its kernel.
+// Returns the convolution of a node whose batch norm, if it has one, is folded into its kernel.
 RowConvolution RowPasses::answer_of(size_t i) const {
   const GraphNode& node = nodes_[i];
   RowConvolution c = convolution_of(node);
@@ -120,7 +120,7 @@ RowConvolution RowPasses::answer_of(size_t i) const {
 void RowPasses::run_pair(size_t i, Launches& launches) {
   const GraphNode& node = nodes_[i];
   RowPair pair{answer_of(i), answer_of(i + 1)};
-  const bool keeps = !gradients_.empty();  // for the masks of the way back
+  const bool keeps = !gradients_.empty();  // the backward pass needs the map between as a mask
   if (!keeps) pair.first.y = nullptr;
   launches.add("convolutions", convolve_pair(pair, launches.stream()), 2 * operations_of(node),
                (keeps ? 3 : 2) * bytes_of(node.out));

@@ -1,6 +1,6 @@
-// The passes of a network of family kRows, for many clients at once: all maps, and the launches
-// that fill them. Batch norm takes the statistics of each client's own rows, group norm those of
-// each row.
+// Passes of a network of family kRows for many clients at once. The object owns all maps and
+// launches the kernels that fill them. Batch norm uses the statistics of each client's own rows,
+// group norm those of each row.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace fedsmooth {
 
 class RowPasses : public WavePasses {
  public:
-  /// Without `gradients` there is only run() as the network answers.
+  /// Without `gradients` only run() in mode kAnswers may be called. `device` must outlive it.
   RowPasses(const RowNetwork& device, Precision precision, int clients, int rows, bool gradients);
 
   void* input() const override { return maps_[0].data(); }
@@ -56,11 +56,11 @@ class RowPasses : public WavePasses {
   int64_t value_bytes() const { return precision_ == Precision::kBfloat16 ? 2 : 4; }
   double bytes_of(const MapShape& map) const;
   double operations_of(const GraphNode& node) const;
-  /// What a node's convolution gives, if a norm follows: without gradients the norm overwrites it.
+  /// Returns the map before a node's norm; without gradients the norm overwrites it.
   void* before_norm(size_t i) const {
     return gradients_.empty() ? maps_[nodes_[i].output].data() : raw_[i].data();
   }
-  /// Where the gradient of what a node gives lies.
+  /// Returns the gradient of a map.
   void* gradient_of(int map) const { return gradients_[gradient_at_[map]].data(); }
 
   const RowNetwork& device_;
@@ -68,19 +68,19 @@ class RowPasses : public WavePasses {
   std::span<const GraphNode> nodes_;  // all but the head
   Precision precision_;
   int clients_, rows_;
-  std::vector<bool> pairs_;       // of each node: whether it and the next are one kernel
-  std::vector<int> gradient_at_;  // of each map: the map whose gradient is its own too
-  std::vector<int> made_by_;      // of each map: its node, -1: the image
-  std::optional<PassMode> prepared_;
-  std::vector<int> parts_;  // of each node's sums: how many the last convolution took, 0: none
+  std::vector<bool> pairs_;           // [node]: whether it and the next run as one kernel
+  std::vector<int> gradient_at_;      // [map]: index of the map whose gradient array it uses
+  std::vector<int> made_by_;          // [map]: the node that writes it; -1: the image
+  std::optional<PassMode> prepared_;  // mode for which kernels_ and turned_ were last prepared
+  std::vector<int> parts_;  // [node]: parts of sums_ that a convolution has written; 0: none
   std::vector<DeviceArray<uint8_t>> maps_, gradients_;  // in the working precision
-  std::vector<DeviceArray<uint8_t>> raw_;               // of each node with a norm: before it
-  DeviceArray<uint8_t> dx_;                             // of a norm
+  std::vector<DeviceArray<uint8_t>> raw_;               // [node]: map before its norm
+  DeviceArray<uint8_t> dx_;                             // gradient of the map before a norm
   DeviceArray<uint8_t> kernels_, turned_;
   DeviceArray<float> shift_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
-  std::vector<DeviceArray<float>> sums_;  // of each node
+  std::vector<DeviceArray<float>> sums_;  // [node]
   DeviceArray<NormValues> values_;
-  std::vector<DeviceArray<GroupValues>> group_values_;  // of each node
+  std::vector<DeviceArray<GroupValues>> group_values_;  // [node]
 };
 
 }  // namespace fedsmooth

@@ -15,7 +15,7 @@ namespace {
 
 static_assert(ExactCells::kMargin == ExactNoise::kMargin);
 
-// Tables of exact noise on the device.
+// Owns the tables of exact noise on the device.
 class DeviceCells {
  public:
   explicit DeviceCells(const ExactNoise& noise)
@@ -78,7 +78,7 @@ class DeviceSampler : public Sampler {
     return pass_->classify(pass_->upload(images));
   }
 
-  // Uploading a batch takes as long as a hundred thousand votes.
+  // Keeps the inputs on the device: uploading a batch takes as long as a hundred thousand votes.
   Array evaluate_again(const FunctionCheck& check) override {
     const OnGpu on(gpu_);
     if (checked_.size() == 0) checked_ = pass_->upload(check.inputs);
@@ -86,9 +86,10 @@ class DeviceSampler : public Sampler {
   }
 
  private:
-  // Enough that the last batch hardly counts; few enough that an interruption loses little.
+  // Enough votes that the last, partly filled batch costs little; few enough that an interruption
+  // loses little.
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
-  // The twenty votes of each between two early looks then fill some ten batches.
+  // Twenty votes for each image, between two early looks, then fill about ten batches.
   static constexpr int64_t kImagesAtOnce = 4096;
 
   std::vector<VotesAndGaps> count_into(std::vector<VotesAndGaps> tallies,
@@ -178,8 +179,8 @@ class DeviceSampler : public Sampler {
     return cells_->view();
   }
 
-  // The number of each request's image among those on the GPU. They are uploaded unless all are
-  // there, in this order: the images of a wave that are not yet decided are asked for many times.
+  // Returns the index of each request's image among those on the GPU. Uploads the images unless all
+  // are there, in this order: the undecided images of a wave are requested many times.
   std::vector<int32_t> place_images(const std::vector<VoteRequest>& requests) {
     const int64_t size = pass_->image_size(), there = std::ssize(pixels_) / size;
     std::vector<int32_t> places;
@@ -210,7 +211,7 @@ class DeviceSampler : public Sampler {
     return places;
   }
 
-  // Keeps the memory: giving it back would wait for whatever else the GPU does.
+  // Reuses the array's memory: freeing it would wait for all other work on the GPU.
   template <typename T>
   static void fill(DeviceArray<T>& array, const std::vector<T>& values) {
     const auto count = static_cast<int64_t>(values.size());
@@ -221,11 +222,11 @@ class DeviceSampler : public Sampler {
   int gpu_;
   std::unique_ptr<VotePass> pass_;
   Stop stopped_;
-  std::optional<DeviceCells> cells_;  // of exact noise with cells_sigma_
+  std::optional<DeviceCells> cells_;  // for exact noise with cells_sigma_
   double cells_sigma_ = 0;
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
-  std::vector<float> pixels_;  // what images_ holds
+  std::vector<float> pixels_;  // host copy of images_
   DeviceArray<VoteCounter> counts_, gaps_;
   DeviceArray<int32_t> gaps_of_;  // the class of each request whose gaps are counted
   DeviceArray<float> checked_;    // the inputs of check()

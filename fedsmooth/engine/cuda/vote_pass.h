@@ -1,5 +1,5 @@
-// The seam between what counts votes on the GPU and what evaluates a network there: passes over
-// batches of one fixed number of rows.
+// The seam between the sampler that counts votes on the GPU and the evaluators of networks there:
+// passes over batches of one fixed number of rows.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,20 @@
 
 namespace fedsmooth {
 
-/// Logits in the GPU's memory: those of row r begin at values + r stride.
+/// Logits in the GPU's memory: those of row r begin at values + r * stride.
 struct DeviceLogits {
   const float* values = nullptr;
   int stride = 0;
 };
 
+/// Evaluates one batch at a time. One thread at a time may use it, and its GPU must be current.
 class VotePass {
  public:
-  /// For images of shape `input`.
+  /// For images of shape `input`. Makes a stream of its own.
   VotePass(int batch, const Shape& input, int classes)
       : batch_(batch), input_(input), classes_(classes) {}
-  /// For launches on a stream that the caller owns.
+  /// For images of shape `input`. Launches on a stream that the caller owns and that must outlive
+  /// it.
   VotePass(int batch, const Shape& input, int classes, cudaStream_t stream)
       : launches_(stream), batch_(batch), input_(input), classes_(classes) {}
   virtual ~VotePass() = default;
@@ -35,21 +37,22 @@ class VotePass {
   int image_size() const { return static_cast<int>(input_[0]) * image_area(); }
   Launches& launches() { return launches_; }
 
-  /// Images [batch, C, H, W] on the device.
+  /// Copies images [batch, C, H, W] to the device, and waits.
   DeviceArray<float> upload(const Array& images);
 
-  /// Enqueues the evaluation of images [batch, C, H, W] on the device, which stay as they are, by
-  /// what enqueue_copies() runs. The logits [batch, classes] stay until the next call of either
-  /// function. Does not wait.
+  /// Enqueues the evaluation of images [batch, C, H, W] on the device, which are not changed, by
+  /// the kernels of enqueue_copies(). The logits [batch, classes] are valid until the next call of
+  /// either function. Does not wait.
   virtual DeviceLogits enqueue_images(const float* x) = 0;
-  /// Enqueues the evaluation of noisy copies. Logits of rows that are not in the list mean nothing.
+  /// Enqueues the evaluation of noisy copies, and does not wait. The logits are valid until the
+  /// next call of either function; those of rows beyond `rows.total` are undefined.
   virtual DeviceLogits enqueue_copies(const NoisyRows& rows) = 0;
 
-  /// Logits [batch, classes] of images on the device, by enqueue_images(). Waits for them.
+  /// Returns the logits [batch, classes] of images on the device, by enqueue_images(), and waits.
   Array classify(const DeviceArray<float>& x);
 
-  /// Adds the votes of the rows to counts [requests, classes] on the device, by the logits of
-  /// enqueue_copies(); does not wait.
+  /// Enqueues adding the votes of the rows, by the logits of enqueue_copies(), to counts
+  /// [requests, classes] on the device. Does not wait.
   virtual void vote(const NoisyRows& rows, VoteCounter* counts);
 
  protected:
@@ -61,14 +64,15 @@ class VotePass {
   int classes_;
 };
 
-/// Returns why no sampler on the GPU draws a law; empty if all do. Our kernels draw the copies for
-/// every evaluator on the GPU.
+/// Returns why samplers on the GPU cannot draw a law; empty if they can. It is the same for every
+/// evaluator, because our kernels draw the copies.
 std::string gpu_law_refusal(const NoiseLaw& law);
 
-/// Makes passes over copies that are drawn under `law`.
+/// Makes a pass over copies that are drawn under `law`, on the current GPU.
 using MakePass = std::function<std::unique_ptr<VotePass>(const NoiseLaw& law)>;
 
-/// A classifier on the GPU: what makes its passes, and what all of them have in common.
+/// A classifier on the GPU: a maker of passes, which all compute the same function, and their
+/// common properties.
 struct VotePasses {
   MakePass make;
   int classes = 0, batch = 0;
@@ -78,8 +82,8 @@ struct VotePasses {
   int groups = 0;
 };
 
-/// A base classifier whose samplers and whose evaluators each have a pass of their own, on the GPU
-/// that is current where they are made. All passes compute the same function.
+/// Returns a base classifier on the GPU that is current during this call. Each of its samplers and
+/// evaluators has a pass of its own.
 BaseClassifier classifier_by(const VotePasses& passes);
 
 }  // namespace fedsmooth

@@ -7,7 +7,7 @@
 namespace fedsmooth {
 namespace {
 
-constexpr int kFewClients = 32;  // do not fill a GPU
+constexpr int kFewClients = 32;  // waves of so few clients do not fill a GPU
 
 WaveShape shape_of(const LocalTask& task, const DeviceNetwork& device, int clients,
                    int64_t copies) {

@@ -1,4 +1,4 @@
-// Clients that train side by side on the GPU.
+// The local training of a wave: clients that train side by side on the GPU.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,22 @@
 
 namespace fedsmooth {
 
-/// Clients [first, first + count) of a round, side by side in a wave, and where their results go.
+/// Clients [first, first + count) of a round that are part of a wave, and the result to which they
+/// are added. References must outlive it.
 struct WavePart {
   const Round& round;
   size_t first, count;
   RoundResult& result;
 };
 
-/// One wave's clients: all that they hold on the device, and the graph of their local step.
+/// Owns the memory of a wave's clients on the device, and the captured graph of their local step.
+/// For one thread at a time; `device` and `data` must outlive it.
 class Wave {
  public:
-  enum class Use { kTraining, kCounted };  // counted: nothing but its memory, see bytes()
+  enum class Use { kTraining, kCounted };  // kCounted: only its memory is counted, see bytes()
 
+  /// Allocates memory for `clients` clients with tasks like `task`, and captures their local step.
+  /// Throws OutOfDeviceMemory.
   Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
        Precision precision, int clients, Use use = Use::kTraining);
   ~Wave();
@@ -30,29 +34,30 @@ class Wave {
   Wave& operator=(const Wave&) = delete;
 
   int clients() const { return shape_.clients; }
-  /// Returns whether the captured step is the task's. Numbers that it reads from the device may
-  /// differ.
+  /// Returns whether the captured step is the task's. Numbers that the step reads from the device
+  /// may differ.
   bool fits(const LocalTask& task) const { return step_of(task) == step_of(task_); }
 
-  /// Trains clients that fit, at most clients() of them.
+  /// Trains the clients of `parts`, at most clients() with tasks that fit(), waits for them, and
+  /// adds their weights and telemetry to the parts' results.
   void run(const std::vector<WavePart>& parts);
 
-  /// One local step of these clients, by what it is spent on.
+  /// Runs a local step of these clients and returns the cost of each phase.
   std::map<std::string, PhaseCost> measure_step(const std::vector<WavePart>& parts);
 
-  /// The memory on the GPU that a wave takes.
+  /// Returns the memory on the GPU that such a wave needs, in bytes.
   static int64_t bytes(const LocalTask& task, const DeviceNetwork& device, const DeviceData& data,
                        Precision precision, int clients);
 
  private:
   bool attacked() const { return uses_attack(task_) && task_.attack.epsilon > 0; }
   BatchedExamples examples() const { return objective_of(task_.method).batched->examples; }
-  const float* noise() const { return noise_.data(); }  // null: none is added
-  /// The noises of a step's noisy copies.
+  const float* noise() const { return noise_.data(); }  // null: no noise is added
+  /// Returns the noises of a step's noisy copies, moved if the objective moves them.
   const float* hard_noise() const { return moved_.data() == nullptr ? noise() : moved_.data(); }
-  /// The passes of an ascent: fewer rows than a step's examples may have.
+  /// Returns the passes of an ascent, which may have fewer rows than a step's examples.
   WavePasses& ascent() const { return ascent_ ? *ascent_ : *passes_; }
-  /// Whether the network as it answers has to be asked once more for what the attack achieved.
+  /// Returns whether the attack's success needs a pass of its own in mode kAnswers.
   bool records_apart() const { return attacked() && device_.trains_otherwise(); }
 
   cudaGraphExec_t capture(bool first);
@@ -86,20 +91,20 @@ class Wave {
   const DeviceNetwork& device_;
   const DeviceData& data_;
   Precision precision_;
-  WaveShape shape_;   // of the noises
-  WaveShape scored_;  // of a step's examples
+  WaveShape shape_;   // with one row for each noise
+  WaveShape scored_;  // with one row for each example of a step
   Launches launches_;
   std::unique_ptr<WavePasses> passes_;
-  std::unique_ptr<WavePasses> ascent_;  // if its rows are not those of the examples
-  cudaGraphExec_t first_graph_ = nullptr, graph_ = nullptr;  // of the first step, of the others
+  std::unique_ptr<WavePasses> ascent_;                       // null: an ascent uses passes_
+  cudaGraphExec_t first_graph_ = nullptr, graph_ = nullptr;  // first step (if it differs), others
 
   DeviceArray<ClientSettings> settings_;
   DeviceArray<float> rates_;  // [client, step], if the learning rate falls within a round
   DeviceArray<uint64_t> augment_keys_;
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
-  DeviceArray<float> moved_;            // the noises as NoiseAscent moves them, if it does
-  DeviceArray<float> targets_, draws_;  // of cat-rs: the teacher's votes, and a number an image
+  DeviceArray<float> moved_;            // noises that NoiseAscent has moved; empty: it does not
+  DeviceArray<float> targets_, draws_;  // for cat-rs: the teacher's votes, a number for each image
   DeviceArray<uint8_t> wrong_, flips_;
   DeviceArray<float> before_, after_, perturbation_;
   DeviceArray<ScoreWeights<float>> score_weights_;
@@ -108,10 +113,10 @@ class Wave {
   DeviceArray<Terms> terms_;
   DeviceArray<double> shares_;
   DeviceArray<float> global_, vector_, weights_, velocity_;
-  DeviceArray<uint8_t> working_;       // weights in bfloat16, if products are
-  DeviceArray<float> global_of_each_;  // [client], for FedProx alone
-  int64_t statistics_ = 0;             // running statistics among the weights
-  DeviceArray<int> sum_positions_;     // of the trained weights, then of those, for a sum
+  DeviceArray<uint8_t> working_;       // weights in bfloat16, if passes multiply these
+  DeviceArray<float> global_of_each_;  // [client, GpuGraph::size], only for FedProx
+  int64_t statistics_ = 0;             // number of running statistics among the weights
+  DeviceArray<int> sum_positions_;     // positions of trained weights, then of running statistics
   DeviceArray<long long> sums_, sum_;
   HostArray<float> values_;
   HostArray<long long> host_sum_;

@@ -1,4 +1,4 @@
-// What a wave's clients start from.
+// Loads a wave's clients: weights, settings and the choice of their images.
 #include <algorithm>
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
@@ -91,7 +91,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   usable_.upload(usable.data(), usable_.size(), launches_.stream());
   slot = 0;
   for (const WavePart& part : parts) {
-    // Slots that are left over get the last weights and train for nothing.
+    // Unused slots get the last weights; they train, but their results are ignored.
     const bool last = &part == &parts.back();
     const auto count = static_cast<int64_t>(part.count);
     load_weights(part.round.global, slot, last ? shape_.clients - slot : count);
@@ -100,14 +100,14 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   }
 }
 
-// To global_. values_ may be written again once the stream is empty.
+// Copies weights to global_ through values_, which may be written again once the stream is empty.
 void Wave::upload(const Weights& weights) {
   float* value = values_.data();
   for (const Array& w : weights) value = std::copy_n(w.floats(), w.count(), value);
   global_.upload(values_.data(), global_.size(), launches_.stream());
 }
 
-// The same weights for clients [slot, slot + clients).
+// Gives clients [slot, slot + clients) the same weights, and waits.
 void Wave::load_weights(const Weights& global, int64_t slot, int64_t clients) {
   const int64_t begin = slot * device_.graph.size;
   upload(global);
@@ -119,7 +119,7 @@ void Wave::load_weights(const Weights& global, int64_t slot, int64_t clients) {
   check_cuda(cudaStreamSynchronize(launches_.stream()), "load_weights");
 }
 
-// Of the one client of a continuous task.
+// Loads the momentum of a continuous task's one client, and waits.
 void Wave::load_velocity(const Weights& velocity, int64_t slot) {
   upload(velocity);
   check_cuda(place_values(global_.data(), device_.positions.data(), global_.size(),

@@ -1,4 +1,4 @@
-// What a wave's clients gave: their weights, as a sum or one by one, and their telemetry.
+// Collects the results of a wave's clients: their weights, as a sum or one by one, and telemetry.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,8 @@ void Wave::add_results(const std::vector<WavePart>& parts) {
   }
 }
 
-// Which of a part's clients, who begin at `slot`, have weights within bounds. Drops the others.
+// Returns which clients of a part, the first of which is at `slot`, have weights within bounds.
+// Drops the others.
 std::vector<int> Wave::find_usable(const WavePart& part, int64_t slot) {
   const ValueBounds bounds = part.round.bounds();
   WeightCheck check;
@@ -95,7 +96,7 @@ void Wave::add_each(const WavePart& part, int64_t slot, const std::vector<int>& 
   }
 }
 
-// The vector of the client at `slot`, in the shapes of `like`.
+// Returns the vector of the client at `slot`, in the shapes of `like`.
 Weights Wave::take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like) {
   check_cuda(take_values(vectors.data() + slot * device_.graph.size, device_.positions.data(),
                          global_.size(), global_.data(), launches_.stream()),

@@ -1,11 +1,11 @@
-// A local step of all clients, as launches on the wave's stream.
+// Enqueues a local step of all clients on the wave's stream.
 #include "fedsmooth/engine/cuda/wave.h"
 
 #include "fedsmooth/federated/objectives/smooth_mix.h"
 
 namespace fedsmooth {
 
-// SmoothAdv(theta, b) and the SGD steps over its list, for all clients.
+// Enqueues SmoothAdv(theta, b) and the SGD steps over its list.
 void Wave::enqueue_step(bool first) {
   if (rates_.data() != nullptr) {
     launches_.add("rest",
@@ -48,7 +48,7 @@ void Wave::enqueue_step(bool first) {
   launches_.add("rest", next_step(step_.data(), launches_.stream()));
 }
 
-// SmoothMix: x_adv becomes the mixed image.
+// Enqueues SmoothMix's ascent, after which x_adv is the mixed image.
 void Wave::enqueue_mixing() {
   MixStep mixing;
   mixing.settings = settings_.data();
@@ -131,7 +131,7 @@ InputMap Wave::input_of(const WavePasses& passes, const WaveShape& shape) const 
   return input;
 }
 
-// From images to logits.
+// Enqueues a forward pass from images to logits, with the calibration's offsets.
 void Wave::enqueue_pass(WavePasses& passes, PassMode mode, const WaveShape& shape,
                         const InputMap& input) {
   passes.run_images(precision_, shape, input, stacked(), mode, launches_);

@@ -10,9 +10,9 @@ __device__ void add_eight(float* sum, const void* from, int64_t at) {
   for (int j = 0; j < 8; ++j) sum[j] += to_float(values.value[j]);
 }
 
-// A thread finishes eight channels of a pixel.
+// Each thread finishes eight channels of a pixel.
 __global__ void finish_map_kernel(UnfinishedMap u) {
-  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;  // 64 bits would divide slowly
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;  // division of 64 bits would be slow
   if (i >= u.size / 8) return;
   float sum[8] = {};
   add_eight(sum, u.map, i);

@@ -13,13 +13,13 @@ using at::Tensor;
 
 using Kind = Layer::Kind;
 
-// LibTorch's default stream, on which its convolutions are.
+// LibTorch's default stream, on which it launches its convolutions.
 constexpr cudaStream_t kStream = nullptr;
 
-// values + bias + other, where the latter two are defined.
+// The sum values + bias + other, not yet computed. bias and other may be undefined.
 struct Map {
   Tensor values, bias, other;
-  bool ours = false;  // nobody else reads `values`
+  bool ours = false;  // `values` may be overwritten, as nothing else reads it
 };
 
 bool fits_kernel(const Tensor& map) {
@@ -51,7 +51,7 @@ class FusedPass {
  public:
   FusedPass(const Tensors& weights, const Tensor& images) : weights_(weights), images_(images) {}
 
-  // The bias of a convolution is left to the pass that also adds and cuts off.
+  // Runs one stage. finish() adds a convolution's bias, together with the sum and ReLU.
   void run(const Stage& stage) {
     Map h{output(stage.input)};
     if (stage.is_op(Kind::kConv)) {

@@ -1,4 +1,4 @@
-// Between our arrays and LibTorch's tensors. Seen by engine/torch alone.
+// Converts between our arrays and LibTorch's tensors. Only engine/torch includes it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,15 +10,15 @@
 
 namespace fedsmooth {
 
-/// Images to logits, wherever they lie.
+/// Maps images to logits, on the CPU or the GPU.
 using TensorFunction = std::function<at::Tensor(const at::Tensor&)>;
 
-/// Shares the values, which must outlive it. Floats only.
+/// Returns a tensor that shares the array's floats. The array must outlive it.
 inline at::Tensor as_tensor(const Array& array) {
   return at::from_blob(const_cast<float*>(array.floats()), array.sizes(), at::kFloat);
 }
 
-/// A copy.
+/// Returns a copy of the tensor as floats on the host.
 inline Array to_array(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.to(at::kCPU, at::kFloat).contiguous();
   Array array({dense.sizes().begin(), dense.sizes().end()});

@@ -1,6 +1,6 @@
-// What LibTorch does for the other rooms, without a header of its own. torch_script.cpp and
-// torch_sampler.cpp implement it; without_torch.cpp stands in for them in a build without LibTorch,
-// so that both builds compile every other file alike.
+// The classifiers that LibTorch evaluates, declared without a header of LibTorch. torch_script.cpp
+// and torch_sampler.cpp implement them; a build without LibTorch has without_torch.cpp instead, so
+// that both builds compile every other file alike.
 #pragma once
 
 #include <filesystem>
@@ -11,22 +11,28 @@
 
 namespace fedsmooth {
 
-/// What this build lacks for LibTorch to use a GPU; empty if nothing.
+/// Returns what this build lacks for LibTorch to use a GPU; empty if it lacks nothing.
 std::string missing_for_torch_gpu();
 
-/// A network that only LibTorch can run on the GPU, in bfloat16, channels last. Only in builds with
-/// CUDA, as the next one. Both choose their batch by largest_steady_batch().
+/// Returns a network as a base classifier on the current GPU, in bfloat16, channels last, for
+/// networks that only LibTorch can run there. Its batch is chosen by largest_steady_batch(). Builds
+/// without CUDA do not have it; it is a Bug in builds without LibTorch.
 BaseClassifier torch_gpu_classifier(const Model& model);
 
-/// A module saved by torch.jit.save for images of shape `input`, in float32 on the GPU.
+/// Returns a module, saved by torch.jit.save, for images of shape `input` as a base classifier on
+/// the current GPU, in float32. Its batch is chosen by largest_steady_batch(). Builds without CUDA
+/// do not have it; builds without LibTorch throw an Error that says how to get one.
 BaseClassifier torch_script_gpu_classifier(const std::filesystem::path& path, int64_t classes,
                                            const Shape& input);
 
-/// The module on the CPU. One batch of images of shape `input` is evaluated to learn the number of
-/// classes. A build without LibTorch refuses it and says how to get one, as the next one.
+/// Returns a module, saved by torch.jit.save, as a base classifier on the CPU. It evaluates one
+/// batch of images of shape `input` to learn the number of classes. Builds without LibTorch throw
+/// an Error that says how to get one.
 BaseClassifier torch_script_classifier(const std::filesystem::path& path, const Shape& input);
 
-/// The module with gradients with respect to its images, on the CPU.
+/// Returns a module, saved by torch.jit.save, with gradients with respect to its images, on the
+/// CPU. Only one thread at a time may use it. Builds without LibTorch throw an Error that says how
+/// to get one.
 DifferentiableClassifier torch_script_gradients(const std::filesystem::path& path);
 
 }  // namespace fedsmooth

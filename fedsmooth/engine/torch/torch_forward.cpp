@@ -11,10 +11,10 @@ using at::Tensor;
 
 using Kind = Layer::Kind;
 
-// A forward pass: takes the weights in order as layers use them.
+// A forward pass, which consumes the weights in the order in which layers use them.
 class Pass {
  public:
-  /// Without a stream the pass is an evaluation.
+  // Without a stream the pass is an evaluation.
   Pass(const Tensors& weights, std::optional<Stream> training)
       : weights_(weights), training_(training) {}
 
@@ -33,13 +33,13 @@ class Pass {
     return weights_[next_++];
   }
 
-  // Layers give a new tensor or `input` itself, which others may still read. Autograd may have
-  // saved any of them.
+  // Whether h may be overwritten: not if it is `input`, which others may still read, nor if
+  // autograd may have saved it. Layers return a new tensor or `input`.
   static bool may_overwrite(const Tensor& h, const Tensor& input) {
     return !c10::GradMode::is_enabled() && !h.is_same(input);
   }
 
-  // 1 / (1 - rate) where a value is kept, else 0.
+  // Returns 1 / (1 - rate) where a value is kept, else 0.
   Tensor keep_mask(const Tensor& h, double rate) {
     Tensor uniform = at::empty(h.sizes(), at::kFloat);
     fill_uniform(*training_, dropped_++, uniform.data_ptr<float>(), uniform.numel());
@@ -105,7 +105,7 @@ class Pass {
   const Tensors& weights_;
   std::optional<Stream> training_;
   size_t next_ = 0;
-  uint32_t dropped_ = 0;  // dropout layers so far: each draws a sample of its own
+  uint32_t dropped_ = 0;  // number of dropout layers so far; each draws its own sample
 };
 
 Tensor run(const Network& network, const Tensors& weights, const Tensor& images,

@@ -1,4 +1,4 @@
-// Networks and modules that only LibTorch can run, on the GPU.
+// Base classifiers on the GPU of networks and modules that only LibTorch can run.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -14,10 +14,10 @@
 namespace fedsmooth {
 namespace {
 
-// Its kernels and ours follow each other on LibTorch's default stream.
+// LibTorch's kernels and ours run one after another on LibTorch's default stream.
 DeviceFunction device_function(const TensorFunction& f, int64_t classes) {
   const int gpu = current_gpu();
-  const auto logits = std::make_shared<at::Tensor>();  // until the next call
+  const auto logits = std::make_shared<at::Tensor>();  // keeps the logits until the next call
   const auto call = [f, classes, gpu, logits](float* images, const Sizes& sizes) -> const float* {
     c10::NoGradGuard no_grad;
     const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
@@ -41,7 +41,7 @@ BaseClassifier classifier_for(const DeviceFunction& on_gpu, int64_t classes, int
 
 BaseClassifier choose_batch(const TensorFunction& f, int64_t classes, const char* precision,
                             const Shape& input) {
-  // Algorithms that are chosen by their speed may change from run to run.
+  // Algorithms that cuDNN chooses by their measured speed may differ from run to run.
   at::globalContext().setBenchmarkCuDNN(false);
   at::globalContext().setDeterministicCuDNN(true);
   const DeviceFunction on_gpu = device_function(f, classes);
@@ -54,7 +54,8 @@ BaseClassifier choose_batch(const TensorFunction& f, int64_t classes, const char
 }  // namespace
 
 BaseClassifier torch_gpu_classifier(const Model& trained) {
-  // Folding changes what is rounded to bfloat16. Certificates are about the network that runs.
+  // Folding changes the values that are rounded to bfloat16, so certificates are about the folded
+  // network, which is the one that runs.
   const Model model = fold_batch_norm(trained);
   Tensors weights;
   for (const Array& w : model.weights) {
@@ -70,7 +71,7 @@ BaseClassifier torch_gpu_classifier(const Model& trained) {
 
 BaseClassifier torch_script_gpu_classifier(const std::filesystem::path& path, int64_t classes,
                                            const Shape& input) {
-  // What is called float32 is not to be rounded to TF32.
+  // Without this, products of float32 would be rounded to TF32.
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setAllowTF32CuBLAS(false);
   return choose_batch(load_torch_script(path, /*gpu=*/true), classes, "fp32", input);

@@ -13,8 +13,8 @@
 namespace fedsmooth {
 namespace {
 
-// The instructions by which LibTorch picks its kernels; others round differently. Only its
-// configuration text names them in all versions.
+// Returns the instruction set by which LibTorch chooses its kernels, as others round differently.
+// Only LibTorch's configuration text states it in all versions.
 std::string cpu_capability() {
   const std::string text = at::show_config(), key = "CPU capability usage: ";
   const size_t found = text.find(key);
@@ -23,8 +23,8 @@ std::string cpu_capability() {
   return text.substr(begin, text.find_first_of(" \n", begin) - begin);
 }
 
-// The line that says what went wrong: the last one where the interpreter failed, as Python's
-// tracebacks have it, else the first.
+// Returns the line that says what went wrong: the last line of a traceback of the interpreter, else
+// the first line.
 std::string cause(const std::exception& error) {
   const auto* ours = dynamic_cast<const c10::Error*>(&error);
   std::string text = ours != nullptr ? ours->what_without_backtrace() : error.what();
@@ -53,13 +53,13 @@ TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
   }
   for (const torch::Tensor& weight : module.parameters()) weight.requires_grad_(false);
   return [module, name = path.string()](const at::Tensor& images) mutable -> at::Tensor {
-    // The optimising executor rewrites the graph after its first runs; f must stay one function.
-    // The switch is each thread's own, as is the number of LibTorch's threads.
+    // The optimising executor rewrites the graph after its first runs, but f must stay one
+    // function. This switch and the number of LibTorch's threads are settings of each thread.
     torch::jit::setGraphExecutorOptimize(false);
     at::set_num_threads(1);
     torch::jit::IValue output;
     try {
-      output = module.forward({images.clone()});  // it may change its argument
+      output = module.forward({images.clone()});  // a module may change its argument
     } catch (const std::exception& error) {
       throw Error("{}: fails on images [{}]: {}", name, fmt::join(images.sizes(), ", "),
                   cause(error));

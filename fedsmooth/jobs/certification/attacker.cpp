@@ -26,7 +26,7 @@ Attacker::Attacker(const AttackJob& plan)
       sampler_(make_sampler(plan.subject.f, *plan.subject.experiment.certify.noise, 1)),
       f_(plan.make_differentiable()) {}
 
-// [1, m, C, H, W]: the same noises for every epsilon.
+// Returns noises [1, m, C, H, W], which are the same for every epsilon.
 Array Attacker::draw_noise(const Array& x, int64_t image) const {
   const Experiment& e = plan_.subject.experiment;
   const int64_t m = e.smoothing.m;
@@ -42,7 +42,7 @@ Array Attacker::perturb(const Array& x, int64_t label, const Array& noise, doubl
   options.epsilon = epsilon;
   const Array alone = x.with_sizes({1, x.size(0), x.size(1), x.size(2)});
   const Array x_adv = attack_smoothed(f_, alone, {label}, noise, plan_.subject.sigma, options)[0];
-  // A network with NaN logits has NaN gradients, which lead nowhere.
+  // A network with NaN logits has NaN gradients; then the image stays where it is.
   const auto finite = [](float value) { return std::isfinite(value); };
   return std::all_of(x_adv.floats(), x_adv.floats() + x_adv.count(), finite) ? x_adv : x;
 }
@@ -65,7 +65,7 @@ std::vector<AttackRow> Attacker::attack(int64_t image) {
   std::vector<AttackRow> rows;
   for (const double epsilon : plan_.epsilons) {
     if (plan_.stopped()) throw Interrupted{};
-    // What misled the classifier once lies in every larger ball too.
+    // An example that misled the classifier lies in every larger ball, too.
     if (!rows.empty() && !rows.back().correct()) {
       rows.push_back(rows.back());
       rows.back().epsilon = epsilon;

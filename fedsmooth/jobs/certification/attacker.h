@@ -1,4 +1,4 @@
-// The attack on one test image after another, and who withstood it.
+// Attacks test images by SmoothAdv and asks the smoothed classifier about the results.
 #pragma once
 
 #include <vector>
@@ -8,25 +8,27 @@
 
 namespace fedsmooth::jobs {
 
-/// How the images of a table are attacked: by the experiment's `attack` with its `smoothing.m`
-/// noises.
+/// The images of a table and how they are attacked: by `attack` of the subject's experiment, with
+/// its `smoothing.m` noises. References must outlive it.
 struct AttackJob {
   const ModelUnderTest& subject;
   const Dataset& data;
   std::vector<int64_t> images;
-  std::vector<double> epsilons;  // rising, from 0
+  std::vector<double> epsilons;  // ascending, the first is 0
   int64_t n = 0;                 // votes on each example
   Stop stopped;
   std::function<DifferentiableClassifier()> make_differentiable;
 };
 
-/// SmoothAdv against the true label, then the majority of n votes, which are PREDICT's. Made for
-/// one thread.
+/// Moves an image by SmoothAdv against its true label, then takes the majority of n votes. For one
+/// thread; each thread makes its own.
 class Attacker {
  public:
+  /// The plan must outlive the Attacker.
   explicit Attacker(const AttackJob& plan);
 
-  /// A row per epsilon. Throws Interrupted between them once the plan is stopped.
+  /// Returns a row for each epsilon. Throws Interrupted between two of them once the plan is
+  /// stopped.
   std::vector<AttackRow> attack(int64_t image);
 
  private:

@@ -19,7 +19,7 @@ Shard asked_shard(const std::string& text) {
   return *shard;
 }
 
-// A shard takes every Kth of the chosen images.
+// Returns the images of a shard: every Kth of the chosen ones.
 std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard) {
   std::vector<int64_t> taken;
   for (size_t i = shard.number - 1; i < images.size(); i += shard.count) taken.push_back(images[i]);
@@ -43,14 +43,14 @@ void check_images_in_hand(const ImagesInHand& a, int64_t classes) {
   }
   const Array& images = a.images.images;
   if (images.type() == Array::Type::kByte) return;
-  // CERTIFY refuses them too, but after the table was begun.
+  // CERTIFY refuses such values too, but only after the table was begun.
   const auto inside = [](float value) { return value >= 0 && value <= 1; };
   if (!std::all_of(images.floats(), images.floats() + images.count(), inside)) {
     throw Error("data: pixel values outside [0, 1]; divide bytes by 255 and do not normalise");
   }
 }
 
-// What the certificates of an experiment depend on beside model and data.
+// Sets the fields on which certificates depend besides model and data.
 void identify_options(const CertificationOptions& o, CertificateIdentity& identity) {
   identity.n0 = o.selection_votes();
   identity.n = o.n;
@@ -65,7 +65,8 @@ void identify_options(const CertificationOptions& o, CertificateIdentity& identi
   if (o.rule() == VoteRule::kPlan) identity.plan = o.plan;
 }
 
-// Once model and data are known: the seed that `auto` stands for, and what binds the rows.
+// Sets the fields that follow from model and data: the seed that "auto" stands for, and `subject`,
+// which binds the rows.
 void settle_identity(const ModelUnderTest& subject, int64_t classes,
                      CertificateIdentity& identity) {
   const Experiment& e = subject.experiment;

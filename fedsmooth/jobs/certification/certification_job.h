@@ -1,4 +1,5 @@
-// What a certification is about: model, data, images, options, and the identity that its table has.
+// Everything that a certification needs: model, data, images, options, and the identity of its
+// table. It is checked before the first vote.
 #pragma once
 
 #include <map>
@@ -12,13 +13,14 @@
 
 namespace fedsmooth::jobs {
 
-/// Test sets, each read and hashed once. For several threads.
+/// Reads and hashes each test set once. Several threads may use it at the same time.
 class TestSets {
  public:
   struct Set {
     Dataset data;
     std::string sha256;
   };
+  /// Returns the test set of the options. Throws an Error if it cannot be read.
   std::shared_ptr<const Set> load(const DataOptions& options);
 
  private:
@@ -26,26 +28,29 @@ class TestSets {
   std::map<std::string, std::shared_ptr<const Set>> sets_;  // by their options
 };
 
-/// What is certified: the same at every rank.
+/// One certification. All ranks have the same.
 struct CertificationJob {
   Dataset data;
   ModelUnderTest subject;
   std::shared_ptr<Sampler> sampler;
   std::shared_ptr<VoteBudget> budget;
   std::vector<int64_t> images;
-  bool picked = false;  // the data hold these images alone
+  bool picked = false;  // `data` has these images alone, in this order
   CertificateIdentity identity;
-  int ranks = 1;  // that share the work
+  int ranks = 1;  // number of ranks that share the work
 
-  /// Where image number i of those that are certified is in the data.
+  /// Returns the row of `data` that has images[i].
   int64_t row(size_t i) const { return picked ? static_cast<int64_t>(i) : images[i]; }
 };
 
-/// Loads model and data, checks the options and that the classifier is a function.
+/// Loads model and data. Throws an Error if options are impossible or if the classifier is not a
+/// function (Sampler::check()).
 CertificationJob load_plan(const CertifyArguments& arguments, const Overrides& overrides,
                            const Context& context, TestSets& test_sets);
 
-/// As load_plan(), for a classifier and images that the caller has.
+/// Makes the job for a classifier and images that the caller has. Throws an Error if images or
+/// options are impossible, for a classifier of several groups, and if the classifier is not a
+/// function.
 CertificationJob plan_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
                               const CertificationOptions& options);
 

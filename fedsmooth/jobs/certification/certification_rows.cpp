@@ -16,7 +16,7 @@ LabelledImage planned_image(const CertificationJob& plan, size_t i) {
   return {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)};
 }
 
-// What is the same in every row.
+// Returns a row with the fields that all rows share.
 CertificateRow common_row(const CertificationJob& plan) {
   const Experiment& e = plan.subject.experiment;
   const Sampler& sampler = *plan.sampler;
@@ -70,7 +70,7 @@ std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t b
 
 std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& rows, int64_t n) {
   std::vector<CertificateRow> undecided;
-  std::optional<RadiiTest> test;  // rows of a table have the same radii and levels
+  std::optional<RadiiTest> test;  // one for all rows, whose radii and levels are the same
   for (const CertificateRow& row : rows) {
     if (row.rule != VoteRule::kRadii || !row.estimated() || row.cap >= n) continue;
     if (!test) test.emplace(row.radii, row.sigma, row.alpha, row.beta, row.law());

@@ -1,4 +1,4 @@
-// The rows that images of a certification get: at once, or continued with more votes.
+// Makes the rows of a certification's table, for new images or by more votes for earlier rows.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace fedsmooth::jobs {
 
-/// Rows of the planned images number begin .. end - 1, a wave.
+/// Certifies the planned images [begin, end) as one wave, and returns their rows.
 std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin, int64_t end);
 
-/// Rows whose radii were not decided by fewer votes than an image may have now, n: by number of
-/// votes, then in their order.
+/// Returns the rows of given radii whose cap was below n and whose votes have not decided all
+/// radii. They are sorted by their number of votes, equal ones in the order of `rows`.
 std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& rows, int64_t n);
 
-/// The same rows with more votes. All have as many now.
+/// Returns these rows continued with more votes. All must have the same number of votes so far.
 std::vector<CertificateRow> continue_wave(const CertificationJob& plan,
                                           const std::vector<CertificateRow>& rows);
 

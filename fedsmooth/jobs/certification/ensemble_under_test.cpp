@@ -32,12 +32,12 @@ void check_fits(const ModelUnderTest& a, const ModelUnderTest& b) {
   check_alike(a, b);
 }
 
-// All models, the one of `subject.path` first, each on the CPU.
+// Loads all models on the CPU, that of `subject.path` first.
 std::vector<ModelUnderTest> load_members(const Subject& subject, const Overrides& overrides,
                                          const Dataset* data, const Shape& input) {
   std::vector<ModelUnderTest> members;
   members.push_back(load_model_under_test(subject.path, overrides, data, input, "cpu"));
-  // Other models are used as the first one is: a file may state neither its data nor its noise.
+  // Other models get the data and sigma of the first: a file may state neither.
   Overrides alike = overrides;
   alike.emplace_back("data.name", members[0].experiment.data.name);
   alike.emplace_back("certify.sigma", fmt::format("{}", members[0].sigma));
@@ -89,7 +89,7 @@ JoinedModels join(std::vector<ModelUnderTest> loaded) {
   return all;
 }
 
-// The shape of images was compared with the data's when they were loaded.
+// Loading has compared the shape of the models' images with that of the data.
 void check_alike(const ModelUnderTest& a, const ModelUnderTest& b) {
   const std::string here = a.model_path.string(), there = b.model_path.string();
   if (a.f.classes != b.f.classes) {

@@ -1,5 +1,5 @@
-// A run of several groups as what certify, predict and verify work on: the majority of the groups'
-// networks, each read from its group's folder.
+// A run of several groups as one classifier for certify, predict and verify: the majority of the
+// groups' networks, each read from its group's folder.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,13 @@
 
 namespace fedsmooth::jobs {
 
-/// Loads the groups of a run. Throws an Error unless all their models are those that it trained.
+/// Loads the groups of a run; parameters are those of load_model_under_test(). Throws an Error
+/// unless all their models are those that the run trained.
 ModelUnderTest load_groups(const std::filesystem::path& run, const Overrides& overrides,
                            const Dataset* data, const Shape& input, const std::string& device);
 
-/// Takes the identity's fields about several groups from the options, and the seed of the
-/// certificates: the given one, or the one that training drew when it was done.
+/// Sets the identity's fields about several groups from the options, and its seed: the given one,
+/// or the one that was drawn when training ended.
 void identify_groups(const ModelUnderTest& subject, CertificateIdentity& identity);
 
 }  // namespace fedsmooth::jobs

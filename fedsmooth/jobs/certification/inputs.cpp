@@ -19,7 +19,7 @@ bool is_index(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Names a file's noise by its content, so that it gets the same votes alone and among others.
+// Numbers a file's noise stream by its content, so that its votes do not depend on other files.
 uint32_t content_name(const Array& pixels) {
   const std::string digest =
       sha256({static_cast<const char*>(pixels.data()), static_cast<size_t>(pixels.byte_count())});
@@ -33,14 +33,15 @@ bool has_equal_channels(const Array& pixels) {
          std::equal(first, first + area, first + 2 * area);
 }
 
-// Channels of the images that the model is for. A TorchScript module does not say.
+// Returns the channels of the model's images; 3 for a TorchScript module, which does not state
+// them.
 int64_t channels_of_model(const fs::path& path) {
   if (is_run_of_groups(path)) return channels_of_model(group_folder(path, 1));
   const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
   return file.extension() == ".pt" ? 3 : load_model(file).network.input[0];
 }
 
-// Pixels [3, H, W] of a file, or [1, H, W] if they are grey and a model of grey images is asked.
+// Reads pixels [3, H, W] of a file, or [1, H, W] if they are grey and the model is for grey images.
 Array read_pixels(const std::string& name, const std::string& model, const Dataset* data) {
   const Array pixels = read_image(name);
   if (!has_equal_channels(pixels)) return pixels;

@@ -1,4 +1,4 @@
-// The images that a command's arguments name: files, or indices of the test set.
+// Loads the images that a command's arguments name: files, or indices of the test set.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@ namespace fedsmooth::jobs {
 struct Input {
   std::string name;
   Array image;         // [C, H, W] in [0, 1]
-  uint32_t index = 0;  // names its noise
+  uint32_t index = 0;  // item of its noise stream: the index, or a digest of a file's pixels
 };
 
-/// Loads all images before the first answer, so that a refused command prints nothing. If a name is
-/// an index, the test set of the run or model `model`, overridden, is read into `test`. A grey file
-/// has one channel where the model's images have one. Throws an Error if images differ in size.
+/// Loads all images, so that a command that is refused has printed nothing. If a name is an index,
+/// the test set of `model`, a run or model file, is read into `test` with the overrides applied. A
+/// file whose channels are equal gets one channel if the model's images have one. Throws an Error
+/// if images differ in size.
 std::vector<Input> load_inputs(const std::vector<std::string>& names, const std::string& model,
                                const Overrides& overrides, std::optional<Dataset>& test);
 
-/// The names of all classes; a model file may name none.
+/// Returns a name for each class: "class 7" where the subject has none.
 std::vector<std::string> name_classes(const ModelUnderTest& subject);
 
 }  // namespace fedsmooth::jobs

@@ -1,4 +1,5 @@
-// RUN_OR_MODEL: what certify, predict and attack work on.
+// Loads the argument RUN_OR_MODEL of certify, predict and attack: a run folder or a model file, as
+// a base classifier with its experiment and sigma.
 #pragma once
 
 #include <filesystem>
@@ -24,49 +25,55 @@ struct MemberFile {
 
 struct ModelUnderTest {
   std::filesystem::path model_path;
-  Experiment experiment;  // the run's, or the defaults, with the overrides applied
+  Experiment experiment;  // the run's, or the defaults for a model file; overrides are applied
   BaseClassifier f;
-  /// The same network with gradients, for `attack`: loads it; each call of the result makes one for
-  /// a thread.
+  /// Loads the network with gradients, for `attack`. Each call of the result makes one for one
+  /// thread. Throws an Error for several models as one.
   std::function<std::function<DifferentiableClassifier()>()> load_gradients;
   double sigma = 0.0;
   std::vector<std::string> class_names;
   std::string sha256;                  // of the model file, or digest_members() of several
   std::string fingerprint;             // of f, see Sampler::check()
   std::shared_ptr<const Model> model;  // null: a TorchScript module, or several models as one
-  /// With several models as one (ensemble_under_test.h), in ascending order of SHA-256; else empty.
+  /// The files of several models as one, or of several groups, in ascending order of SHA-256; empty
+  /// for one model.
   std::vector<MemberFile> members;
 };
 
-/// The experiment of a run folder (or the defaults for a model file), overridden.
+/// Returns the experiment of a run folder, or the defaults for a model file, with the overrides
+/// applied. Throws an Error if `path` does not exist or is a run that is not done.
 Experiment experiment_of_model(const std::filesystem::path& path, const Overrides& overrides);
 
-/// Where the test images of a run or model are. Throws an Error for a model file unless the
-/// overrides name its data set, which the file does not.
+/// Returns the data options of a run or model. Throws an Error for a model file unless the
+/// overrides name its data set, because the file does not.
 DataOptions data_of_model(const std::filesystem::path& path, const Overrides& overrides);
 
-/// The seed of votes, if the overrides give one: `seed` or `certify.seed`, whichever comes last.
+/// Returns the seed of votes that the overrides give by `seed` or `certify.seed`, the later one if
+/// both; none if there is neither.
 std::optional<uint64_t> given_seed(const Overrides& overrides);
 
-/// Loads the model and settles sigma: certify.sigma if given, else what the model was trained for.
-/// `data` may be null if images come from elsewhere; `input` is then their shape. f is for
-/// `device`, and for votes under certify.noise. The fingerprint is left to who makes a sampler.
+/// Loads a model and chooses sigma: certify.sigma if given, else the one that it was trained for.
+/// `input` is the shape of the images; `data` may be null if they are not from a data set. f is for
+/// `device`, and for votes under certify.noise. The fingerprint stays empty: Sampler::check()
+/// returns it. Throws an Error for a run of several groups, a model that the run did not train, or
+/// one for other images or classes.
 ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Overrides& overrides,
                                      const Dataset* data, const Shape& input,
                                      const std::string& device);
 
+/// Returns the shape [C, H, W] of one image.
 Shape image_shape(const Dataset& data);
 
-/// Every Nth test image, up to the limit.
+/// Returns the indices of every Nth of `size` images, at most `options.limit` of them.
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
 
-/// The part of a table's identity that says which classifier and which images it is about.
-/// `data_sha256` is digest(data). The seed is certify.seed, or the run's.
+/// Returns the part of a table's identity that names classifier and images. `data_sha256` is
+/// digest(data). The seed is certify.seed, or the run's.
 SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
                          const std::string& data_sha256);
 
-/// Where a table of `path` goes by default: "certificates" is certificates.tsv in a run folder,
-/// NAME.certificates.tsv beside NAME.safetensors.
+/// Returns the default path of a table about `path`: for "certificates" it is certificates.tsv in a
+/// run folder, NAME.certificates.tsv beside NAME.safetensors.
 std::filesystem::path table_path(const std::filesystem::path& path, const std::string& table);
 
 }  // namespace fedsmooth::jobs

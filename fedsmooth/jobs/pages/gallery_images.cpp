@@ -13,7 +13,7 @@
 namespace fedsmooth::jobs {
 namespace {
 
-constexpr size_t kMostGalleries = 6;  // the page about more runs would be heavy, and folds them
+constexpr size_t kMostGalleries = 6;  // a page about more runs would be large, and folds them
 
 std::string stated(const RunRecord& run, const std::string& name) {
   for (const auto& [key, value] : run.provenance) {
@@ -22,7 +22,7 @@ std::string stated(const RunRecord& run, const std::string& name) {
   return {};
 }
 
-/// Where a run's data are: as its experiment says, else as its table does.
+// Returns the data options of a run: those of its experiment, else those that its table states.
 DataOptions data_of(const RunRecord& run, const std::string& root) {
   DataOptions options;
   if (run.experiment.empty()) {
@@ -31,7 +31,7 @@ DataOptions data_of(const RunRecord& run, const std::string& root) {
   } else {
     options = parse_experiment(run.experiment, run.name).data;
   }
-  // `certify` may have been given other data than the run was trained on.
+  // The run may have been certified on other data than it was trained on.
   if (const std::string name = stated(run, "data"); !name.empty()) options.name = name;
   if (!root.empty()) options.root = root;
   return options;

@@ -28,7 +28,7 @@ fs::path make_temporary_folder() {
   return name;
 }
 
-// An archive's names must not lead out of the folder that it is unpacked into.
+// Whether a name does not lead out of the folder that the archive is unpacked into.
 bool stays_inside(const fs::path& name) {
   return name.is_relative() && !name.empty() &&
          std::ranges::none_of(name, [](const fs::path& part) { return part == ".."; });
@@ -49,7 +49,7 @@ fs::path archive_in(const fs::path& folder) {
 }
 
 std::optional<ArchivedPath> find_archived(const fs::path& path) {
-  std::error_code ignored;  // a name that is too long is no path
+  std::error_code ignored;  // set for a name that is too long: it is no path
   if (path.empty() || fs::exists(path, ignored) || ignored) return std::nullopt;
   fs::path above = fs::absolute(path).lexically_normal();
   const fs::path whole = above;

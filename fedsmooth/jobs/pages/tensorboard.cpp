@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// TensorBoard reads the files of a folder in the order of their names, and needs that beginning.
+// TensorBoard reads the files of a folder in the order of their names, which must begin like this.
 constexpr const char* kRounds = "tensorboard/events.out.tfevents.0.rounds";
 constexpr const char* kCertificates = "tensorboard/events.out.tfevents.1.certificates";
 

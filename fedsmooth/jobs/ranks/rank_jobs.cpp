@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is wrong with the word of a rank, compared with rank 0's; empty: nothing.
+// Returns how the word of a rank fails or differs from rank 0's; empty if it does neither.
 std::string find_fault(const json& word, const json& leader) {
   if (word.contains("error")) return word["error"];
   if (leader.contains("error") || word == leader) return {};
@@ -52,7 +52,7 @@ void take_jobs(const Context& context) {
       } else {
         take_certification(job, context);
       }
-    } catch (const Refused&) {  // rank 0 reports it, and may have other jobs
+    } catch (const Refused&) {  // rank 0 reports the error and may announce another job
     }
   }
 }
@@ -132,7 +132,7 @@ void announce_job(Ranks& ranks, const json& job) {
 json describe_experiment(const Experiment& experiment) {
   json described;
   for (const std::string& key : experiment_keys()) described[key] = show_key(experiment, key);
-  if (experiment.seed_is_random) described["seed"] = "random";  // rank 0's will be taken
+  if (experiment.seed_is_random) described["seed"] = "random";  // ranks will use rank 0's seed
   return described;
 }
 

@@ -17,10 +17,11 @@ namespace fedsmooth::jobs {
 struct Refused {};
 
 /// Calls `prepare` at every rank. If a rank threw, or returned something else than rank 0, throws
-/// an Error that names the rank. All ranks must call it.
+/// an Error that names the rank at rank 0, and Refused at the others. All ranks must call it.
 void agree(Ranks& ranks, const std::function<nlohmann::json()>& prepare);
 
-/// Runs a step at all ranks. An exception at one of them ends it for all.
+/// Calls `step` at every rank. If it threw at one, throws at all: see agree(). All ranks must call
+/// it.
 void do_together(Ranks& ranks, const std::function<void()>& step);
 
 /// Begins a command: each rank selects a GPU of its own if there are several, calls `describe`,

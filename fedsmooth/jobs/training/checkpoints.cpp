@@ -37,7 +37,7 @@ void Checkpoints::watch() {
   if (saved_) return;
   try {
     write_checkpoint(run_, network_, last_, origin_());
-  } catch (const std::exception&) {  // the end of the round reports it, if it comes to that
+  } catch (const std::exception&) {  // add() reports a failure if the round still ends
   }
 }
 

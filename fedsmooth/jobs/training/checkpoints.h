@@ -1,6 +1,6 @@
-// The checkpoints of a run. Among ranks, mpirun ends a job that is interrupted a second after it
-// told the ranks, which is sooner than a round may end; so the last round's state is kept, and
-// saved by a thread as soon as the user asks to stop.
+// Writes the checkpoints of a run. mpirun ends an interrupted job a second after it told the ranks,
+// which may be before the round ends. Among ranks, therefore, the state of the last round is kept
+// in memory, and a thread saves it as soon as the user asks to stop.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,16 @@ namespace fedsmooth::jobs {
 
 class Checkpoints {
  public:
-  /// What is referred to outlives it.
+  /// `run` and `network` must outlive it. `origin` and `stopped` may be called from a thread of its
+  /// own.
   Checkpoints(const Run& run, const Network& network, std::function<Provenance()> origin,
               Stop stopped, bool among_ranks);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// After a round: saves the state if it is `due`, or later if the user asks to stop.
+  /// Takes the state after a round, and saves it if `due`. Otherwise, among ranks, it is saved when
+  /// the user asks to stop. Throws an Error if a state that is due cannot be written.
   void add(const ServerState& state, bool due);
 
  private:
@@ -35,7 +37,7 @@ class Checkpoints {
   std::condition_variable ended_;
   bool end_ = false;
   ServerState last_;
-  bool saved_ = true;  // whether last_ is
+  bool saved_ = true;  // last_ is on disk
   std::thread watcher_;
 };
 

@@ -1,4 +1,4 @@
-// The clients of an experiment and what they hold.
+// The clients of an experiment and the training images that each holds.
 #pragma once
 
 #include "fedsmooth/config/experiment.h"
@@ -6,20 +6,21 @@
 
 namespace fedsmooth::jobs {
 
-/// Who holds which of the training images; in centralized training one client holds all. Of one
-/// group, its clients alone are trained.
+/// Returns the partition of the training images among clients. In centralized training one client
+/// holds all images. For an experiment of one group, only the group's clients take part.
 Partition make_partition(const Experiment& experiment, const Dataset& train);
 
-/// The clients' label histograms; of more than 1,000 clients, 1,000 at equal distances.
+/// Returns the label histogram of each client; of more than 1,000 clients, those of 1,000 at equal
+/// distances.
 std::vector<ClientRow> list_clients(const Partition& partition, const Dataset& train);
 
 struct Clients {
   int64_t count = 0;
-  std::vector<ClientRow> rows;  // see above
+  std::vector<ClientRow> rows;  // at most 1,000, see list_clients()
   std::vector<std::string> class_names;
 };
 
-/// Those of an experiment, whose data is loaded for it.
+/// Loads the experiment's training images and returns its clients.
 Clients list_clients(const Experiment& experiment);
 
 }  // namespace fedsmooth::jobs

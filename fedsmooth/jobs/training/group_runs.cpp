@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The error of a run that is not to blame on the user's interruption comes first.
+// Throws the first Error of a run or, if there is none, Interrupted if a run was interrupted.
 void rethrow_first(const std::vector<TrainArguments>& runs,
                    const std::vector<std::exception_ptr>& thrown) {
   std::exception_ptr interrupted;
@@ -42,7 +42,7 @@ void train_those_left(const std::vector<Experiment>& experiments, const TrainArg
   for (const Experiment& e : experiments) {
     const fs::path folder = group_folder(all.folder, e.groups.number);
     if (fs::exists(folder / "DONE")) {
-      start_run(folder, e, all.resume);  // refuses another experiment
+      start_run(folder, e, all.resume);  // throws if the experiment differs
     } else {
       left.push_back({e, folder, all.resume, all.on_round});
     }
@@ -75,7 +75,7 @@ void finish(const TrainArguments& run) {
   write_file(run.folder / "DONE", "");
 }
 
-// What the groups' tables of rounds say together.
+// Returns the result of the whole run; its loss is the mean over the groups.
 TrainedRun describe(const TrainArguments& run, bool is_new) {
   TrainedRun trained{is_new, run.experiment.train.rounds, 0,
                      trained_sha256(run.folder).value_or("")};
@@ -131,14 +131,14 @@ void refuse_groups_on_nodes(const Experiment& e) {
 Experiment experiment_of_group(const Experiment& experiment, int64_t number) {
   Experiment e = experiment;
   e.groups.number = number;
-  e.certify.malicious = 0;  // one network is not certified against any
+  e.certify.malicious = 0;  // one network is not certified against malicious clients
   return e;
 }
 
 TrainedRun train_groups(const TrainArguments& run, const Context& context) {
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (!is_new) {
-    start_run(run.folder, run.experiment, run.resume);  // refuses another experiment
+    start_run(run.folder, run.experiment, run.resume);  // throws if the experiment differs
     return describe(run, is_new);
   }
   fs::create_directories(run.folder);

@@ -63,7 +63,7 @@ Array ImageTables::make(int64_t number, const ServerState& state, const LocalTas
                        setting_.train.class_names};
   const auto sampler = make_sampler(choose_classifier(setting_.device, model, kFloatNoise),
                                     kFloatNoise, setting_.threads, setting_.stopped);
-  // Those of the teacher of another objective have number 0.
+  // Round 0 of this purpose keys the votes of cat-rs's teacher (teacher.cpp).
   const Key key =
       make_key(experiment_.seed, Purpose::kScreening, static_cast<uint64_t>(number) + 1);
   const RightVotes votes = [&](const std::vector<int64_t>& images, int64_t first, int64_t count) {

@@ -1,5 +1,5 @@
-// The weights by which an objective draws a run's training images: tables that are made while the
-// run is trained, and kept in its folder, so that a resumed run draws the same.
+// The weights by which an objective draws a run's training images. They are tables that are made
+// during training and kept in the run folder, so that a resumed run draws the same images.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,17 @@ namespace fedsmooth::jobs {
 
 struct TrainingContext;
 
-/// Kept in the run's images.safetensors, every table under its number.
+/// The tables of one run, in its images.safetensors, each under its number.
 class ImageTables {
  public:
-  /// Reads the tables that are there. What is referred to outlives it.
+  /// Reads the tables that exist. `setting` and `experiment` must outlive it. Throws an Error if
+  /// the file is of another run or of other data.
   ImageTables(const TrainingContext& setting, const Experiment& experiment,
               const std::filesystem::path& folder);
 
-  /// The table [images] that the task's round draws by, undefined if it reads none. One that is not
-  /// there is made by votes of the state's weights. Throws Interrupted when told to stop.
+  /// Returns the table [images] by which the task's round draws; empty if it reads none. A table
+  /// that does not exist is made by votes of the state's weights and written. Throws Interrupted
+  /// when stopped.
   Array weights(const ServerState& state, const LocalTask& task);
 
  private:

@@ -12,7 +12,8 @@ struct NoisyAnswer {
   int64_t label, answer;  // the answer is -1 if no copy has finite logits
 };
 
-// For `most` images at equal distances, by a majority of `n` copies.
+// Returns the answers for at most `most` images at equal distances, each the class with the most
+// votes of `n` copies.
 std::vector<NoisyAnswer> noisy_answers(const Model& model, double sigma, const Dataset& data,
                                        const NoisyVotes& drawn, int64_t most, int64_t n) {
   const std::unique_ptr<Sampler> sampler =

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kAlmostNoNoise = 1e-6;
-constexpr size_t kMostNamed = 5;  // dropped updates
+constexpr size_t kMostNamed = 5;  // dropped updates that a warning names
 
 Network network_for(const Experiment& e, const Dataset& train) {
   ModelOptions model = e.model;
@@ -41,13 +41,13 @@ bool images_are_elsewhere(const TrainArguments& run) {
   return run.federation != nullptr && !run.federation->images.empty();
 }
 
-// Without images where those of the clients are elsewhere.
+// Loads the training set; only its class names if the clients' images are elsewhere.
 Dataset load_train(const TrainArguments& run) {
   if (!images_are_elsewhere(run)) return load_dataset(run.experiment.data, Split::kTrain);
   return {{}, {}, load_dataset(run.experiment.data, Split::kTest).class_names};
 }
 
-// Empty where nobody needs it.
+// Loads the test set if this rank needs it; else returns an empty one.
 Dataset load_test(const std::vector<TrainArguments>& runs, const Context& context) {
   const bool needed = std::any_of(runs.begin(), runs.end(), [](const TrainArguments& run) {
     return run.experiment.train.evaluate_every > 0 || images_are_elsewhere(run);
@@ -74,7 +74,7 @@ ChosenExecutor hand_out_rounds(const Federation& federation) {
   return {std::make_unique<RemoteExecutor>(ask), federation.device};
 }
 
-// Refuses what nodes cannot do with what they are sent.
+// Throws an Error for options that nodes cannot follow, given what they are sent.
 void check_for_nodes(const TrainOptions& options, bool own_images) {
   const Objective& objective = objective_of(options.method);
   if (reads(objective, "teacher") || objective.table != nullptr) {
@@ -105,8 +105,8 @@ std::unique_ptr<FolderLock> take_folder(const TrainingContext& setting, const Tr
   return std::make_unique<FolderLock>(a.folder);
 }
 
-// Rows up to the checkpoint stay; later ones belong to rounds that will be done again. A row is
-// written before its round's checkpoint, so that a table without it is of another run.
+// Keeps the rows up to the checkpoint's round; the rounds of later rows will be done again. A row
+// is written before its round's checkpoint, so a table that lacks one is of another run.
 std::vector<RoundRow> keep_rounds(const fs::path& path, int64_t last) {
   std::vector<RoundRow> rows;
   if (fs::exists(path)) rows = read_rounds(path);
@@ -210,7 +210,7 @@ OpenRun::OpenRun(const TrainingContext& setting, const TrainArguments& a, int64_
                     {"experiment.toml", "clients.tsv", "rounds.tsv", "model.safetensors",
                      "provenance.json", "teacher.safetensors", "images.safetensors", "DONE"});
   remove_unfinished(a.folder / "checkpoint", {"state.safetensors"});
-  if (setting.images_elsewhere.empty()) {  // labels that are elsewhere are not known
+  if (setting.images_elsewhere.empty()) {  // otherwise the clients' labels are unknown here
     write_file(run_.folder / "clients.tsv",
                format_clients(list_clients(partition_, setting.train)));
   }
@@ -276,7 +276,7 @@ bool OpenRun::write_round(const RoundReport& report,
   if (experiment_.log.tensorboard) append_round_event(run_.folder, row);
   const bool stop = setting_.stopped();
   const bool due = report.round % options_.checkpoint_every == 0 || report.round == options_.rounds;
-  if (stop || due) flush_file(run_.folder / "rounds.tsv");  // see keep_rounds()
+  if (stop || due) flush_file(run_.folder / "rounds.tsv");  // keep_rounds() needs the row on disk
   checkpoints_.add(state_, stop || due);
   dropped_ += report.dropped;
   for (const DroppedClient& one : report.named) {
@@ -297,7 +297,7 @@ std::vector<std::string> OpenRun::warnings() const {
     all.push_back(fmt::format("dropped {} update{}: {}", dropped_, dropped_ == 1 ? "" : "s", who));
   }
   if (!last_row_ || state_.round < options_.rounds) return all;
-  // Only the term of the labels has a known value for a network that guesses.
+  // For a network that guesses, only the cross-entropy term has a known value.
   const RoundRow& last = *last_row_;
   const double loss = last.loss - last.loss_robust.value_or(0.0) - last.loss_entropy.value_or(0.0);
   const auto classes = static_cast<double>(output_shape(setting_.network)[0]);

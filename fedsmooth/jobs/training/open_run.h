@@ -1,5 +1,5 @@
-// A run folder while it is trained: what the training needs, and what the folder gets after every
-// round and at the end.
+// A run folder during training: opens it, provides what the training needs, and writes its files
+// after every round and at the end.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,11 @@
 
 namespace fedsmooth::jobs {
 
-/// What runs that are trained side by side share.
+/// The data, network and executor that runs side by side share.
 struct TrainingContext {
-  /// Data and network are those of the first run.
+  /// Loads data and network of the first run.
   TrainingContext(const std::vector<TrainArguments>& runs, const Context& context);
-  /// For a run of its own images, of which other processes have others.
+  /// Uses the images `own`, for a node of a federation whose other nodes have images of their own.
   TrainingContext(const Experiment& experiment, Dataset own, const Context& context);
   TrainingContext(const TrainingContext&) = delete;
   TrainingContext& operator=(const TrainingContext&) = delete;
@@ -33,48 +33,52 @@ struct TrainingContext {
   Stop stopped;
   int ranks;
   int threads;                                   // of each rank
-  std::string device;                            // as asked for
-  std::vector<int64_t> images_elsewhere;         // of each client, if none is here
-  Dataset train, test;                           // test is there, at rank 0, if a run evaluates
-  std::shared_future<std::string> train_digest;  // made while the first rounds run
+  std::string device;                            // Context::device
+  std::vector<int64_t> images_elsewhere;         // images of each client, if nodes have their own
+  Dataset train, test;                           // test is empty except at rank 0 if a run needs it
+  std::shared_future<std::string> train_digest;  // computed by a thread during the first rounds
   Network network;
   ChosenExecutor chosen;
-  std::string arithmetic;  // of CPUs that train
+  std::string arithmetic;  // of the CPUs that train
 
  private:
   TrainingContext(const Experiment& experiment, const Federation* federation, Dataset train,
                   Dataset test, const Context& context);
 };
 
-/// Who holds which images.
+/// Returns the partition of the images among the experiment's clients, or among the nodes that have
+/// images of their own.
 Partition partition_of(const TrainingContext& setting, const Experiment& experiment);
 
-/// What the clients of an experiment do, in the setting of its runs.
+/// Returns the task of the experiment's clients. The setting must outlive it.
 LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
+/// Returns the experiment's options, with the threads of the setting, and one client a round if it
+/// is centralized.
 TrainOptions train_options(const TrainingContext& setting, const Experiment& experiment);
 
-/// Refuses a run that cannot be trained in this setting.
+/// Throws an Error for a run that cannot be trained in this setting.
 void check_run(const TrainingContext& setting, const TrainArguments& arguments);
 
+/// One run that is being trained. It holds the folder's lock until it is destroyed.
 class OpenRun {
  public:
-  /// Opens the folder, which is only made if the experiment can be trained. `number` tells the run
-  /// from those side by side with it.
+  /// Opens or resumes the folder, which is only made if the experiment can be trained. `number`
+  /// tells apart runs that are side by side. `setting` and the experiment must outlive it.
   OpenRun(const TrainingContext& setting, const TrainArguments& arguments, int64_t number);
 
   int64_t rounds() const { return options_.rounds; }
   int64_t rounds_done() const { return state_.round; }
 
-  /// The rounds that are left, or those until the user asks to stop. `on_row` is called with what
-  /// the folder's table got.
+  /// Returns the training of the rounds that are left; it ends early when the user asks to stop. It
+  /// refers to this object. `on_row` is called with each row that was added to rounds.tsv.
   Training training(std::function<void(const RoundRow&)> on_row);
 
-  /// What the user should know of the rounds that were trained: which updates were dropped, a
-  /// last loss above that of guessing, and a network that answers one class only.
+  /// Returns warnings about the rounds that were trained: dropped updates, a last loss above that
+  /// of guessing, and a network that answers one class only.
   std::vector<std::string> warnings() const;
 
-  /// Writes the model, and DONE last. Throws Interrupted if rounds are left. `traffic` is that of
-  /// all runs side by side.
+  /// Writes the model and the provenance, and DONE last. Throws Interrupted if rounds are left.
+  /// `traffic` is the sum over all runs side by side.
   void finish(const Traffic& traffic) const;
 
  private:
@@ -88,15 +92,15 @@ class OpenRun {
   int64_t number_;
   Partition partition_;
   TrainOptions options_;
-  std::string partition_sha256_;  // of its file, as it was read
+  std::string partition_sha256_;  // of the partition's file; empty if it has none
   std::unique_ptr<FolderLock> lock_;
   Run run_;
   ServerState state_;
-  Array teacher_;                            // of cat-rs, see teacher.h
-  std::optional<ImageTables> image_tables_;  // of sun
+  Array teacher_;                            // for cat-rs, see teacher.h; else empty
+  std::optional<ImageTables> image_tables_;  // for sun
   Checkpoints checkpoints_;
-  int64_t dropped_ = 0;                         // updates
-  std::vector<std::string> named_;              // the first of them, with round, client and tensor
+  int64_t dropped_ = 0;                         // number of dropped updates
+  std::vector<std::string> named_;              // the first of these: client, round and tensor
   std::optional<RoundRow> last_row_;            // none: no round was trained
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };

@@ -33,7 +33,7 @@ class SweepRuns {
   SweepRuns(const std::vector<NamedExperiment>& all, fs::path out, const Context& context)
       : all_(all), out_(std::move(out)), context_(context), thrown_(all.size()) {}
 
-  /// Whether an experiment is done now.
+  // Trains and certifies an experiment if that is left to do. Returns whether it is done now.
   bool attempt(size_t i) {
     const std::string& name = all_[i].name;
     try {
@@ -71,7 +71,7 @@ class SweepRuns {
     certify({folder(i).string(), "", "", /*resume=*/true}, {}, context_);
   }
 
-  // Another experiment for which the same training was done.
+  // Returns another experiment for which the same training was done.
   std::optional<size_t> find_trained(size_t i) const {
     for (size_t j = 0; j < all_.size(); ++j) {
       if (j != i && same_training(all_[j].experiment, all_[i].experiment) && holds_training(j)) {
@@ -94,12 +94,12 @@ class SweepRuns {
     return true;
   }
 
-  // A folder may also be that of another experiment, which is its own failure alone.
+  // The folder of experiment i may have another experiment's run; that must fail only experiment i.
   bool holds_training(size_t i) const {
     return is_trained(i) && same_training(open_run(folder(i)).experiment, all_[i].experiment);
   }
 
-  // Trains one, and later ones that can go side by side with it.
+  // Trains experiment i, and later ones that can be trained side by side with it.
   void train_from(size_t i) {
     if (all_[i].experiment.groups.are_trained()) {
       train({all_[i].experiment, folder(i), /*resume=*/true}, context_);
@@ -109,7 +109,7 @@ class SweepRuns {
     Indices indices;
     for (size_t j = i; j < all_.size(); ++j) {
       const Experiment& experiment = all_[j].experiment;
-      // In this order: what is not of this group may be of another thread.
+      // go_side_by_side() comes first: experiments of other groups may belong to other threads.
       const bool joins = j == i || (go_side_by_side(all_[i].experiment, experiment) &&
                                     !is_trained(j) && !thrown_[j]);
       const bool again = std::any_of(indices.begin(), indices.end(), [&](size_t k) {
@@ -127,11 +127,11 @@ class SweepRuns {
   fs::path out_;
   Context context_;
   TestSets test_sets_;
-  std::vector<std::exception_ptr> thrown_;  // what a training threw, perhaps before its turn
+  std::vector<std::exception_ptr> thrown_;  // of each training, which may run before its turn
 };
 
-// Experiments that may go side by side, or be one training, are in one list. Those with the most
-// steps one after another come first: they take longest, however large the GPU.
+// Puts experiments that can be trained side by side, or by one training, into one group. Groups
+// with the most consecutive steps come first, because they take longest, however large the GPU is.
 std::vector<Indices> group_experiments(const std::vector<NamedExperiment>& all) {
   std::vector<Indices> groups = group_indices(all.size(), [&](size_t a, size_t b) {
     return go_side_by_side(all[a].experiment, all[b].experiment);
@@ -161,7 +161,7 @@ SweepOutcome attempt_each(SweepRuns& runs, const Indices& indices) {
   return outcome;
 }
 
-// Each thread takes the next group until none is left, the user interrupts, or one hits a bug.
+// Each thread does the next group until none is left, the user interrupts, or a thread throws.
 SweepOutcome attempt_groups(SweepRuns& runs, const std::vector<Indices>& groups, int threads) {
   std::atomic<size_t> next = 0;
   std::atomic<bool> stop = false;

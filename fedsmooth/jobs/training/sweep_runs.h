@@ -1,4 +1,4 @@
-// The experiments of a sweep, trained and certified from wherever an earlier sweep stopped.
+// Trains and certifies the experiments of a sweep, continuing where an earlier sweep stopped.
 #pragma once
 
 #include <filesystem>
@@ -10,23 +10,25 @@
 
 namespace fedsmooth::jobs {
 
-/// What became of the experiments.
+/// The outcome of several experiments.
 struct SweepOutcome {
-  std::vector<size_t> done;  // their indices, in order
-  size_t failed = 0;
-  std::string interrupted;  // where, if so
+  std::vector<size_t> done;  // indices of the finished experiments, ascending
+  size_t failed = 0;         // number of failed experiments
+  std::string interrupted;   // message of an interruption; empty: none
 
+  /// Adds the outcome of other experiments. An interruption of this outcome is kept.
   void add(const SweepOutcome& other);
 };
 
-/// How many groups of experiments keep the machine busy: three on a GPU, so that the server's part
-/// of a round, a short kernel or the start of a certification leaves no gap; one elsewhere.
+/// Returns the number of groups of experiments that keep the machine busy: three on a GPU, so that
+/// the server's part of a round, a short kernel or the start of a certification leaves no gap; one
+/// elsewhere.
 int64_t groups_at_once(const Context& context);
 
-/// Run folders go to `out`, called after the experiments. Experiments that differ in nothing but
-/// how they are certified are trained once. One that fails is reported and does not stop the
-/// others. `at_once` groups of experiments that cannot be trained side by side are done at the same
-/// time.
+/// Trains and certifies the experiments into run folders in `out`, which are named after them.
+/// Experiments that differ only in how they are certified are trained once. One that fails causes a
+/// warning and does not stop the others. Experiments that can be trained side by side are a group;
+/// `at_once` groups are done at the same time, each in a thread of its own.
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all,
                              const std::filesystem::path& out, int64_t at_once,
                              const Context& context);

@@ -12,14 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSigma = 0.25;  // the teacher's, whatever sigma is trained
+constexpr double kSigma = 0.25;  // of the teacher, for every smoothing.sigma
 constexpr const char* kVotes = "votes";
 
 fs::path model_file(const fs::path& teacher) {
   return fs::is_directory(teacher) ? teacher / "model.safetensors" : teacher;
 }
 
-// What the votes depend on. A teacher that is trained follows from the experiment.
+// Returns what the votes depend on besides the experiment, from which a trained teacher follows.
 Provenance identity(const TrainingContext& setting, const Experiment& e) {
   Provenance found = {{"teacher", e.objective.teacher},
                       {"votes", std::to_string(e.objective.teacher_votes)},

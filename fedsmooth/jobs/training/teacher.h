@@ -1,14 +1,15 @@
-// The teacher of cat-rs: how the votes of a Gaussian model fall on every training image.
+// The teacher of cat-rs: the votes of a Gaussian model for every training image.
 #pragma once
 
 #include "fedsmooth/jobs/training/open_run.h"
 
 namespace fedsmooth::jobs {
 
-/// Shares of the votes [images, K], from the run's teacher.safetensors. If that is not there yet it
-/// is made: by the model that objective.teacher names or, for "auto", by one that is trained here
-/// as the experiment is, but with method "gaussian" at the teacher's sigma. Throws Interrupted when
-/// told to stop; nothing is kept of a teacher that is not finished.
+/// Returns the shares of the votes [images, K], from teacher.safetensors in the run folder. If that
+/// does not exist yet, it is made with the model that objective.teacher names or, for "auto", with
+/// one that is trained here like the experiment, but with method "gaussian" and sigma 0.25. Throws
+/// an Error if the file is of another teacher or of other data, and Interrupted when stopped; an
+/// unfinished teacher is not kept.
 Array teacher_votes(const TrainingContext& setting, const Experiment& experiment,
                     const Partition& partition, const std::filesystem::path& folder);
 

@@ -1,11 +1,11 @@
-// Sums over the threads of a block.
+// Sums over the threads of a block of kThreads threads.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_values.cuh"
 
 namespace fedsmooth {
 
-// Sum over a block in a fixed order, known to all its threads.
+// Returns the sum over a block, in a fixed order, to all its threads. Every thread must call it.
 template <typename Number>
 __device__ Number sum_block(Number value) {
   __shared__ Number parts[kThreads / 32];

@@ -1,4 +1,4 @@
-// The launches of kernels for Hopper, in builds for other architectures alone.
+// Stands in for the kernels for Hopper in builds that are only for other architectures.
 #include "fedsmooth/engine/cuda/kernels/pairs/first_layer.h"
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_product.h"
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_wide.h"

@@ -7,15 +7,16 @@
 namespace fedsmooth {
 namespace {
 
-// The gradient of a channel is summed in parts, each of every parts-th row, then over the parts in
-// order. Their number, 1,024 threads over a layer's eights of channels, fixes the sum's bits.
+// Returns the number of parts of a channel's sum. A part sums every parts-th row; then the parts
+// are added in order. The number depends on the layer's shape alone, because it decides the sum's
+// bits.
 inline __host__ __device__ int bias_parts(const BiasUpdate& u) {
   const int parts = 1024 / (u.channels / 8), rows = u.pixels * u.rows;
   return parts < rows ? parts : rows;
 }
 
-// A block's channels, in eights: so many that each thread has one part, but at least four, so that
-// a row's reads are 64 bytes or more.
+// Returns a block's channels in groups of eight: as many as give each thread one part, but at least
+// four groups, so that a block reads at least 64 bytes of a row.
 inline __host__ __device__ int bias_eights(const BiasUpdate& u) {
   constexpr int kFewest = 4;
   const int even = kThreads / bias_parts(u) / 2 * 2, most = u.channels / 8;
@@ -26,10 +27,11 @@ inline __host__ __device__ int bias_eights(const BiasUpdate& u) {
 struct BiasUpdates {
   static constexpr int kMost = 8;
   BiasUpdate layers[kMost];
-  int end[kMost] = {};  // of a layer's blocks of a client
+  int end[kMost] = {};  // end of each layer's blocks of a client
 };
 
-// Four blocks: with more a thread has fewer registers, and the compiler takes one read at a time.
+// Four blocks per multiprocessor: with more, a thread has fewer registers, and the compiler does
+// one read at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4) bias_kernel(const __grid_constant__ BiasUpdates b) {
   constexpr int kReads = 4;
@@ -50,7 +52,7 @@ __global__ void __launch_bounds__(kThreads, 4) bias_kernel(const __grid_constant
     float sum[8] = {};
     const Eight<T>* from = dy + part * all_eights;
     int left = (rows - part + parts - 1) / parts;
-    // Several reads under way together: the compiler by itself puts sums between them.
+    // Several reads at the same time: by itself the compiler puts sums between them.
 #pragma unroll 1
     for (; left >= kReads; left -= kReads, from += kReads * step) {
       Eight<T> read[kReads];
@@ -77,8 +79,9 @@ __global__ void __launch_bounds__(kThreads, 4) bias_kernel(const __grid_constant
     v = s.momentum * v + (gradient + s.weight_decay * w);
     w -= s.learning_rate * v;
   }
-  // What is read here was there before the kernel before began. But what comes next counts on both:
-  // one block holds this kernel back until that one is done.
+  // All that this kernel reads was written before the preceding kernel began, so it need not wait
+  // for that. But the next kernel relies on both: one block waits here, so that this kernel ends
+  // last.
   if (block == gridDim.x - 1 && client == gridDim.y - 1) wait_for_kernel_before();
 }
 

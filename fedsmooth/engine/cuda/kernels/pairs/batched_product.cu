@@ -40,17 +40,17 @@ __device__ void finish_pair(const MapProduct& p, int client, int pixel, int row,
   }
 }
 
-// A block computes kGroup pixels at 64 rows and 64 columns. For each piece of the depth it takes in
-// all pixels and taps of a chunk at once, so that a weight is read by few blocks. Two warps work on
-// a pixel, 32 rows each.
+// The tiles in shared memory of a block that computes kGroup pixels at 64 rows and 64 columns. For
+// each piece of the depth it loads all pixels and taps of a chunk at once, so that few blocks read
+// the same weight. Two warps compute a pixel, 32 rows each.
 template <bool kGradient, int kDepth>
 struct ItemTiles {
   static constexpr int kLeftPitch = kDepth + kPad;
-  // A tap's weights lie as [depth, columns], for a gradient as [columns, depth].
+  // A tap's weights are [depth, columns]; for a gradient, [columns, depth].
   static constexpr int kRightRows = kGradient ? kColumns : kDepth;
   static constexpr int kRightColumns = kGradient ? kDepth : kColumns;
   static constexpr int kRightPitch = kRightColumns + kPad;
-  static constexpr int kSize = kRows * kLeftPitch;  // room for either
+  static constexpr int kSize = kRows * kLeftPitch;  // values of an item, left or right
   static_assert(kSize >= kRightRows * kRightPitch);
 };
 
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
     commit_copies();
   };
 
-  const int own = warp / 2, warp_row = warp % 2 * 32;  // of the group's results
+  const int own = warp / 2, warp_row = warp % 2 * 32;  // the warp's result in the group, its rows
   float sums[2][8][4] = {};
 #pragma unroll
   for (int piece = 0; piece < kStages - 1; ++piece) load(piece);
@@ -167,7 +167,8 @@ __global__ void __launch_bounds__(kGroup * 64) multiply_bf16(MapProduct p) {
   }
 }
 
-// The same in float32, plainly: a block computes one pixel, a thread 4x4 values.
+// Computes multiply_maps() in float32, in plain loops. Each block computes one pixel, each thread
+// 4x4 values.
 __global__ void __launch_bounds__(256) multiply_float(MapProduct p) {
   constexpr int kDepth = 16;
   __shared__ float x[kDepth][kRows + 1], w[kDepth][kColumns + 1];
@@ -214,7 +215,7 @@ __global__ void __launch_bounds__(256) multiply_float(MapProduct p) {
   }
 }
 
-// Depth of a piece and pieces in flight: the fastest of those tried on an H200.
+// Depth of a piece and number of pieces in shared memory: the fastest of those tried on an H200.
 constexpr int depth_of(bool gradient, int group) { return gradient && group == 4 ? 32 : 16; }
 constexpr int stages_of(bool gradient, int group) { return !gradient && group == 4 ? 3 : 2; }
 
@@ -226,7 +227,7 @@ template <bool kGradient, int kGroup>
 cudaError_t launch_bf16(const MapProduct& p, cudaStream_t stream) {
   constexpr int kDepth = depth_of(kGradient, kGroup), kStages = stages_of(kGradient, kGroup);
   const auto kernel = multiply_bf16<kGradient, kGroup, kDepth, kStages>;
-  // Several layers share a kernel: allow as much as any of them may ask for.
+  // Layers with different needs share this kernel, so it is allowed the maximum.
   const cudaError_t status = cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_memory_limit());
   if (status != cudaSuccess) return status;

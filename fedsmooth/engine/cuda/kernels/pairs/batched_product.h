@@ -1,8 +1,9 @@
 // The matrix products of pair_lists.h on the GPU, for many clients at once: each client has maps
-// and weights of its own. Launchers take device pointers and a stream; nothing here allocates.
+// and weights of its own. In this folder, functions enqueue kernels on a stream and return the
+// launch's status; pointers are to device memory, and nothing allocates.
 //
-// A result's bits depend on its own client alone: tiles are cut by the shape of the layer, sums run
-// in one order, and nothing is added atomically.
+// A result's bits depend on its own client alone: tiles are cut by the shape of the layer, sums are
+// in a fixed order, and nothing is added atomically.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,27 +14,28 @@
 
 namespace fedsmooth {
 
-/// What a layer's pairs are summed up to.
+/// The results of which a layer's pairs are summands: its output, or one of its gradients.
 enum class Side { kForward, kMapGradient, kWeightGradient };
 
-/// How a block of threads goes about its sums.
+/// How a thread block computes its sums.
 struct Tiling {
   bool hopper = false;  // by hopper_product.cu
-  int results = 1;      // of a block, 64 x 64 values each
-  int depth = 16;       // of a piece of the sums
-  int stages = 2;       // pieces in shared memory
-  int items = 2;        // tiles of a piece, at most
+  int results = 1;      // number of results of a block, 64 x 64 values each
+  int depth = 16;       // depth of a piece of the sums
+  int stages = 2;       // number of pieces in shared memory
+  int items = 2;        // maximum number of tiles in a piece
 };
 
-/// The best tiling known for `results` with so many pairs together, on this GPU.
+/// Returns the fastest known tiling on the current GPU for `results` results with `pairs` pairs in
+/// all.
 Tiling choose_tiling(Side side, int results, int pairs);
-/// One that every GPU has.
+/// Returns a tiling whose kernels run on every GPU.
 Tiling portable_tiling(Side side, int results);
 
-/// Pair lists on the device: as they are, as PairGroups for the tiling, and as PairSteps.
+/// A view of pair lists on the device: the lists, their PairGroups for the tiling, and PairSteps.
 struct DevicePairs {
   int results = 0;
-  const int* first = nullptr;  // [results + 1], into pairs
+  const int* first = nullptr;  // [results + 1]: first pair of each result
   const int2* pairs = nullptr;
 
   Tiling tiling;
@@ -44,43 +46,45 @@ struct DevicePairs {
   const int2* places = nullptr;
   const int* place_first = nullptr;
 
-  int step_count = 0;  // 0: there are none
+  int step_count = 0;  // 0: there are no PairSteps
   const int2* steps = nullptr;
   const int* step_first = nullptr;
 };
-/// In place of a left side, where a result has no pair in a step.
+/// Stands for the left side of a result that has no pair in a step.
 constexpr int kNoLeft = 0xFF;
-constexpr int kFewestSteps = 3, kMostSteps = 32;  // of a chunk; a warp's lanes hold them
+/// Bounds of the number of a square's steps in a chunk. Each lane of a warp has one.
+constexpr int kFewestSteps = 3, kMostSteps = 32;
 
-/// y[o] = sum of x[i] w[t], with the bias and ReLU; or, if `gradient` is set, dx[i] = sum of
-/// dy[o] w[t]^T, where `mask` is positive. Maps are [pixel, row, channel], kernels [tap, C, K];
-/// rows are a multiple of 64, channels of 16.
+/// Arguments of multiply_maps(). Maps are [client, pixel, row, channel], kernels [tap, C, K]; rows
+/// must be a multiple of 64, channels of 16.
 struct MapProduct {
   bool gradient = false;
   int clients = 0, rows = 0;
   int depth = 0, columns = 0;  // channels of the left side and of the result
-  const void* left = nullptr;
+  const void* left = nullptr;  // x, or dy for a gradient
   const void* kernel = nullptr;
-  int64_t kernel_client = 0;  // from one client's kernel to the next
+  int64_t kernel_client = 0;  // stride from one client's kernel to the next
   DevicePairs pairs;
   int left_pixels = 0, taps = 0;
-  void* out = nullptr;         // in the working precision
-  float* out_float = nullptr;  // instead, if set
+  void* out = nullptr;         // in `precision`
+  float* out_float = nullptr;  // if not null, the result goes here instead
   const float* bias = nullptr;
-  int64_t bias_client = 0;
+  int64_t bias_client = 0;  // stride from one client's bias to the next
   bool relu = false;
-  const void* mask = nullptr;
-  /// If not 0, how many squares of 2x2 pixels a row of the map has. A product then writes only the
-  /// maximum of each square, and in `choice` (null: not wanted) which of the four it is, or
-  /// kNoChoice if it passes no gradient on. A gradient of such maxima is written as that of the
-  /// map. Only for tilings by Hopper.
+  const void* mask = nullptr;  // in the shape of the result; null: none
+  /// The number of squares of 2x2 pixels in a row of the map; 0: no maxima. A product then writes
+  /// only the maximum of each square, and to `choice` (null: not wanted) which of the four pixels
+  /// has it, or kNoChoice if it passes no gradient on. A gradient with respect to such maxima is
+  /// written as the gradient of the map before them. Only for Hopper's tilings.
   int pool_columns = 0;
   uint8_t* choice = nullptr;
 };
 constexpr uint8_t kNoChoice = 4;
+/// Computes y[o] = sum of x[i] w[t], then adds the bias and applies ReLU. If `gradient` is set it
+/// computes dx[i] = sum of dy[o] w[t]^T, and sets it to zero where `mask` is not positive.
 cudaError_t multiply_maps(Precision precision, const MapProduct& product, cudaStream_t stream);
-/// The same in bfloat16 by Hopper's kernel for many rows, however few there are: for tests.
-/// cudaErrorNotSupported where it does not apply.
+/// Computes multiply_maps() in bfloat16 by Hopper's kernel for many rows, even if there are few;
+/// for tests. Returns cudaErrorNotSupported if that kernel cannot compute the product.
 cudaError_t multiply_many_rows(const MapProduct& product, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -8,7 +8,7 @@
 namespace fedsmooth {
 namespace {
 
-// A finished tile of sums [64, 64], `pitch` floats a row, as a step.
+// Applies a step with a tile of gradients [64, 64], `pitch` floats per row.
 template <typename T, int kBlock>
 __device__ void step_tile(const WeightUpdate& u, int client, int tap, int channel0, int column0,
                           const float* sums, int pitch) {
@@ -26,8 +26,8 @@ __device__ void step_tile(const WeightUpdate& u, int client, int tap, int channe
   }
 }
 
-// A block computes 64 x 64 weights of one tap. The sums go through shared memory, so that weights
-// are read and written in whole lines.
+// Each block updates 64 x 64 weights of one tap. The sums are moved through shared memory, so that
+// weights are read and written in whole cache lines.
 __global__ void __launch_bounds__(128) update_bf16(WeightUpdate u) {
   constexpr int kPitch = 64 + kPad, kTile = 64 * kPitch, kSumPitch = kColumns + 4;
   __shared__ alignas(16) bf16 shared[4 * kTile];
@@ -184,7 +184,7 @@ __global__ void usable_kernel(WeightCheck s) {
   const Four w = load_four(s.weights + blockIdx.y * s.size + i);
   const float largest = i < s.trained ? s.largest : s.largest_statistic;
   for (const float value : w.value) {
-    // Written so that NaN fails. All writers write the same.
+    // The comparison fails for NaN. Several threads may write, but all write 0.
     if (!(fabsf(value) <= largest)) s.usable[blockIdx.y] = 0;
   }
 }

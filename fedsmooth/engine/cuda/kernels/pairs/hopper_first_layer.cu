@@ -6,12 +6,13 @@
 namespace fedsmooth {
 namespace {
 
-// While some wait for products or each other, the rest still draw. More would not find registers.
+// While some warpgroups wait for products or each other, the rest draw. There are no registers for
+// more.
 constexpr int kWarpgroups = 6, kThreadsOfBlock = kWarpgroups * 128;
 
 constexpr int kMemory = BlockWeights::kSize + kWarpgroups * 2 * BlockMap::kSize;
 
-// x + sigma e in float32, normalised, rounded once.
+// Draws a copy: x + sigma e in float32, normalised, rounded once.
 __device__ void draw_copy(const FirstLayerRows& l, int row, uint8_t* map) {
   const NoisyRows& r = l.rows;
   const int64_t place = r.begin + row;
@@ -34,7 +35,7 @@ __device__ void draw_copy(const FirstLayerRows& l, int row, uint8_t* map) {
   show_to_products();
 }
 
-// Bias, the maxima of squares and ReLU.
+// Finishes a copy: bias, the maxima of squares and ReLU.
 __device__ void finish_copy(const FirstLayerRows& l, const float (&sums)[32], int row) {
   const TwoPixels pixels(sums, l.bias);
   const bool right = is_right();
@@ -50,7 +51,8 @@ __device__ void finish_copy(const FirstLayerRows& l, const float (&sums)[32], in
       make_uint4(out[0], out[1], out[2], out[3]);
 }
 
-// A warpgroup takes a copy at a time: while tensor cores work on its map, it draws the next one.
+// Each warpgroup computes one copy at a time. While tensor cores work on its map, it draws the
+// next.
 __global__ void __launch_bounds__(kThreadsOfBlock, 1)
     first_layer_kernel(const __grid_constant__ FirstLayerRows l, int used) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -59,7 +61,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 1)
   show_to_products();
   __syncthreads();
   const int warpgroup = uniform(threadIdx.x / 128);
-  // One after another of the blocks: then every one gets as many, give or take one.
+  // Copies are dealt to the blocks in turn, so that their numbers differ by at most one.
   int row = warpgroup * gridDim.x + blockIdx.x;
   if (row >= used) return;
   int map = BlockWeights::kSize + warpgroup * 2 * BlockMap::kSize, next_map = map + BlockMap::kSize;

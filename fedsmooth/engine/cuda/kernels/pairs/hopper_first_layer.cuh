@@ -1,5 +1,5 @@
-// The first layer of AlexNet in a block of threads on Hopper: copies of images as maps in shared
-// memory, and their products with weights there. Where the copies come from is the kernels' affair.
+// The first layer of AlexNet in a thread block on Hopper: copies of images as maps in shared
+// memory, and their products with weights there. The two kernels that use it make the copies.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace fedsmooth {
 
-// A copy in shared memory: planes of eight channels, that is of two rows of four pixels of a color.
-// A plane is rows of cells of 16 bytes, one for each block of 4x4 pixels; eight neighbours are a
-// block of a left factor, at whatever cell they begin.
+// A copy in shared memory: planes of eight channels, which are two rows of four pixels of a color.
+// A plane is rows of cells of 16 bytes, one for each block of 4x4 pixels. Any eight neighbouring
+// cells are a block of a left factor.
 struct BlockMap {
   static constexpr int kSide = 10, kPlanes = 6;
   static constexpr int kPitch = kSide * 16, kPlane = kSide * kPitch, kSize = kPlanes * kPlane;
@@ -26,13 +26,13 @@ struct BlockWeights {
   static constexpr int kSize = kGroups * kGroup;
 };
 
-// Columns are so ordered that a thread's sixteen are neighbouring outputs.
+// Returns the column of an output. The order makes a thread's sixteen columns neighbouring outputs.
 inline __device__ int column_of(int output) {
   return output % 16 / 2 * 8 + output / 16 * 2 + output % 2;
 }
 
-// The weights of `clients` clients, `client_step` bytes from one to the next, by all threads of a
-// block. One turns over 8 channels x 8 outputs.
+// Loads the weights of `clients` clients, `client_step` bytes apart. All threads of the block must
+// call it; each transposes 8 channels x 8 outputs at a time.
 template <int kThreadsOfBlock>
 inline __device__ void load_weights(const void* from, int64_t client_step, int clients,
                                     uint8_t* to) {
@@ -53,7 +53,7 @@ inline __device__ void load_weights(const void* from, int64_t client_step, int c
   }
 }
 
-// Shared memory [from, to): the padding of maps, which nothing writes later.
+// Sets shared memory [from, to) to zero, for the padding of maps, which nothing writes later.
 template <int kThreadsOfBlock>
 inline __device__ void clear_maps(uint8_t* memory, int from, int to) {
   for (int i = from / 16 + threadIdx.x; i < to / 16; i += kThreadsOfBlock) {
@@ -62,18 +62,18 @@ inline __device__ void clear_maps(uint8_t* memory, int from, int to) {
 }
 
 // A warpgroup stores a copy as quads of four pixels: a thread has one of each half of a color.
-constexpr int kQuads = 256;  // of a color
+constexpr int kQuads = 256;  // quads of a color
 
-// Where a thread's quad goes: a warp takes four rows of 32 pixels. Five pixels of padding lie
-// before them, so that they fill the upper three places of one block's row and the lowest of the
-// next block's.
+// Returns the offset of a thread's quad in a BlockMap. A warp stores four rows of 32 pixels. With
+// the five pixels of padding before them, a quad fills the last three places of one block's row and
+// the first place of the next block's.
 inline __device__ int cell_of(int color, int half) {
   const int thread = threadIdx.x % 128, y = thread / 8 + 5, block = thread % 8 + 1;
   return y % 4 / 2 * BlockMap::kPlane + y / 4 * BlockMap::kPitch + block * 16 + y % 2 * 8 +
          color * 2 * BlockMap::kPlane + half * 4 * BlockMap::kPitch;
 }
 
-// A quad, normalised, rounded once.
+// Stores a quad, normalised and rounded once.
 inline __device__ void store_quad(uint8_t* cell, const float (&quad)[4], float mean, float scale) {
   float value[4];
 #pragma unroll
@@ -86,7 +86,8 @@ inline __device__ void store_quad(uint8_t* cell, const float (&quad)[4], float m
   if (threadIdx.x % 8 == 7) store(reinterpret_cast<bf16*>(cell + 16), value[3]);
 }
 
-// By taps, first all of their lower 32 channels, then the upper 16, as hopper_product.cu does.
+// Adds the products of a copy with all taps: first of their lower 32 channels, then of the upper
+// 16, which is the order of hopper_product.cu.
 inline __device__ void multiply(float (&sums)[32], uint32_t map, uint32_t weights) {
   const uint64_t left = describe_pixels(map, BlockMap::kPlane, BlockMap::kPitch);
   const uint64_t right = describe_pixels(weights, BlockWeights::kGroup, 128);
@@ -101,14 +102,14 @@ inline __device__ void multiply(float (&sums)[32], uint32_t map, uint32_t weight
   commit_products();
 }
 
-// Two neighbouring outputs, rounded.
+// Returns two neighbouring outputs, rounded to bfloat16.
 inline __device__ uint32_t rounded(float a, float b) {
   return bits_as<uint32_t>(__floats2bfloat162_rn(a, b));
 }
 
-// A thread's sixteen outputs of two pixels, one above the other, with their bias, as pairs. Four
-// lanes away are the pixels beside them. That ReLU comes after the maxima changes no bit: of two
-// zeros the positive one is the larger, and both compare alike.
+// A thread's sixteen outputs of two pixels, one above the other, with their bias, as pairs. The
+// thread four lanes away has the pixels beside them. Applying ReLU after the maxima changes no bit:
+// of two zeros the positive one is the larger, and both compare equal.
 struct TwoPixels {
   uint32_t upper[8], lower[8];
 
@@ -126,18 +127,18 @@ struct TwoPixels {
   }
 };
 
-// Of the two threads of a square, the left one finishes the lower eight outputs, the right one the
-// upper.
+// Returns whether this is the right one of the two threads of a square. The left one finishes the
+// lower eight outputs, the right one the upper eight.
 inline __device__ bool is_right() { return threadIdx.x / 4 % 2 != 0; }
 
-// Where those eight go in a map [16 squares, rows, 64] whose first value of the copy's row is
-// `first`, in units of eight.
+// Returns the offset, in units of eight values, of a thread's eight outputs in a map
+// [16 squares, rows, 64]. `first` is the offset of the copy's row in square 0.
 inline __device__ int64_t place_of_eight(int64_t first, int rows) {
   const int lane = threadIdx.x % 32, square = threadIdx.x / 32 % 4 * 4 + lane / 8;
   return first + static_cast<int64_t>(square) * rows * 8 + lane % 4 * 2 + is_right();
 }
 
-// A kernel with so much shared memory, on as many blocks as can be busy.
+// Launches a kernel with `memory` bytes of shared memory on at most one block per multiprocessor.
 template <class Layer>
 cudaError_t launch_first_layer(void (*kernel)(Layer, int), const Layer& layer, int copies,
                                int threads, int memory, cudaStream_t stream) {

@@ -1,5 +1,5 @@
-// How finished tiles of a map leave a block on Hopper: as they are, as maxima over squares of
-// pixels, or, gradients of such maxima, spread over the squares.
+// Writes finished tiles of a map from a thread block on Hopper: as they are, as maxima over squares
+// of pixels, or, for gradients with respect to such maxima, spread over the squares.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_sums.cuh"
@@ -7,19 +7,20 @@
 
 namespace fedsmooth {
 
-constexpr int kMapPitch = 64 + kPad;  // of tiles on their way out
+constexpr int kMapPitch = 64 + kPad;  // values between rows of a finished tile in shared memory
 
 struct alignas(8) Choices {
   uint8_t value[8];
 };
 
-// Where a block's first value of a result lies, in the map of results.
+// Returns the offset of a block's first value of a result in the map of results.
 inline __device__ int64_t position_of(const MapProduct& p, const Place& place, int result) {
   const int64_t pixel = static_cast<int64_t>(place.client) * p.pairs.results + result;
   return (pixel * p.rows + place.row0) * p.columns + place.column0;
 }
 
-// A finished tile of a map, in shared memory or, if it is wanted in float32, where it belongs.
+// Adds the bias, applies ReLU, and writes a tile to shared memory or, if the result is in float32,
+// to the map.
 inline __device__ void finish_tile(const MapProduct& p, const Place& place, int result,
                                    const float (&sums)[32], bf16* tile) {
   const float* bias = p.bias + place.client * p.bias_client + place.column0;
@@ -43,7 +44,8 @@ inline __device__ void finish_tile(const MapProduct& p, const Place& place, int 
   });
 }
 
-// Calls each(slot, row, column) for eight columns at a time of `tiles` tiles, by all threads.
+// Calls each(slot, row, column) for eight columns at a time of `tiles` tiles. The threads of the
+// block share the calls out.
 template <class S, class Each>
 inline __device__ void each_eight(const MapProduct& p, const Place& place, int tiles,
                                   const Each& each) {
@@ -53,6 +55,7 @@ inline __device__ void each_eight(const MapProduct& p, const Place& place, int t
   }
 }
 
+// Writes `count` tiles to the map; values where `mask` is not positive are zero.
 template <class S>
 inline __device__ void write_map(const MapProduct& p, const Place& place, int count,
                                  const bf16* tiles) {
@@ -71,7 +74,7 @@ inline __device__ void write_map(const MapProduct& p, const Place& place, int co
   });
 }
 
-// Each square's values go to the pixel that was chosen.
+// Writes each square's values to the pixel that was chosen, and zeros to its other pixels.
 template <class S>
 inline __device__ void write_squares(const MapProduct& p, const Place& place, int count,
                                      const bf16* tiles) {
@@ -97,7 +100,8 @@ inline __device__ void write_squares(const MapProduct& p, const Place& place, in
   });
 }
 
-// The first maximum of four neighbours in order. NaN wins, and passes no gradient on.
+// Writes the maximum of each four consecutive tiles, and which is the first that has it. NaN wins,
+// and passes no gradient on.
 template <class S>
 inline __device__ void write_maxima(const MapProduct& p, const Place& place, int count,
                                     const bf16* tiles) {

@@ -38,13 +38,13 @@ __global__ void __launch_bounds__(S::kWarpgroups * 128, kBlocks)
   }
 }
 
-constexpr int kSumPitch = 64 + 4;  // of a tile of gradients
+constexpr int kSumPitch = 64 + 4;  // values between rows of a tile of gradients
 
 // A warpgroup's 64 x 64 weights and their momentum, four neighbours at a time.
 struct WeightTile {
   Four weights[8], velocity[8];
 
-  // Calls each(i, row, column, position) for those that exist.
+  // Calls each(i, row, column, position) for the thread's groups of four that exist.
   template <class Each>
   __device__ void each_four(const WeightUpdate& u, const Place& place, int tap, const Each& each) {
 #pragma unroll
@@ -64,7 +64,7 @@ struct WeightTile {
     });
   }
 
-  // A step of SGD with the gradient in `tile`.
+  // Applies a step of SGD with the gradient in `tile`.
   __device__ void step(const WeightUpdate& u, const Place& place, int tap, const float* tile) {
     const int64_t client = place.client * u.client_size;
     const ClientSettings s = u.settings[place.client];
@@ -78,13 +78,13 @@ struct WeightTile {
 template <class S, int kBlocks>
 __global__ void __launch_bounds__(S::kWarpgroups * 128, kBlocks)
     update_kernel(const __grid_constant__ Operands o, const __grid_constant__ WeightUpdate u) {
-  let_next_kernel_begin();  // on multiprocessors that this one leaves idle: update_biases()
+  let_next_kernel_begin();  // update_biases() may use multiprocessors that this kernel leaves idle
   uint8_t* shared = aligned_memory();
   const Place place = place_of_block((u.out_channels + 63) / 64);
   const int warpgroup = uniform(threadIdx.x / 128);
   const int first = place.group * S::kGroup + warpgroup * S::kOwn;
   WeightTile weights;
-  // Early, so that it passes while the sums are made.
+  // Loads weights early, so that the loads overlap the sums.
   if (S::kOwn == 1 && first < u.pairs.results) weights.load(u, place, u.pairs.order[first]);
   float sums[S::kOwn][32] = {};
   sum_pairs<S>(o, place, warpgroup, shared_address(shared), sums);
@@ -118,7 +118,7 @@ cudaError_t launch(void (*kernel)(Operands, Task), const Task& task, BoxedTensor
   const int stages = S::kStages * o.pairs.most_items * S::kTile;
   const int bytes = 1024 + (stages > out_bytes ? stages : out_bytes);
   if (status == cudaSuccess) {
-    // Several layers share a kernel, each with its own need.
+    // Layers with different needs share a kernel, so it is allowed the maximum.
     constexpr int kMost = 227 * 1024 - 1024;
     status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost);
   }
@@ -153,12 +153,12 @@ cudaError_t launch_update(const WeightUpdate& u, cudaStream_t stream) {
                    S::kWarpgroups * 64 * kSumPitch * 4, stream);
 }
 
-// The fastest of those tried on an H200, for few to many results. Two blocks share a
-// multiprocessor's memory, or one has it.
-constexpr int kHalf = 13, kWhole = 26;  // tiles of 64 x 64, for one stage
+// The fastest of those tried on an H200, for few, some and many results. Two blocks share a
+// multiprocessor's memory, or one block has it all.
+constexpr int kHalf = 13, kWhole = 26;  // tiles of 64 x 64 that fit, with one stage
 
 template <Side kSide>
-struct Few;  // results
+struct Few;
 template <>
 struct Few<Side::kForward> : SumShape<Side::kForward, 4, 1, 32, 2> {};
 template <>
@@ -204,13 +204,13 @@ bool has_hopper_kernels() { return compute_capability() == 90; }
 Tiling hopper_tiling(Side side, int results, int pairs) {
   if (side == Side::kForward) return map_tiling<Side::kForward>(results);
   if (side == Side::kMapGradient) return map_tiling<Side::kMapGradient>(results);
-  // Weights with few pairs wait for memory alone, those with many for the products.
+  // With few pairs per result, weights are bound by memory; with many, by the products.
   if (pairs > 32 * results) return tiling_of<LongSums>(kWhole);
   return pairs > 4 * results ? tiling_of<MediumSums>(kHalf) : tiling_of<ShortSums>(kHalf);
 }
 
 cudaError_t multiply_maps_hopper(const MapProduct& p, cudaStream_t stream) {
-  constexpr int kManyRows = 4096;  // of a client: for half of the multiprocessors
+  constexpr int kManyRows = 4096;  // rows of a client that occupy half of the multiprocessors
   if (p.rows >= kManyRows && is_wide(p)) return multiply_maps_wide(p, stream);
   return p.gradient ? multiply_maps_on<Side::kMapGradient>(p, stream)
                     : multiply_maps_on<Side::kForward>(p, stream);

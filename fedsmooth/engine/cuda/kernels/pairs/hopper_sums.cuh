@@ -1,4 +1,5 @@
-// The sums of a block of threads on Hopper, for whatever comes of them.
+// The sums of pairs of a thread block on Hopper. Callers decide what to do with the sums: write a
+// map, maxima over squares of pixels, or a step of SGD.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
@@ -6,21 +7,21 @@
 
 namespace fedsmooth {
 
-// A warpgroup sums up kOwn results of 64 x 64 values, in pieces of kDepth.
+// A warpgroup computes kOwn results of 64 x 64 values, in pieces of depth kDepth.
 template <Side kSideOf, int kWarpgroupsOf, int kOwnOf, int kDepthOf, int kStagesOf>
 struct SumShape {
   static constexpr Side kSide = kSideOf;
   static constexpr int kWarpgroups = kWarpgroupsOf, kOwn = kOwnOf, kDepth = kDepthOf;
   static constexpr int kStages = kStagesOf, kGroup = kWarpgroups * kOwn;
   static constexpr int kTile = 64 * kDepth * 2;  // bytes of an item
-  // Which side's tiles hold [depth, 64]; the others hold [64, depth].
+  // Whether a side's tiles are [depth, 64]; otherwise they are [64, depth].
   static constexpr bool kTransposeLeft = kSide == Side::kWeightGradient;
   static constexpr bool kTransposeRight = kSide != Side::kMapGradient;
   static constexpr int kLeftRow = kTransposeLeft ? 128 : kDepth * 2;  // bytes
   static constexpr int kRightRow = kTransposeRight ? 128 : kDepth * 2;
 };
 
-// Where a block's results lie.
+// The client, group of results, first row and first column of a block's results.
 struct Place {
   int client, group, row0, column0;
 };
@@ -29,7 +30,7 @@ struct Place {
 struct Operands {
   CUtensorMap left, right;
   DevicePairs pairs;
-  int pieces = 0;  // of the depth
+  int pieces = 0;  // number of pieces of the depth
 };
 
 // Starts the copies of a piece into its stage. Called by one warp.
@@ -51,7 +52,8 @@ inline __device__ void start_copies(const Operands& o, const Place& place, int p
   }
 }
 
-// A warpgroup's pairs of a chunk: lane i holds the i-th of each result, as steps of descriptions.
+// A warpgroup's pairs of a chunk. Lane i has pair i of each result, as offsets in the descriptions
+// of both sides' tiles.
 template <class S>
 struct ChunkPairs {
   int count[S::kOwn];
@@ -73,7 +75,7 @@ struct ChunkPairs {
 template <class S>
 inline __device__ void add_products(float (&sums)[S::kOwn][32], const ChunkPairs<S>& pairs,
                                     uint32_t stage) {
-  // Along the depth, by 16 values, in units of 16 bytes.
+  // Distance of 16 values along the depth, in units of 16 bytes.
   constexpr int kLeftStep = S::kTransposeLeft ? 128 : 2, kRightStep = S::kTransposeRight ? 128 : 2;
   const uint64_t left = describe_tile<S::kLeftRow>(stage);
   const uint64_t right = describe_tile<S::kRightRow>(stage);
@@ -96,7 +98,7 @@ inline __device__ void add_products(float (&sums)[S::kOwn][32], const ChunkPairs
   finish_products();
 }
 
-// All sums of a block.
+// Computes all sums of a block. Every thread of the block must call it.
 template <class S>
 inline __device__ void sum_pairs(const Operands& o, const Place& place, int warpgroup,
                                  uint32_t shared, float (&sums)[S::kOwn][32]) {
@@ -137,13 +139,14 @@ inline __device__ void each_pair(const float (&sums)[32], const Each& each) {
   }
 }
 
+// Returns the place of a block whose map has `column_tiles` tiles of 64 columns.
 inline __device__ Place place_of_block(int column_tiles) {
   const auto tile = static_cast<int>(blockIdx.x);
   return {static_cast<int>(blockIdx.z), static_cast<int>(blockIdx.y), tile / column_tiles * 64,
           tile % column_tiles * 64};
 }
 
-// Tiles are swizzled in blocks of 1024 bytes.
+// Returns dynamic shared memory, aligned to the 1024 bytes that swizzled tiles need.
 inline __device__ uint8_t* aligned_memory() {
   extern __shared__ uint8_t memory[];
   return memory + (1024 - shared_address(memory) % 1024) % 1024;

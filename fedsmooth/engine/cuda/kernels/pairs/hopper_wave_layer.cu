@@ -5,9 +5,10 @@
 namespace fedsmooth {
 namespace {
 
-// With these a thread finds registers for all that it loads of a copy.
+// With four warpgroups a thread has enough registers for all that it loads of a copy.
 constexpr int kWarpgroups = 4, kThreadsOfBlock = kWarpgroups * 128;
-// Whose weights a block holds: with no more clients than blocks, its share is of no more than two.
+// Number of clients whose weights a block has at a time. If there are no more clients than blocks,
+// a block's share of the copies is of at most two clients.
 constexpr int kClients = 2;
 constexpr int kMaps = kClients * BlockWeights::kSize;
 constexpr int kMemory = kMaps + kWarpgroups * 2 * BlockMap::kSize;
@@ -16,17 +17,17 @@ constexpr int kMemory = kMaps + kWarpgroups * 2 * BlockMap::kSize;
 struct WaveRow {
   int client, row;
 
-  // Its place in pixel 0, in units of a row's channels.
+  // Returns its offset in pixel 0, in units of a row's channels.
   __device__ int64_t place(const WaveShape& s, int pixels) const {
     return static_cast<int64_t>(client) * pixels * s.rows + row;
   }
 };
 
-// A thread's part of a copy, on its way.
+// A thread's part of a copy in registers, while it is loaded.
 struct CopyQuads {
-  float4 x[6], noise[6];  // two of each color
+  float4 x[6], noise[6];  // two quads of each color
 
-  // Rows are as in make_input(). A noise is read once in a pass, and leaves the cache to others.
+  // Rows are those of make_input(). A noise is read only once in a pass, so it is not cached.
   __device__ void load(const FirstLayerWave& w, const WaveRow& of) {
     const ExampleCopies &first = w.images.first, &second = w.images.second;
     const int copies = first.copies + second.copies, copy = of.row % copies;
@@ -41,7 +42,7 @@ struct CopyQuads {
 #pragma unroll
     for (int i = 0; i < 6; ++i) x[i] = __ldg(from + i * 128);
     if (kind.noise == nullptr) {
-      // What is added to this zero keeps all its bits.
+      // Adding -0 changes no bit.
 #pragma unroll
       for (int i = 0; i < 6; ++i) noise[i] = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
     } else {
@@ -66,13 +67,14 @@ struct CopyQuads {
   }
 };
 
-// The input map's row; cell(place) has eight channels of a pixel, by their place in a BlockMap.
+// Writes a row of the input map; cell(place) returns eight channels of a pixel, where `place` is
+// their offset in a BlockMap.
 template <class Cell>
 __device__ void write_input(const FirstLayerWave& w, const WaveRow& of, const Cell& cell) {
   constexpr int kPixels = BlockMap::kSide * BlockMap::kSide, kAtOnce = 20;
   const int thread = threadIdx.x % 128;
   if (thread >= kAtOnce * BlockMap::kPlanes) return;
-  // Eight threads take a color of four pixels, which is in different banks.
+  // Eight threads write one color of four pixels, whose cells are in different banks.
   const int pixel = thread / 24 * 4 + thread % 8 / 2, plane = thread % 24 / 8 * 2 + thread % 2;
   const int64_t rows = w.shape.rows;
   Eight<bf16>* to = static_cast<Eight<bf16>*>(w.images.out) +
@@ -84,13 +86,13 @@ __device__ void write_input(const FirstLayerWave& w, const WaveRow& of, const Ce
   }
 }
 
-// 0xFFFF where a > b; not where one is NaN.
+// Returns 0xFFFF in each half where a > b, which is false if one is NaN; else 0.
 __device__ uint32_t where_greater(uint32_t a, uint32_t b) {
   return __hgt2_mask(bits_as<__nv_bfloat162>(a), bits_as<__nv_bfloat162>(b));
 }
 
-// Two outputs of a square's four pixels: the maxima after ReLU, and which pixels they are, as
-// write_maxima() of hopper_maps.cuh has it. If ReLU changes a maximum, nothing is chosen.
+// Two outputs of a square's four pixels: the maxima after ReLU, and which pixels have them, by the
+// rule of write_maxima() in hopper_maps.cuh. If ReLU changes a maximum, no pixel is chosen.
 struct Square {
   uint32_t largest, choice;
 
@@ -127,7 +129,7 @@ __device__ void finish_copy(const FirstLayerWave& w, const float (&sums)[32], co
                                                       __byte_perm(choice[2], choice[3], 0x6420));
 }
 
-// Rows without a copy: zeros, whose sums are zero.
+// Finishes rows without a copy: their input is zero, and so are their sums.
 __device__ void finish_empty_rows(const FirstLayerWave& w, int used, int warpgroup) {
   const int empty = w.shape.rows - used;
   for (int i = warpgroup * gridDim.x + blockIdx.x; i < w.shape.clients * empty;
@@ -139,21 +141,21 @@ __device__ void finish_empty_rows(const FirstLayerWave& w, int used, int warpgro
   }
 }
 
-// A block takes its share of all clients' copies, one after another; a warpgroup a copy at a time:
-// while tensor cores work on its map, it loads the next one.
+// Each block computes its share of all clients' copies in order, each warpgroup one copy at a time.
+// While tensor cores work on a copy's map, the warpgroup loads its next copy.
 __global__ void __launch_bounds__(kThreadsOfBlock, 1)
     wave_layer_kernel(const __grid_constant__ FirstLayerWave w, int copies) {
   extern __shared__ __align__(128) uint8_t memory[];
   const int warpgroup = uniform(threadIdx.x / 128);
   const int used = copies / w.shape.clients;  // rows of a client
   const int blocks = gridDim.x, block = blockIdx.x;
-  const int share = copies / blocks, longer = copies % blocks;  // blocks, by one copy
+  const int share = copies / blocks, longer = copies % blocks;  // `longer` blocks get one more
   const int begin = block * share + min(block, longer), end = begin + share + (block < longer);
   int map = kMaps + warpgroup * 2 * BlockMap::kSize, next_map = map + BlockMap::kSize;
   clear_maps<kThreadsOfBlock>(memory, kMaps, kMemory);
   for (int first = begin; first < end;) {
     const int client = first / used, second = (client + 1) * used;
-    const int last = min(end, second + used);  // of these clients
+    const int last = min(end, second + used);  // end of the copies of these two clients
     const auto row_of = [&](int copy) {
       return copy < second ? WaveRow{client, copy - client * used}
                            : WaveRow{client + 1, copy - second};
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock, 1)
     int copy = first + warpgroup;
     CopyQuads quads;
     if (copy < last) quads.load(w, row_of(copy));
-    __syncthreads();  // no product reads the weights before
+    __syncthreads();  // no product may still read the weights before
     load_weights<kThreadsOfBlock>(static_cast<const bf16*>(w.kernel) + client * w.weights_client,
                                   w.weights_client * 2, last > second ? 2 : 1, memory);
     show_to_products();

@@ -10,18 +10,19 @@
 namespace fedsmooth {
 namespace {
 
-// A third warpgroup copies. Two blocks with neighbouring rows are a cluster.
+// Two warpgroups compute products, and a third one copies tiles. Two blocks with neighbouring rows
+// are a cluster.
 constexpr int kReadingWarps = kReaders * 4, kBlockThreads = (kReaders + 1) * 128;
 constexpr int kReaderRegisters = 232, kCopierRegisters = 40;
 constexpr int kPeers = 2;
-constexpr int kDepth = 32, kTile = 64 * kDepth * 2;  // of a piece; bytes of 64 rows or columns
+constexpr int kDepth = 32, kTile = 64 * kDepth * 2;  // depth of a piece, bytes of its 64 rows
 
 constexpr int kMostStages = 16, kMostSlots = 20, kAllSteps = 96, kLeftStages = 3;
 constexpr int kMemory = 227 * 1024 - 1536;  // the rest is for barriers and steps
 
-// Left tiles are [stage, pixel], a stage for each piece of the depth. If there is one for every
-// piece, they are copied once and stay; if not, stages are a ring. Slots are a ring for the tiles
-// of a tap.
+// Left tiles are [stage, pixel]; a stage has one piece of the depth. If there are as many stages as
+// pieces, left tiles are copied once and stay; otherwise stages are a ring. Slots are a ring for
+// the tiles of a tap.
 struct WideOperands {
   CUtensorMap left, right;
   DevicePairs pairs;
@@ -37,7 +38,7 @@ struct WideMemory {
   int2 steps[kAllSteps];
 };
 
-// A place in a ring, and how often it has been round.
+// A position in a ring, and how often it has gone round.
 struct Ring {
   int size, at = 0;
   uint32_t rounds = 0;
@@ -49,7 +50,7 @@ struct Ring {
   }
 };
 
-// What a block computes: a square of results at some columns is a part.
+// The parts that a block computes. A part is a square of results at kTiles * 64 columns.
 struct Parts {
   int client, row0, squares, first, end;
 
@@ -61,7 +62,7 @@ struct Parts {
   }
 };
 
-// Calls each(first, count) for a square's steps of each chunk, whose pieces come one after another.
+// Calls each(first, count) for a square's steps in each chunk.
 template <class Each>
 __device__ void each_chunk(const DevicePairs& pairs, int square, const Each& each) {
   const int squares = pairs.tiling.results / 4, group = square / squares;
@@ -72,7 +73,8 @@ __device__ void each_chunk(const DevicePairs& pairs, int square, const Each& eac
   }
 }
 
-// What copies tiles, a warp. Peers take turns with the taps, which they copy to both.
+// The warp that copies tiles. The two blocks of a cluster take turns with the taps, each of which
+// is copied to both.
 template <int kTiles>
 struct Copier {
   const WideOperands& o;
@@ -122,22 +124,22 @@ struct Copier {
   }
 };
 
-// A warpgroup's way through the tiles. Products of kAhead steps are under way while it prepares the
-// next one's; narrow ones are over sooner.
+// A warpgroup that computes products. While it prepares a step's products, those of kAhead earlier
+// steps run; narrow products need more steps ahead, because they end sooner.
 template <int kTiles>
 struct Reader {
   static constexpr int kAhead = kTiles == 2 ? 2 : 1;
-  static_assert(kAhead < kFewestSteps);  // a stage is given back before the next one is read
+  static_assert(kAhead < kFewestSteps);  // so a stage is released before the next one is read
   const WideOperands& o;
   WideMemory& m;
   uint32_t lefts, rights;
   int number;
-  uint32_t read_by_all;    // a lane's: right_read of this block or of the other
-  Ring left, right, read;  // `read`: the slots that are given back next
+  uint32_t read_by_all;    // address of right_read in this block or in the other, by lane
+  Ring left, right, read;  // `read` is at the slot that is released next
 
   __device__ void sum(int square, WideSums<kTiles>& sums) {
-    int taken = 0, given = 0;            // steps
-    int read_stage = -1, stage_end = 0;  // a stage to give back, and after how many steps
+    int taken = 0, given = 0;            // number of steps started, and of those released
+    int read_stage = -1, stage_end = 0;  // stage to release (-1: none), and after how many steps
     const int lane = threadIdx.x % 32;
     const auto give_back = [&] {
       if (lane < kPeers) show_read(read_by_all + read.at * 8);
@@ -147,7 +149,7 @@ struct Reader {
       read_stage = -1;
     };
     each_chunk(o.pairs, square, [&](int first, int count) {
-      // Lane i holds what the i-th step takes; and each step's is at hand before it is needed.
+      // Lane i has the left sides of step i. A step's are fetched one step ahead.
       const int lefts_of_lane = lane < count ? own_lefts(m.steps[first + lane].x) : 0;
       int step = uniform(lefts_of_lane);
       for (int piece = 0; piece < o.pieces; ++piece) {
@@ -173,14 +175,14 @@ struct Reader {
     while (given < taken) give_back();
   }
 
-  // The bytes of its two results.
+  // Returns the left sides of this warpgroup's two results in a step, one in each byte.
   __device__ int own_lefts(int step) const {
     return (step >> 8 * result_of(number, 0) & 0xFF) | (step >> 8 * result_of(number, 1) & 0xFF)
                                                            << 8;
   }
 
-  // Starts a step's products: a group of them on each path, as across branches the compiler would
-  // make two.
+  // Starts a step's products. Each path commits its own group, because the compiler would make two
+  // groups of one that spans branches.
   __device__ void add_step(int step, WideSums<kTiles>& sums) const {
     const int first = step & 0xFF, second = step >> 8;
     if (first != kNoLeft && second != kNoLeft) {
@@ -252,12 +254,12 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
                          warpgroup, sums, reinterpret_cast<bf16*>(out));
     }
   }
-  sync_cluster();  // nobody leaves while another arrives there
+  sync_cluster();  // a block must not end while the other may arrive at its barriers
 }
 
 constexpr int kFewSlots = 4;  // with fewer, copies would not be ahead of the products
 
-// Whether there is room, and how it is shared.
+// Divides shared memory between stages and slots. Returns whether there is enough.
 bool share_memory(const MapProduct& p, int tiles, WideOperands& o) {
   constexpr int kRoom = kMemory - 1024 - kOutBytes;
   const auto slots_beside = [&](int stages) {
@@ -271,7 +273,8 @@ bool share_memory(const MapProduct& p, int tiles, WideOperands& o) {
   return o.slots >= kFewSlots;
 }
 
-// Of 64 columns, that a warpgroup takes at once; 0: the columns are no multiple.
+// Returns the number of tiles of 64 columns that a warpgroup computes at once; 0: the columns are
+// no multiple of two or three tiles.
 int tiles_of(const MapProduct& p) {
   return p.columns % 192 == 0 ? 3 : p.columns % 128 == 0 ? 2 : 0;
 }
@@ -292,7 +295,7 @@ cudaError_t launch_wide(const MapProduct& p, cudaStream_t stream) {
                                   kMemory);
   }
   if (status != cudaSuccess) return status;
-  // Where rows are too few for all multiprocessors, blocks share the parts.
+  // If there are too few rows for all multiprocessors, several blocks share the parts.
   const int rows = p.rows / 64, parts = p.pairs.results / 4 * (p.columns / (kTiles * 64));
   const int shares = std::clamp(multiprocessors() / (rows * p.clients), 1, parts);
   cudaLaunchAttribute cluster;

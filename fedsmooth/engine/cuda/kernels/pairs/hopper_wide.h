@@ -1,14 +1,15 @@
-// Products of maps with many rows on Hopper, in bfloat16: to the bit those of hopper_product.h, by
-// blocks that keep 64 rows for all of their results and read the weights two by two.
+// Products of maps with many rows on Hopper, in bfloat16, to the bits of hopper_product.h. A thread
+// block keeps 64 rows for all of its results, and two blocks share their reads of the weights.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_product.h"
 
 namespace fedsmooth {
 
-/// Whether it computes such a product: maps after ReLU, without choices.
+/// Returns whether multiply_maps_wide() can compute a product: a map after ReLU, without choices,
+/// whose rows and columns divide into its tiles and whose tiles fit into shared memory.
 bool is_wide(const MapProduct& product);
-/// For those alone.
+/// Computes multiply_maps() for a product that is_wide().
 cudaError_t multiply_maps_wide(const MapProduct& product, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -1,12 +1,12 @@
-// How the sums of hopper_wide.cu leave a block: with bias and ReLU, as they are or as maxima over
-// squares of pixels.
+// Writes the sums of hopper_wide.cu, with bias and ReLU, as they are or as maxima over squares of
+// pixels.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/hopper_maps.cuh"
 
 namespace fedsmooth {
 
-// Two warpgroups take two results of a square each.
+// Two warpgroups compute two results of a square each.
 constexpr int kReaders = 2;
 constexpr int kOutTile = 64 * kMapPitch, kOutBytes = kReaders * kOutTile * 2;
 
@@ -14,14 +14,14 @@ constexpr int kOutTile = 64 * kMapPitch, kOutBytes = kReaders * kOutTile * 2;
 template <int kTiles>
 using WideSums = float[2][kTiles][32];
 
-// The results of a square that it takes: those across, as then both have much the same to do at any
-// tap.
+// Returns the results of a square that a warpgroup computes: two diagonal ones, so that both
+// warpgroups have about the same work at any tap.
 inline __device__ int result_of(int reader, int own) { return own == 0 ? reader : 3 - reader; }
 
 inline __device__ void sync_readers() { asm volatile("bar.sync 3, 256;" ::: "memory"); }
 
-// The i-th pair of a thread's neighbouring values, with bias and ReLU, rounded. Negative values
-// become zero before or after the rounding, which is the same; NaN stays.
+// Returns the i-th pair of a thread's neighbouring values, with bias and ReLU, rounded. It does not
+// matter whether ReLU comes before or after rounding; NaN stays.
 inline __device__ uint32_t finish_pair(const float (&sums)[32], int i, float2 bias) {
   uint32_t pair = 0;
   asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;"
@@ -30,12 +30,12 @@ inline __device__ uint32_t finish_pair(const float (&sums)[32], int i, float2 bi
   return pair;
 }
 
-// A warpgroup's 64 x 64 values to its tile: pair(i, bias) is a thread's i-th pair.
+// Writes a warpgroup's 64 x 64 values to its tile; pair(i, bias) returns a thread's i-th pair.
 template <class Pair>
 inline __device__ void fill_tile(const float* bias, bf16* tile, const Pair& pair) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   bias += lane % 4 * 2;
-  // Each lane gives a row of one of four matrices: eight rows below, eight columns to the right.
+  // Each lane gives the address of a row of one of four 8x8 matrices.
   const uint32_t to = shared_address(tile + (16 * warp + lane % 16) * kMapPitch + lane / 16 * 8);
 #pragma unroll
   for (int i = 0; i < 16; i += 4) {
@@ -48,7 +48,7 @@ inline __device__ void fill_tile(const float* bias, bf16* tile, const Pair& pair
   }
 }
 
-// A warpgroup's result.
+// Writes a warpgroup's result from its tile.
 inline __device__ void write_result(const MapProduct& p, const Place& place, int result,
                                     const bf16* tile) {
   const int row = threadIdx.x % 128 / 8, column = threadIdx.x % 8 * 8;
@@ -59,7 +59,7 @@ inline __device__ void write_result(const MapProduct& p, const Place& place, int
   for (int i = 0; i < 4; ++i) to[i * 2 * p.columns] = from[i * 2 * kMapPitch];
 }
 
-// The maxima of a square, from both warpgroups' maxima.
+// Writes the maxima of a square, from both warpgroups' maxima.
 inline __device__ void write_square(const MapProduct& p, const Place& place, const bf16* tiles) {
   const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 8;
   const int64_t square = static_cast<int64_t>(place.client) * (p.pairs.results / 4) + place.group;
@@ -74,7 +74,7 @@ inline __device__ void write_square(const MapProduct& p, const Place& place, con
   }
 }
 
-// A warpgroup's sums leave by its tile of shared memory.
+// Writes a warpgroup's sums through its tile in shared memory.
 template <int kTiles>
 inline __device__ void write_part(const MapProduct& p, Place place, int reader,
                                   const WideSums<kTiles>& sums, bf16* tiles) {

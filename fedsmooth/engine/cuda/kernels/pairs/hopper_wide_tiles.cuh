@@ -1,5 +1,5 @@
-// Products of 64 rows with more than 64 columns on Hopper: shared memory gives a left side to the
-// tensor cores once for all of them.
+// Products of 64 rows with more than 64 columns on Hopper: the tensor cores read a left side from
+// shared memory once for all columns.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/tensor_cores/hopper_tiles.cuh"
@@ -12,8 +12,9 @@ namespace fedsmooth {
 #define FEDSMOOTH_SUMS_32(t) \
   FEDSMOOTH_SUMS_8(t, 0), FEDSMOOTH_SUMS_8(t, 8), FEDSMOOTH_SUMS_8(t, 16), FEDSMOOTH_SUMS_8(t, 24)
 
-// sums += A B for 64 x 16 and 16 x 128 values, or 16 x 192, as multiply_64x64x16 does 64 columns
-// at a time. A lies with its depth along the rows of its tile, B transposed.
+// Adds A B to sums, for 64 x 16 and 16 x 128 (or 16 x 192) values; sums[t] has columns 64 t to
+// 64 t + 63 in the order of multiply_64x64x16(). The depth of A is along the rows of its tile; B is
+// transposed.
 inline __device__ void multiply_wide(float (&sums)[2][32], uint64_t a, uint64_t b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "

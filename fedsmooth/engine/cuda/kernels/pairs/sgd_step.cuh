@@ -1,4 +1,4 @@
-// A step of SGD as PyTorch takes it, with FedProx's pull to the global weights if there is one.
+// A step of SGD by PyTorch's rule, with FedProx's pull to the global weights if there are any.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/pairs/batched_weights.h"
@@ -6,7 +6,7 @@
 
 namespace fedsmooth {
 
-// Four neighbouring weights, to be read and written at once.
+// Four neighbouring weights, which are read and written by one access.
 struct alignas(16) Four {
   float value[4];
 };
@@ -25,7 +25,8 @@ inline __device__ void store_four(bf16* to, const Four& values) {
   *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(halves);
 }
 
-// Weights w and their momentum v, at `position` in the kernel of a client that starts at `client`.
+// Applies a step to weights w with momentum v, at `position` of a kernel. The client's kernel
+// begins at offset `client`.
 template <typename T>
 __device__ void step_four(const WeightUpdate& u, const ClientSettings& s, int64_t client,
                           int64_t position, const Four& gradient, Four w, Four v) {

@@ -1,5 +1,5 @@
-// A thread block takes items one after another, the next one's copies under way, with a client's
-// kernel in shared memory.
+// A thread block computes one item (row_tiles.cuh) after another, while it copies the next one's
+// tile. A client's kernel is in shared memory.
 #include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
@@ -27,8 +27,8 @@ inline int shared_bytes(const RowConvolution& c, const RowCut& cut) {
          cut.strips * cut.cells() * static_cast<int>(sizeof(int));
 }
 
-// Over the warps that share channels, in order. With sum y x and the norm's mean m and inverse s
-// the sum of y (x - m) s is known.
+// Writes an item's sums, over the warps with the same channels in order. The sum of y (x - m) s
+// follows from the sums of y x and y and the norm's mean m and inverse s.
 template <bool kWide>
 __device__ void write_sums(const RowConvolution& c, const RowCut& cut, int client, int item,
                            int warps_across, const float* sums) {
@@ -49,7 +49,7 @@ __device__ void write_sums(const RowConvolution& c, const RowCut& cut, int clien
   out[c.out.channels + k] = products;
 }
 
-// Thread blocks of a multiprocessor: as many as shared memory has room for, or registers.
+// Thread blocks on a multiprocessor, limited by shared memory or registers.
 template <int kChunks, bool kWide>
 constexpr int kResident = kWide ? (kChunks == 4 ? 1 : 2) : 3;
 
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
       shared.sums[warp * 64 + lane] = shared.sums[warp * 64 + 32 + lane] = 0.0f;
     }
     __syncthreads();
-    // Read before the next item's sums: those come after the next barrier.
+    // Reads the sums before the next item's are written, which is after the next barrier.
     if (c.sums != nullptr) write_sums<kWide>(c, cut, client, item, warps_across, shared.sums);
   }
 }
@@ -115,7 +115,7 @@ RowCut cut_for(const RowConvolution& c) {
   const int pixels = kRowWarps / across * kDown * 16;
   const auto bytes = [&](const RowCut& cut) { return shared_bytes(c, cut); };
   const int limit = shared_memory_limit();
-  // Two blocks of a multiprocessor hide each other's waits, if both have work.
+  // Two blocks on a multiprocessor hide each other's waits, if both have enough pixels.
   const RowCut two = choose_cut(c, pixels, (limit - 1024) / 2, bytes);
   const RowCut one = choose_cut(c, pixels, limit, bytes);
   return 2 * two.pixels >= one.pixels ? two : one;

@@ -1,51 +1,54 @@
-// Convolutions of row maps and their two gradients.
+// Convolutions of row maps (row_maps.h) and their two gradients.
 //
-// The gradient of a convolution's input is a convolution too: of the output's gradient, with taps
-// turned around and channels exchanged; where the convolution had a stride, the gradient's pixels
-// lie that far apart, with zeros between them.
+// The gradient with respect to a convolution's input is a convolution too: of the output's
+// gradient, with taps turned around and channels exchanged. If the convolution has a stride, the
+// gradient's pixels are that far apart, with zeros between them.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 
 namespace fedsmooth {
 
-/// y[p, k] = sum over taps t and channels c of weights[t, k, c] z[p stride + t - padding, c], where
-/// z is x with its pixels `spread` apart. Then, in this order, where they are given: plus bias,
-/// plus `add`, ReLU, nothing where `mask` is not positive.
+/// Arguments of convolve_rows().
 struct RowConvolution {
   int clients = 0, rows = 0;
   MapShape in, out;
   int kernel = 3, stride = 1, padding = 1, spread = 1;  // one of stride and spread is 1
   const void* x = nullptr;
-  const void* weights = nullptr;  // [tap, K, C]
-  int64_t weights_client = 0;     // from one client's to the next
-  const float* bias = nullptr;
-  int64_t bias_client = 0;
-  const void *add = nullptr, *mask = nullptr;  // as y
+  const void* weights = nullptr;               // [tap, K, C]
+  int64_t weights_client = 0;                  // stride from one client's weights to the next
+  const float* bias = nullptr;                 // [K]; null: none
+  int64_t bias_client = 0;                     // stride from one client's bias to the next
+  const void *add = nullptr, *mask = nullptr;  // in the shape of y; null: none
   bool relu = false;
   void* y = nullptr;
-  /// [client, part, 2, K]: of y and its squares, as it was rounded; or, if y is the gradient of a
-  /// norm of `normed`, of y and y (normed - mean) inverse.
+  /// [client, part, 2, K]: sums over pixels of y, as rounded, and of its squares; with `normed`, of
+  /// y and of y (normed - mean) inverse. Null: not wanted.
   float* sums = nullptr;
-  const void* normed = nullptr;        // as y
-  const NormValues* values = nullptr;  // [client, values_client]: the norm's first
+  const void* normed = nullptr;  // in the shape of y: input of the norm whose output has gradient y
+  const NormValues* values = nullptr;  // [client, values_client]: begins with the norm's values
   int64_t values_client = 0;
 };
+/// Computes y[p, k] = sum over taps t and channels c of weights[t, k, c] z[p stride + t - padding,
+/// c], where z is x with its pixels `spread` apart. Then, in this order, adds the bias, adds `add`,
+/// applies ReLU, and sets y to zero where `mask` is not positive.
 cudaError_t convolve_rows(Precision precision, const RowConvolution& c, cudaStream_t stream);
-/// Into how many parts the sums of a client are cut.
+/// Returns the number of parts in RowConvolution::sums.
 int convolution_parts(Precision precision, const RowConvolution& c);
 
-/// gradient[t, k, c] = sum over rows and pixels p of dy[p, k] x[p stride + t - padding, c], in
-/// `pieces` that are to be added up: [piece, client, gradient_client].
+/// Arguments of differentiate_kernel().
 struct RowGradient {
-  RowConvolution forward;  // whose kernel it is: shapes and x
+  RowConvolution forward;  // the convolution, of which shapes and x are read
   int pieces = 0;
-  const void* dy = nullptr;
-  float* gradient = nullptr;
+  const void* dy = nullptr;   // gradient of its output
+  float* gradient = nullptr;  // [piece, client, gradient_client], each [t, k, c] at its beginning
   int64_t gradient_client = 0;
 };
+/// Computes gradient[t, k, c] = sum over rows and pixels p of dy[p, k] x[p stride + t - padding,
+/// c], in `pieces` parts that the caller adds up.
 cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cudaStream_t stream);
-/// Enough to fill a GPU by a client with many rows, or by many clients with a few.
+/// Returns a number of pieces that fills a GPU by one client with many rows, or by many clients
+/// with few rows.
 int gradient_pieces(int rows);
 
 }  // namespace fedsmooth

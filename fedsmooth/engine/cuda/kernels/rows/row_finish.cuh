@@ -1,17 +1,17 @@
-// What becomes of a warp's sums of a convolution: bias, shortcut, ReLU, mask, and sums for a norm.
+// Finishes a warp's sums of a convolution: bias, shortcut, ReLU, mask, and sums for a norm.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_tiles.cuh"
 
 namespace fedsmooth {
 
-constexpr int kDown = 4;  // tiles of 16 pixels of a warp
+constexpr int kDown = 4;  // a warp computes four tiles of 16 pixels
 
-// Which pixels a warp's four tiles are: any one after another, lines below each other, or those of
-// a halved cut whose y and x are even or odd.
+// The pixels of a warp's four tiles. kAny: consecutive pixels. kStacked: lines below each other.
+// kHalved: the four combinations of even and odd y and x, for a halved cut.
 enum class Layout { kAny, kStacked, kHalved };
 
-// kWide: 32 channels of a warp, eight of a thread; else 16 and four.
+// kWide: a warp has 32 channels, a thread eight of them; else 16 and four.
 template <bool kWide>
 struct Across {
   static constexpr int kTiles = kWide ? 2 : 1, kChannels = 16 * kTiles, kOfThread = 4 * kTiles;
@@ -30,7 +30,7 @@ inline __device__ uint32_t pack(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
-// Keeps NaN.
+// ReLU that keeps NaN.
 inline __device__ float relu(float v) {
   float positive;
   asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(positive) : "f"(v));
@@ -41,7 +41,7 @@ inline __device__ float relu(float v) {
 struct ItemPixel {
   int image, y, x;
 
-  // Number j of tile m of a warp.
+  // Returns pixel j of tile m of a warp.
   template <Layout kLayout>
   static __device__ ItemPixel find(const RowCut& cut, int width, int warp, int m, int j) {
     if constexpr (kLayout == Layout::kHalved) {
@@ -60,15 +60,15 @@ struct ItemPixel {
   }
 };
 
-// Where a thread's pixels lie: eight of them, two to a tile.
+// Offsets of a thread's eight pixels, two of each tile. Unless the layout is kAny, they are stored
+// for the first tile only: the other tiles are below it, or beside and below it.
 template <Layout kLayout>
 struct ThreadPixels {
-  // The others lie below the first, or beside and below it.
   static constexpr int kTiles = kLayout == Layout::kAny ? kDown : 1;
-  bool any;               // whether the warp has any
-  int cell[kTiles];       // of the pixel whose channels the lane loads
-  int place[2 * kTiles];  // of its first channel, from the item's first row and strip; large: none
-  int below, beside;      // from a pixel to the next, if not kAny
+  bool any;               // whether the warp has any pixel
+  int cell[kTiles];       // offset in x's tile of the pixel whose channels the lane loads
+  int place[2 * kTiles];  // offset of a pixel in the map, from the item's beginning; kNoPlace: none
+  int below, beside;      // from a pixel to the next one, if not kAny
 
   __device__ ThreadPixels(const RowConvolution& c, const RowCut& cut, int warp, int channel) {
     const int lane = threadIdx.x % 32;
@@ -98,12 +98,12 @@ struct ThreadPixels {
   }
 };
 
-// A warp's sums of an item: of two pixels and two channels of a thread each.
+// A thread's part of a warp's sums of an item: [tile, 8 channels, two pixels x two channels].
 template <bool kWide>
 struct WarpSums {
   float v[kDown][2 * Across<kWide>::kTiles][4];
 
-  // They begin with the bias of the thread's channels.
+  // Begins with the bias of the thread's channels.
   __device__ WarpSums(const RowConvolution& c, int client, int channel) {
     const float* bias = c.bias + client * c.bias_client + channel;
 #pragma unroll
@@ -119,7 +119,7 @@ struct WarpSums {
   }
 };
 
-// What is read for a pixel, zeros where nothing is.
+// The inputs that are added, masked by or summed with for a pixel; zeros where there are none.
 template <bool kWide>
 struct PixelInputs {
   Pack<kWide> add = {}, mask = {}, normed = {};
@@ -134,7 +134,7 @@ struct PixelInputs {
   }
 };
 
-// Asks for what finish_item() will read, so that it comes from the cache.
+// Prefetches into the cache what finish_item() will read.
 inline __device__ void prefetch_inputs(const RowConvolution& c, const RowCut& cut, int client,
                                        int item) {
   constexpr int kLine = 64;  // values
@@ -153,7 +153,7 @@ inline __device__ void prefetch_inputs(const RowConvolution& c, const RowCut& cu
   ask(c.normed);
 }
 
-// A pixel's channels as they are written.
+// Returns a pixel's channels as they are written.
 template <bool kWide>
 __device__ Pack<kWide> finish_pixel(const RowConvolution& c, const PixelInputs<kWide>& in,
                                     float (&v)[Across<kWide>::kOfThread]) {
@@ -175,7 +175,7 @@ __device__ Pack<kWide> finish_pixel(const RowConvolution& c, const PixelInputs<k
   return out;
 }
 
-// A pixel's part of the sums of y, and of its squares or of y times `normed`.
+// Adds a pixel to the sums of y, and of its squares or of y times `normed`.
 template <bool kWide>
 __device__ void add_to_sums(const RowConvolution& c, const Pack<kWide>& y,
                             const Pack<kWide>& normed, float (&total)[Across<kWide>::kOfThread],
@@ -191,7 +191,7 @@ __device__ void add_to_sums(const RowConvolution& c, const Pack<kWide>& y,
   }
 }
 
-// Adds up over the lanes that hold the same channels; those of the first pixel know the sum.
+// Adds up over the lanes with the same channels; all of them get the sum.
 template <int kCount>
 __device__ void add_over_pixels(float (&v)[kCount]) {
 #pragma unroll
@@ -203,9 +203,9 @@ __device__ void add_over_pixels(float (&v)[kCount]) {
   }
 }
 
-// Calls write(pixel, at, y, inputs) for each of a thread's eight pixels that is real: its channels
-// as they are written, and where. Pixels are taken a few at a time: what they read is under way
-// together.
+// Calls write(pixel, at, y, inputs) for each real one of a thread's eight pixels, where y has its
+// channels as they are written, and `at` is their offset in the map. The inputs of a few pixels are
+// read at the same time.
 template <bool kWide, Layout kLayout, class Write>
 __device__ void finish_pixels(const RowConvolution& c, const RowCut& cut,
                               const ThreadPixels<kLayout>& at, int client, int item,
@@ -242,7 +242,7 @@ __device__ void write_pixel(void* map, int64_t at, const Pack<kWide>& y) {
   *reinterpret_cast<Pack<kWide>*>(static_cast<bf16*>(map) + at) = y;
 }
 
-// Writes an item's pixels; its sums over the warp's pixels go to `warp_sums` [2, 32].
+// Writes an item's pixels, and the sums over the warp's pixels to `warp_sums` [2, 32].
 template <bool kWide, Layout kLayout>
 __device__ void finish_item(const RowConvolution& c, const RowCut& cut,
                             const ThreadPixels<kLayout>& at, int client, int item,

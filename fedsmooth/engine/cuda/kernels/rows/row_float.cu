@@ -6,13 +6,13 @@
 namespace fedsmooth {
 namespace {
 
-// Where tap t of an output's coordinate reads; -1: a zero.
+// Returns the coordinate that a tap of output coordinate `out` reads; -1: a zero.
 __device__ int read_from(int out, int tap, int stride, int padding, int spread, int size) {
   const int at = out * stride + tap - padding;
   return at >= 0 && at % spread == 0 && at / spread < size ? at / spread : -1;
 }
 
-// A thread a value.
+// Each thread computes a value.
 __global__ void convolve_kernel(RowConvolution c) {
   const int client = blockIdx.y;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -41,7 +41,7 @@ __global__ void convolve_kernel(RowConvolution c) {
   static_cast<float*>(c.y)[at] = sum;
 }
 
-// A thread a weight and a piece.
+// Each thread computes a piece of a weight's gradient.
 __global__ void gradient_kernel(RowGradient g) {
   const int piece = blockIdx.y, client = blockIdx.z, c = g.forward.in.channels,
             k = g.forward.out.channels;

@@ -1,6 +1,6 @@
-// The gradient of a kernel by products of a warp: a thread block takes the items of a piece one
-// after another, the next one's copies under way. A warp holds the sums of all taps for 16 channels
-// of x and 16 or 32 of dy; warps that hold the same ones share the pixels out.
+// The gradient of a kernel by products of a warp (mma.sync). A thread block computes the items of a
+// piece one after another, while it copies the next one's tiles. A warp has the sums of all taps
+// for 16 channels of x and 16 or 32 of dy; warps with the same channels share the pixels out.
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 #include "fedsmooth/engine/cuda/kernels/rows/row_float.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_tiles.cuh"
@@ -10,16 +10,16 @@ namespace {
 
 constexpr int kMostPieces = 128, kRowsOfPiece = 8, kManyRows = 256;
 
-// Where a pixel of the item is read: x at its first tap, and dy.
+// Where a pixel of the item is read.
 struct PixelSource {
-  int cell;
-  int place;  // of its first channel, from the item's first row and strip; large: none
+  int cell;   // offset in the tile of x at the pixel's first tap
+  int place;  // offset of its first channel in dy, from the item's beginning; kNoPlace: none
 };
 
 __host__ __device__ inline int whole_pixels(const RowCut& cut) {
   return (cut.pixels + 15) / 16 * 16;
 }
-// Bytes of eight channels of dy; cells of one pixel lie in different banks.
+// Returns the bytes of a plane of eight channels of dy. Cells of one pixel are in different banks.
 __host__ __device__ inline int plane_of(const RowGradient& g, const RowCut& cut) {
   return (whole_pixels(cut) * 16 + 127) / 128 * 128 + 128 / (g.forward.out.channels / 8);
 }
@@ -64,7 +64,7 @@ struct KernelSums {
   float v[kTaps][kTiles][2][4];  // [tap, 16 outputs, 8 inputs, of the lane]
 };
 
-// 16 pixels of x and dy.
+// Adds the products of 16 pixels of x and dy.
 template <int kKernel, int kTiles>
 __device__ void multiply_pixels(const RowCut& cut, uint32_t x, uint32_t dy, int dy_plane,
                                 KernelSums<kKernel, kTiles>& sums) {
@@ -83,7 +83,7 @@ __device__ void multiply_pixels(const RowCut& cut, uint32_t x, uint32_t dy, int 
   }
 }
 
-// Sums of the warps that share pixels out, in order, to the first of them.
+// Adds the sums of the warps with the same channels, in order, to those of the first of them.
 template <int kKernel, int kTiles>
 __device__ void add_warps(KernelSums<kKernel, kTiles>& sums, int kind, int split, int splits,
                           float* memory) {

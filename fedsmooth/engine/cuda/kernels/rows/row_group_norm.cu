@@ -1,5 +1,5 @@
-// A block takes a row. Its threads' cells of eight channels are all of the same channels, so that
-// sums are first a thread's, then a warp's, then the block's, and last a group's.
+// Each block computes a row. All of a thread's cells (of eight channels) have the same channels, so
+// that sums are first over a thread, then a warp, the block, and last a group of channels.
 #include "fedsmooth/engine/cuda/kernels/rows/row_group_norm.h"
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
@@ -9,12 +9,12 @@ namespace fedsmooth {
 namespace {
 
 constexpr int kMostChannels = 64, kWarps = kThreads / 32;
-constexpr int kTogether = 4;       // cells of a thread whose reads are under way together
+constexpr int kTogether = 4;       // cells that a thread reads at the same time
 constexpr float kEpsilon = 1e-5f;  // as in model/network.h
 
 struct BlockRow {
-  int64_t row, first;  // its number among all clients', and its first cell's
-  int cells, channel;  // of the row; the first of the thread's eight
+  int64_t row, first;  // index among the rows of all clients; index of its first cell
+  int cells, channel;  // number of cells of the row; first of the thread's eight channels
 
   __device__ BlockRow(int rows, const MapShape& map) {
     const int eights = map.channels / 8;
@@ -24,7 +24,7 @@ struct BlockRow {
     channel = threadIdx.x % eights * 8;
   }
 
-  // Calls each(cell, a, b) with what two maps hold in the thread's cells; b may be null: zeros.
+  // Calls each(cell, a, b) with the values of two maps in the thread's cells; zeros if b is null.
   template <typename T, class Each>
   __device__ void for_each_cell(const void* a, const void* b, const Each& each) const {
     for (int begin = threadIdx.x; begin < cells; begin += kTogether * kThreads) {
@@ -46,7 +46,7 @@ struct BlockRow {
   }
 };
 
-// Sums over the block's threads, for each channel. Known to all when it returns.
+// Computes sums over the block's threads for each channel, which all threads may read afterwards.
 template <int kKinds>
 __device__ void add_over_block(int channels, float (&own)[kKinds][8],
                                float (&sums)[kKinds][kMostChannels]) {
@@ -70,7 +70,7 @@ __device__ void add_over_block(int channels, float (&own)[kKinds][8],
   __syncthreads();
 }
 
-// The mean over a channel's group, from the sums of its channels.
+// Returns the mean over a channel's group, from the sums of the group's channels.
 __device__ float mean_of_group(const ChannelGroups& groups, int pixels, const float* sums,
                                int channel) {
   const int first = channel / groups.channels * groups.channels;

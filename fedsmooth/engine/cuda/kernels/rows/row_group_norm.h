@@ -1,41 +1,43 @@
-// Group norm of row maps, and its gradient: statistics of each row's groups of channels, in float32
-// and in one order, so that a row's bits depend on nothing else.
+// Group norm of row maps (row_maps.h), and its gradient. Statistics are of each row's groups of
+// channels, in float32 and in a fixed order, so that a row's bits depend on that row alone.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_norm.h"
 
 namespace fedsmooth {
 
-/// Of a row's channel: its group's; zeros for a channel that fills up.
+/// Statistics of the group of a row's channel; zeros for a channel that fills up.
 struct GroupValues {
   float mean, inverse;  // 1 / sqrt(variance + epsilon)
 };
 
-/// y = relu(norm(x) + add), `add` and the ReLU where wanted. y may be x.
+/// Arguments of apply_group_norm().
 struct GroupNorm {
   int clients = 0, rows = 0;
   MapShape map;
   ChannelGroups groups;
-  const void *x = nullptr, *add = nullptr;
+  const void *x = nullptr, *add = nullptr;  // `add` null: none
   bool relu = false;
   NormWeights weights;
-  GroupValues* values = nullptr;  // [client, row, channel], unless null
-  void* y = nullptr;
+  GroupValues* values = nullptr;  // [client, row, channel]; null: not wanted
+  void* y = nullptr;              // may be x
 };
+/// Computes y = norm(x) + add, with a ReLU if `relu` is set, and the statistics.
 cudaError_t apply_group_norm(Precision precision, const GroupNorm& n, cudaStream_t stream);
 
-/// From dy, the gradient of the norm's result, and x to dx; and to sums that become the gradients
-/// of scale and bias by add_norm_gradients(), a part a row.
+/// Arguments of differentiate_group_norm().
 struct GroupNormGradient {
   int clients = 0, rows = 0;
   MapShape map;
   ChannelGroups groups;
-  const void *x = nullptr, *dy = nullptr;
+  const void *x = nullptr, *dy = nullptr;  // dy: gradient of norm(x)
   NormWeights weights;
-  const GroupValues* values = nullptr;
-  float* sums = nullptr;  // [client, row, 2, channel], as NormGradient's; null: not wanted
+  const GroupValues* values = nullptr;  // of apply_group_norm()
+  float* sums = nullptr;  // [client, row, 2, channel], see NormGradient; null: not wanted
   void* dx = nullptr;
 };
+/// Computes dx, and sums from which add_norm_gradients() computes the gradients of scale and bias,
+/// with one part for each row.
 cudaError_t differentiate_group_norm(Precision precision, const GroupNormGradient& g,
                                      cudaStream_t stream);
 

@@ -5,10 +5,10 @@
 namespace fedsmooth {
 namespace {
 
-// A block a row.
+// Each block computes a row.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) answer_kernel(RowHead h) {
-  __shared__ float sums[kThreads][9], means[64];  // 9: no bank conflicts down a column
+  __shared__ float sums[kThreads][9], means[64];  // 9 avoids bank conflicts along a column
   const int client = blockIdx.y, eights = h.map.channels / 8;
   const int64_t row = static_cast<int64_t>(client) * h.rows + blockIdx.x;
   const int cells = h.map.pixels() * eights;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) answer_kernel(RowHead h) {
   }
 }
 
-// A block a row.
+// Each block computes a row.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) means_gradient_kernel(RowHeadGradient g) {
   __shared__ float dmeans[64];
@@ -66,7 +66,8 @@ __global__ void __launch_bounds__(kThreads) means_gradient_kernel(RowHeadGradien
   }
 }
 
-// A block a class of a client; threads share rows out, the first ones add them up in order.
+// Each block computes the gradient of one class of a client. Threads share the rows out, and the
+// first ones add the sums up in order.
 __global__ void __launch_bounds__(kThreads)
     linear_gradient_kernel(RowHeadGradient g, float* gradients) {
   __shared__ float sums[2][kThreads];

@@ -1,9 +1,10 @@
-// Maps of a residual network on the GPU: [client, row, y, x, channel], a row per noisy image.
-// Channels are filled up with zeros to 16, 32 or 64, so that a pixel is whole products of the
-// tensor cores. Launchers take device pointers and a stream; nothing here allocates.
+// Row maps, the maps of residual networks on the GPU: [client, row, y, x, channel], with one row
+// per noisy image. Channels are filled up with zeros to 16, 32 or 64, as the tensor cores need. In
+// this folder, functions enqueue kernels on a stream and return the launch's status; pointers are
+// to device memory, and nothing allocates.
 //
 // A result's bits depend on its own client alone: work is cut by the shape of a layer and by the
-// client's rows, sums run in one order, and nothing is added atomically.
+// client's number of rows, sums are in a fixed order, and nothing is added atomically.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,18 +16,18 @@
 
 namespace fedsmooth {
 
-/// Equal groups of a map's channels; channels after them fill up.
+/// The groups of a map's channels, of equal size. Channels after them fill up.
 struct ChannelGroups {
-  int count = 0, channels = 0;  // channels of each
+  int count = 0, channels = 0;  // number of groups, channels in each
 
   FEDSMOOTH_HOST_DEVICE int real_channels() const { return count * channels; }
 };
 
-/// What a batch norm multiplies and adds in a pass, per client and channel.
+/// The numbers of a batch norm in a pass, for one client and channel.
 struct NormValues {
   float mean = 0, inverse = 0;          // 1 / sqrt(variance + epsilon)
   float scale = 0, shift = 0;           // y = scale x + shift
-  float mean_dy = 0, mean_product = 0;  // of dy and of dy (x - mean) inverse, for the gradient
+  float mean_dy = 0, mean_product = 0;  // means of dy and of dy (x - mean) inverse
 };
 
 }  // namespace fedsmooth

@@ -7,15 +7,15 @@ namespace fedsmooth {
 namespace {
 
 constexpr int kPartCells = 16 * kThreads;           // cells of eight channels that a block adds up
-constexpr int kCells = 4;                           // of a thread that writes
-constexpr int kSumThreads = 1024;                   // of a block that adds up a client's parts
+constexpr int kCells = 4;                           // cells that a thread writes
+constexpr int kSumThreads = 1024;                   // threads that add up a client's parts
 constexpr double kEpsilon = 1e-5, kMomentum = 0.1;  // as in model/network.h and the reference
 
-// Two sums for each channel, of what add(cell, sums) adds for a cell of eight channels. A thread's
-// cells are all of the same channels.
+// Computes two sums for each channel; add(cell, sums) adds a cell of eight channels to them. All of
+// a thread's cells have the same channels.
 template <class Add>
 __device__ void sum_part(int rows, const MapShape& map, float* out, const Add& add) {
-  __shared__ float sums[kThreads][17];  // no bank conflicts down a column
+  __shared__ float sums[kThreads][17];  // 17 avoids bank conflicts along a column
   const int client = blockIdx.y, eights = map.channels / 8;
   const int64_t cells = static_cast<int64_t>(rows) * map.pixels() * eights;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kPartCells;
@@ -48,12 +48,13 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(MapSums s) {
   });
 }
 
-// The sums of a client and channel over all parts: each thread takes every so manieth part, then
-// halves of the threads are added to each other. A block a client; known to the first threads.
+// The sums of a client and channel over all parts.
 struct ChannelSums {
   double total, other;
 };
 
+// Returns to thread i < channels the sums of channel i of the block's client. Thread i adds up
+// every lanes-th part of its channel; then halves of the threads are added to each other.
 __device__ ChannelSums add_parts(const float* sums, int parts, int channels) {
   __shared__ ChannelSums shared[kSumThreads];
   const int channel = threadIdx.x % channels, lanes = kSumThreads / channels;
@@ -74,7 +75,7 @@ __device__ ChannelSums add_parts(const float* sums, int parts, int channels) {
   return shared[threadIdx.x];
 }
 
-// A block a client.
+// Each block computes a client.
 __global__ void __launch_bounds__(kSumThreads) statistics_kernel(NormStatistics s) {
   const int client = blockIdx.x, channel = threadIdx.x;
   wait_for_earlier_kernels();
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(kSumThreads) statistics_kernel(NormStatistics 
   if (channel >= s.map.channels) return;
   const double count = static_cast<double>(s.rows) * s.map.pixels();
   const double mean = sums.total / count;
-  const double squares = fmax(sums.other - sums.total * mean, 0.0);  // of differences from it
+  const double squares = fmax(sums.other - sums.total * mean, 0.0);  // sum of (x - mean)^2
   const double inverse = 1 / sqrt(squares / count + kEpsilon);
   float* vector = s.weights.vectors + client * s.weights.size;
   const double scale = vector[s.weights.scale + channel] * inverse;
@@ -98,10 +99,10 @@ __global__ void __launch_bounds__(kSumThreads) statistics_kernel(NormStatistics 
   move(vector[s.weights.variance + channel], squares / fmax(count - 1, 1.0));
 }
 
-// Cells of eight channels that a thread takes: several of the same channels, so that it reads the
-// norm's values once and has several reads under way.
+// The cells of eight channels of a thread: several with the same channels, so that it reads the
+// norm's values once, and several cells at the same time.
 struct ThreadCells {
-  int client, channel;  // the first of eight
+  int client, channel;  // the first of its eight channels
   int64_t first, end;
 
   __device__ ThreadCells(int rows, const MapShape& map) {
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(kThreads) gradient_sums_kernel(NormGradient g)
   });
 }
 
-// A block a client.
+// Each block computes a client.
 __global__ void __launch_bounds__(kSumThreads) gradient_values_kernel(NormGradient g) {
   const int client = blockIdx.x, channel = threadIdx.x;
   wait_for_earlier_kernels();
@@ -220,7 +221,7 @@ __global__ void __launch_bounds__(kThreads) gradient_kernel(NormGradient g) {
   }
 }
 
-// What call(value) returns, with a value of the working precision's type.
+// Returns call(value) for a value of the precision's type.
 template <class Call>
 cudaError_t in_precision(Precision precision, const Call& call) {
   return precision == Precision::kBfloat16 ? call(bf16()) : call(0.0f);

@@ -1,70 +1,75 @@
-// Batch norm of row maps, with the statistics of each client's own rows, and its gradient. Sums are
-// taken in parts that are cut by the map's shape and added up in order, in double.
+// Batch norm of row maps (row_maps.h) by the statistics of each client's own rows, and its
+// gradient. Sums are computed in parts, which are cut by the map's shape and added up in order, in
+// double.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 
 namespace fedsmooth {
 
-/// Into how many parts a map's sums are cut.
+/// Returns the number of parts of a client's sums by sum_map().
 int map_parts(int rows, const MapShape& map);
 
-/// sums [client, part, 2, channel] of x and of its squares.
+/// Arguments of sum_map().
 struct MapSums {
   int clients = 0, rows = 0;
   MapShape map;
   const void* x = nullptr;
-  float* sums = nullptr;
+  float* sums = nullptr;  // [client, part, 2, channel]
 };
+/// Computes the sums of x and of its squares, for each channel.
 cudaError_t sum_map(Precision precision, const MapSums& sums, cudaStream_t stream);
 
-/// A client's tensors of a norm, each at an offset of its vector.
+/// The tensors of a norm, as offsets in a client's vector.
 struct NormWeights {
   float* vectors = nullptr;  // [client, size]
   int64_t size = 0;
   int64_t scale = 0, bias = 0, mean = 0, variance = 0;
 };
 
-/// From sums to this pass's values; running statistics move.
+/// Arguments of take_statistics().
 struct NormStatistics {
   int clients = 0, rows = 0, parts = 0;
   MapShape map;
-  const float* sums = nullptr;
+  const float* sums = nullptr;  // [client, part, 2, channel], of the norm's input and its squares
   NormWeights weights;
-  NormValues* values = nullptr;  // [client, channels of all norms]: this one's first
-  int64_t values_client = 0;
+  NormValues* values = nullptr;  // [client, values_client]: begins with this norm's values
+  int64_t values_client = 0;     // number of channels of all norms
 };
+/// Computes this pass's values from the sums, and updates the running statistics.
 cudaError_t take_statistics(const NormStatistics& s, cudaStream_t stream);
 
-/// y = relu(scale x + shift + add), `add` and the ReLU where wanted.
+/// Arguments of apply_norm().
 struct NormApply {
   int clients = 0, rows = 0;
   MapShape map;
-  const void *x = nullptr, *add = nullptr;
+  const void *x = nullptr, *add = nullptr;  // `add` null: none
   bool relu = false;
-  const NormValues* values = nullptr;
+  const NormValues* values = nullptr;  // of take_statistics()
   int64_t values_client = 0;
   void* y = nullptr;
 };
+/// Computes y = scale x + shift + add, with a ReLU if `relu` is set.
 cudaError_t apply_norm(Precision precision, const NormApply& apply, cudaStream_t stream);
 
-/// From dy, the gradient of y, and x to dx and the gradients of scale and bias, which go into
-/// `gradients` at the weights' offsets. Without `x` there is no norm: only the bias's gradient. The
-/// sums are taken here, or (with `parts`) were by the convolution that made dy.
+/// Arguments of differentiate_norm() and add_norm_gradients().
 struct NormGradient {
   int clients = 0, rows = 0;
   MapShape map;
-  const void *x = nullptr, *dy = nullptr;
+  const void *x = nullptr, *dy = nullptr;  // x null: there is no norm, only a bias
   float* sums = nullptr;  // [client, part, 2, channel]: of dy and of dy (x - mean) inverse
-  int parts = 0;          // 0: not yet taken
+  int parts = 0;          // of sums that a convolution has computed; 0: none has
   NormWeights weights;
-  float* gradients = nullptr;  // [client, size]
-  NormValues* values = nullptr;
+  float* gradients = nullptr;    // [client, size]
+  NormValues* values = nullptr;  // of take_statistics()
   int64_t values_client = 0;
   void* dx = nullptr;
 };
+/// Computes the gradients of scale and bias, at the weights' offsets in `gradients`, and dx.
+/// Without x it computes only the bias's gradient.
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream);
-/// From sums that have been taken to the gradients of scale and bias, and to `values` unless null.
+/// Computes the gradients of scale and bias from `sums`, and the means of `values` unless that is
+/// null.
 cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth

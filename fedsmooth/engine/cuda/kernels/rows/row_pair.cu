@@ -1,6 +1,6 @@
-// A thread block takes one or two whole rows at a time: it makes the first convolution's map in
-// shared memory, and the second one of that, while the next rows' copies are under way. Both
-// kernels of a client stay in shared memory.
+// A thread block computes an item, one or two whole rows, at a time: the first convolution's map in
+// shared memory, then the second convolution of that, while the next item is copied. Both kernels
+// of a client stay in shared memory.
 #include "fedsmooth/engine/cuda/kernels/rows/row_pair.h"
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
@@ -9,7 +9,8 @@
 namespace fedsmooth {
 namespace {
 
-// Warps have 16 channels each and share the pixels out, in one part or two.
+// Each warp computes 16 channels. Warps with the same channels share the pixels out, in one part or
+// two.
 template <int kChannelsOf>
 struct PairShape {
   static constexpr int kChannels = kChannelsOf, kChunks = kChannels / 16;
@@ -31,8 +32,8 @@ int shared_bytes(const RowPair& pair, const RowCut& cut) {
          cut.cells() * static_cast<int>(sizeof(int));
 }
 
-// A thread's pixels of a part, and where the map between holds the first two of them; the others
-// lie below.
+// A thread's pixels of a part, and the cells of the first two of them in the map between; the cells
+// of the others are on the lines below.
 struct PairPixels {
   ThreadPixels<Layout::kStacked> at;
   int cell[2], line;
@@ -50,7 +51,7 @@ struct PairPixels {
   }
   __device__ int cell_of(int pixel) const { return cell[pixel % 2] + pixel / 2 * line; }
 
-  // Those of the next part.
+  // Moves on to the pixels of the next part.
   __device__ void move_down(int lines) {
     at.cell[0] += lines * line;
 #pragma unroll
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kRowThreads, S::kResident)
   const int down = warp / S::kChunks, channel0 = warp % S::kChunks * 16;
   const int channel = channel0 + lane % 4 * 4;
   find_cells(a, cut, cells);
-  // What surrounds the map between stays zero.
+  // The border of the map between stays zero.
   for (int i = threadIdx.x; i < tile_bytes<S>(cut) / 16; i += kRowThreads) {
     store_eight(between, i, Eight<bf16>{});
   }

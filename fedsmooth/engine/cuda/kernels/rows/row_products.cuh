@@ -1,10 +1,10 @@
-// Products of a tile in shared memory with a client's kernel there, by a warp (mma.sync): 64 pixels
+// Products of a tile with a client's kernel, both in shared memory, by a warp (mma.sync): 64 pixels
 // x 16 or 32 channels, in four tiles of 16 pixels. Rows of the kernel are permuted so that a
-// thread's sums are neighbouring channels.
+// thread's sums are of neighbouring channels.
 //
-// Tiles are stacked where the map allows it: 16 pixels side by side, or 8 of two rows, on four
-// lines. A line of x then serves the three lines of y that it reaches, read once for each column of
-// the kernel: 18 reads of x for the 36 products of tiles and taps.
+// Tiles are stacked if the map allows it: four lines of 16 neighbouring pixels, or of 8 from each
+// of two rows. A line of x then serves the three lines of y that it reaches, and is read once for
+// each column of the kernel: 18 reads of x for the 36 products of tiles and taps.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_finish.cuh"
@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 __host__ __device__ inline int kernel_pitch(const RowConvolution& c) {
-  return 2 * c.in.channels + 16;  // rows in different banks
+  return 2 * c.in.channels + 16;  // bytes of a row; neighbouring rows are in different banks
 }
 __host__ __device__ inline int kernel_bytes(const RowConvolution& c) {
   return c.kernel * c.kernel * c.out.channels * kernel_pitch(c);
@@ -41,8 +41,8 @@ __device__ void multiply(float (&sums)[2 * Across<kWide>::kTiles][4], const uint
   }
 }
 
-// How far a tap moves tile m, in lines or columns of x. A halved tile meets the taps of its parity,
-// which move it by whole pixels: `offset` is the tile's, 0 or 1.
+// Returns by how many lines (or columns) of x a tap moves a tile. With kHalved, a tile meets only
+// the taps of its parity, which move it by whole pixels; `offset`, 0 or 1, is the tile's parity.
 template <Layout kLayout, int kKernel>
 __device__ constexpr int tap_move(int offset, int tap) {
   return kLayout == Layout::kHalved ? (offset + tap - kKernel / 2) / 2 : tap;
@@ -52,8 +52,8 @@ __device__ constexpr bool tap_meets(int offset, int tap) {
   return kLayout != Layout::kHalved || (offset + tap - kKernel / 2) % 2 == 0;
 }
 
-// Adds an item's products: `tile` is its x, `kernel` the lane's row of the first tap. Tiles and
-// taps that do not meet would add zeros.
+// Adds an item's products. `tile` is the address of its x, `kernel` that of the lane's row of the
+// first tap. Pairs of tile and tap that do not meet are left out: they would add zeros.
 template <int kKernel, int kChunks, bool kWide, Layout kLayout>
 __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<kLayout>& at, uint32_t tile,
                               uint32_t kernel, int tap_bytes, WarpSums<kWide>& sums) {
@@ -113,7 +113,7 @@ __device__ void multiply_tile(const RowCut& cut, const ThreadPixels<Layout::kSta
   }
 }
 
-/// Where a lane reads the kernel's rows of its warp's channels, from `kernel` on.
+/// Returns the address from which a lane reads the kernel's rows of its warp's channels.
 inline __device__ uint32_t lane_kernel(const RowConvolution& c, const uint8_t* kernel,
                                        int channel0) {
   const int lane = threadIdx.x % 32;
@@ -121,7 +121,7 @@ inline __device__ uint32_t lane_kernel(const RowConvolution& c, const uint8_t* k
          lane / 8 % 2 * 16;
 }
 
-/// Whether a warp's tiles can be lines below each other.
+/// Returns whether a warp's tiles can have layout kStacked.
 inline bool can_stack(const RowConvolution& c, const RowCut& cut) {
   return c.stride == 1 && c.spread == 1 && cut.strip % kDown == 0 &&
          (c.out.width == 8 || c.out.width % 16 == 0);

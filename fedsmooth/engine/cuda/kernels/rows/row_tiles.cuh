@@ -1,7 +1,7 @@
-// How thread blocks cut row maps: an item is a few whole rows of a client, or a strip of one, with
-// the pixels around it that a kernel reaches. It lies in shared memory as planes of eight channels,
-// cells of 16 bytes a pixel: eight pixels side by side are read without bank conflicts, whatever
-// the tap.
+// How thread blocks cut row maps (row_maps.h) into items. An item is a few whole rows of a client,
+// or a strip of one row. Its tile, which includes the pixels around it that a kernel reaches, is in
+// shared memory as planes of eight channels, with a cell of 16 bytes for each pixel: eight
+// neighbouring pixels are read without bank conflicts, whatever the tap.
 #pragma once
 
 #include <algorithm>
@@ -15,28 +15,28 @@
 namespace fedsmooth {
 
 constexpr int kRowWarps = 8, kRowThreads = 32 * kRowWarps;
-constexpr int kNoPlace = 1 << 30;  // beyond every value of an item
+constexpr int kNoPlace = 1 << 30;  // an offset beyond every value of an item
 
 struct RowCut {
-  int images = 1, strip = 1;   // rows of an item, and lines of each
-  int strips = 1, items = 1;   // of a row; of a client
-  int lines = 1, columns = 1;  // of a row's part in the tile, with its surroundings
-  int pixels = 0;              // of the item, of all its rows
-  int plane = 0;               // bytes of eight channels of the tile
-  bool halved = false;         // of a spread x: without the zeros between its pixels
+  int images = 1, strip = 1;   // number of rows in an item, and of output lines of each
+  int strips = 1, items = 1;   // number of strips in a row, and of items of a client
+  int lines = 1, columns = 1;  // of one row's part of the tile, with the pixels around it
+  int pixels = 0;              // number of output pixels of the item
+  int plane = 0;               // bytes of a plane of the tile
+  bool halved = false;         // the tile leaves out the zeros between the pixels of a spread x
 
   __host__ __device__ int cells() const { return images * lines * columns; }
 };
 
-/// Whether a warp can take pixels of the same parity together: of a gradient of a stride of two,
-/// those meet the same taps, and other taps meet zeros.
+/// Returns whether a warp can compute pixels of the same parity together, in the gradient of a
+/// convolution with stride two: those meet the same taps, and all other taps meet zeros.
 inline bool can_halve(const RowConvolution& c, int strip) {
   return c.spread == 2 && c.padding == c.kernel / 2 && c.in.channels == 2 * c.out.channels &&
          c.out.height == 2 * c.in.height && c.out.width == 2 * c.in.width &&
          ((c.out.width == 32 && strip % 2 == 0) || (c.out.width == 16 && strip % 4 == 0));
 }
 
-/// A row's part that has `strip` lines of the output; or several rows.
+/// Returns the cut into items of `images` whole rows, or of `strip` output lines of one row.
 inline RowCut cut_rows(const RowConvolution& c, int images, int strip) {
   RowCut cut;
   cut.halved = can_halve(c, strip);
@@ -48,16 +48,16 @@ inline RowCut cut_rows(const RowConvolution& c, int images, int strip) {
   cut.columns =
       cut.halved ? c.out.width / 2 + c.kernel / 2 : (c.out.width - 1) * c.stride + c.kernel;
   cut.pixels = images * strip * c.out.width;
-  // Planes lie so that the cells of one pixel are in different banks.
+  // Planes are offset so that the cells of one pixel are in different banks.
   cut.plane = (cut.cells() * 16 + 127) / 128 * 128 + 128 / (c.in.channels / 8);
   return cut;
 }
 
-/// The largest item of at most `pixels` that `bytes(cut)` lets into shared memory.
+/// Returns the cut with the largest items of at most `pixels` pixels for which bytes(cut) <= room.
 template <class Bytes>
 RowCut choose_cut(const RowConvolution& c, int pixels, int room, const Bytes& bytes) {
   int strip = std::min(c.out.height, std::max(1, pixels / c.out.width));
-  // Pixels that lie two apart begin anew with every strip.
+  // With a spread x every strip must begin at an even line.
   if (c.spread > 1 && strip < c.out.height) strip = std::max(2, strip / 2 * 2);
   int images = strip < c.out.height ? 1 : std::clamp(pixels / c.out.pixels(), 1, c.rows);
   while (bytes(cut_rows(c, images, strip)) > room && images * strip > 2) {
@@ -70,8 +70,8 @@ RowCut choose_cut(const RowConvolution& c, int pixels, int room, const Bytes& by
   return cut_rows(c, images, strip);
 }
 
-/// Where each cell of a tile comes from, for every strip: [strip, cell], the first value of a
-/// pixel, counted from the item's first row; -1: zeros.
+/// Computes the source of each cell of a tile, `cells` [strip, cell]: the offset of a pixel in x
+/// from the item's first row; -1: zeros. All threads of the block must call it.
 inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, int* cells) {
   for (int i = threadIdx.x; i < cut.strips * cut.cells(); i += kRowThreads) {
     const int strip = i / cut.cells(), image = i % cut.cells() / (cut.lines * cut.columns);
@@ -87,12 +87,13 @@ inline __device__ void find_cells(const RowConvolution& c, const RowCut& cut, in
   }
 }
 
-/// Values of the rows that an item has of a map; it may be the last and not full.
+/// Returns the number of values that the rows of an item have in a map. The last item may have
+/// fewer rows than others.
 inline __device__ int values_of_item(const RowCut& cut, int rows, int row, const MapShape& map) {
   return min(cut.images, rows - row) * static_cast<int>(map.row_size());
 }
 
-/// Starts the copies of an item's tile.
+/// Starts the asynchronous copies of an item's tile. All threads of the block must call it.
 template <int kGroups>
 __device__ void load_tile(const RowConvolution& c, const RowCut& cut, const int* cells, int client,
                           int item, uint8_t* tile) {
@@ -110,14 +111,14 @@ __device__ void load_tile(const RowConvolution& c, const RowCut& cut, const int*
   }
 }
 
-/// The cell at which the kernel begins for pixel p of the item, in bytes.
+/// Returns the offset in bytes of the cell at which the kernel begins for pixel p of the item.
 inline __device__ int first_cell(const RowConvolution& c, const RowCut& cut, int p) {
   const int image = p / (cut.strip * c.out.width), y = p / c.out.width % cut.strip;
   const int x = p % c.out.width;
   return ((image * cut.lines + y * c.stride) * cut.columns + x * c.stride) * 16;
 }
 
-/// What call(channels) returns, with a number known when compiling: 16, 32 or 64.
+/// Returns call(channels), where `channels` (16, 32 or 64) is a constant of the compiler.
 template <class Call>
 cudaError_t with_channels(int channels, const Call& call) {
   switch (channels) {

@@ -8,12 +8,13 @@ namespace {
 constexpr double kEpsilon = 1e-5;  // as in model/network.h
 constexpr int kMostTaps = 9;
 
-// By how much a norm multiplies, in double.
+// Returns the factor by which a norm multiplies channel k, in double.
 __device__ double factor_of(const KernelPlace& place, const float* vector, int k) {
   return vector[place.scale + k] / sqrt(vector[place.variance + k] + kEpsilon);
 }
 
-// A block a tap of a node of a client: [K, C] goes out as it is and, from shared memory, as [C, K].
+// Each block prepares a tap of a node of a client: it writes [K, C] and, through shared memory,
+// [C, K].
 template <typename T>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(WorkingWeights w) {
   __shared__ float factors[64];

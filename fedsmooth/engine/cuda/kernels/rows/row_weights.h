@@ -1,11 +1,12 @@
-// Weights of a wave's clients as row_convolution.h reads them, and their step of SGD.
+// Prepares the weights of a wave's clients for row_convolution.h, and applies a step of SGD to
+// them.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 
 namespace fedsmooth {
 
-/// A convolution's tensors in a client's vector, see graph.h.
+/// A convolution's tensors, as offsets in a client's vector; see GraphNode.
 struct KernelPlace {
   int64_t weight = 0;
   int taps = 0, in_channels = 0, out_channels = 0;
@@ -14,32 +15,33 @@ struct KernelPlace {
   int channel = 0;
 };
 
-/// Kernels in the working precision, [tap, K, C] and, for the gradient of the input, turned around:
-/// [taps - 1 - tap, C, K]. With `fold` as the network answers: norms by their running statistics
-/// are in the kernels, and in `shift` [client, channels of all nodes]; without a norm that is the
-/// bias.
+/// Arguments of prepare_weights().
 struct WorkingWeights {
-  int clients = 0, nodes = 0, channels = 0;
-  const KernelPlace* places = nullptr;
-  const float* vectors = nullptr;  // [client, size]
-  int64_t size = 0, working = 0;   // of a vector; of the kernels in it
+  int clients = 0, nodes = 0, channels = 0;  // nodes with a convolution; channels of all of them
+  const KernelPlace* places = nullptr;       // [node]
+  const float* vectors = nullptr;            // [client, size]
+  int64_t size = 0, working = 0;  // size of a vector, and of the kernels at its beginning
   bool fold = false;
   void *kernels = nullptr, *turned = nullptr;  // [client, working]
-  float* shift = nullptr;
+  float* shift = nullptr;                      // [client, channels]
 };
+/// Writes kernels in the working precision: [tap, K, C] to `kernels` and, for gradients of inputs,
+/// [taps - 1 - tap, C, K] to `turned`. With `fold`, batch norms are folded, by their running
+/// statistics, into kernels and `shift`; without a norm to fold, `shift` is the bias or zero.
 cudaError_t prepare_weights(Precision precision, const WorkingWeights& w, cudaStream_t stream);
 
-/// A step of SGD on what is trained: gradients of kernels come in pieces [piece, client, kernels],
-/// the others lie in `gradients` [client, size].
+/// Arguments of step_weights(). Sizes and offsets are those of GpuGraph.
 struct RowStep {
   int clients = 0, pieces = 0;
   int64_t size = 0, kernels = 0, trained = 0;
-  int64_t begin = 0;  // of what is trained beside the kernels
+  int64_t begin = 0;  // offset of the trained weights that are not in kernels
+  /// Gradients of kernels [piece, client, kernels], to be added up, and of others [client, size].
   const float *kernel_gradients = nullptr, *gradients = nullptr;
-  float *weights = nullptr, *velocity = nullptr;
-  const float* global = nullptr;  // as the round began, for FedProx; null: without
-  const ClientSettings* settings = nullptr;
+  float *weights = nullptr, *velocity = nullptr;  // [client, size]
+  const float* global = nullptr;  // weights at the round's beginning, for FedProx; null: without it
+  const ClientSettings* settings = nullptr;  // [client]
 };
+/// Applies a step of SGD to all trained weights.
 cudaError_t step_weights(const RowStep& step, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -13,12 +13,13 @@ using Middle = Strips<1, 16, 6>;
 using Deep = Layout<2, /*halo*/ 1, /*images*/ 4, /*warps*/ 4, /*resident*/ 2>;
 
 // The network's input in shared memory: pixels of 8 bytes (three channels and a zero), with a
-// border of zeros. One product of depth 16 then takes four neighbouring pixels of a row.
+// border of zeros. So a product of depth 16 covers four neighbouring pixels of a row.
 struct NoisyImage {
   static constexpr int kPitch = 8 * (kImageSide + 4), kSize = (kImageSide + 2) * kPitch;
 };
 
-// x + sigma e in float32, normalised, rounded once. A thread makes four pixels of a row.
+// Writes x + sigma e, computed in float32, normalised and rounded once. Each thread makes four
+// pixels of a row.
 template <bool kExact>
 __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, uint32_t image) {
   constexpr int kQuads = kImageSide * kImageSide / 4;  // of a channel
@@ -49,7 +50,7 @@ __device__ void draw_image(const NoisyRows& r, int64_t place, const Stem& stem, 
   }
 }
 
-// The first layer, walking down the rows as convolve_strip() does.
+// Computes the first layer, row by row like convolve_strip().
 __device__ void run_stem(const Stem& stem, uint32_t image, uint32_t x) {
   const Place<Wide> place;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -58,7 +59,7 @@ __device__ void run_stem(const Stem& stem, uint32_t image, uint32_t x) {
   for (int dy = 0; dy < 3; ++dy) w[dy] = load_weights(stem.weights + dy * 32 + lane);
   float2 bias[2];
   load_bias(bias, stem.bias);
-  // Pixel x0 + lane / 4, from the pixel to its left on.
+  // The address of the pixel to the left of pixel x0 + lane / 4.
   const uint32_t in = image + warp / 2 * Wide::kStripRows * NoisyImage::kPitch +
                       (warp % 2 * 16 + lane / 4) * 8 + lane % 4 * 4;
   const uint32_t out = x + place.output;
@@ -84,7 +85,7 @@ __device__ void run_stem(const Stem& stem, uint32_t image, uint32_t x) {
   }
 }
 
-// A thread block a row: its noisy copy, the first layer, the first stage.
+// Each thread block computes a row: its noisy copy, the first layer, and the first stage.
 template <bool kExact>
 __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
     wide_stage(NoisyRows rows, Stem stem, LayerList layers, Transition next) {
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(Wide::kThreads, Wide::kResident)
   run_stem(stem, image, x);
   run_layers<StripEngine<Wide>, /*kInside=*/false, /*kPrefetch=*/true>(layers, x, h, [&] {
     __syncthreads();
-    clear_borders<Wide>(h);  // seen by the second layer, after the first one's barrier
+    clear_borders<Wide>(h);  // the second layer reads it, after the first one's barrier
   });
   enter_next_stage<Wide>(next, x, blockIdx.x);
 }
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(Middle::kThreads, Middle::kResident)
   enter_next_stage<Middle>(next, x, blockIdx.x);
 }
 
-// Means over the pixels, [image, channel], from the maps x. A thread takes two channels.
+// Computes means [image, channel] over the pixels of the maps x. Each thread computes two channels.
 __device__ void average(float* means, uint32_t x) {
   constexpr int kPairs = Deep::kChannels / 2, kArea = Deep::kWidth * Deep::kWidth;
   for (int i = threadIdx.x; i < Deep::kImages * kPairs; i += Deep::kThreads) {
@@ -138,12 +139,12 @@ __device__ void average(float* means, uint32_t x) {
 
 struct Ballot {
   NoisyRows rows;
-  int used;  // rows
+  int used;  // number of used rows
   VoteCounter* counts;
   float* logits;
 };
 
-// As count_votes() counts.
+// Counts a row's vote by the rule of count_votes(), and writes its logits.
 __device__ void vote(const Ballot& ballot, int classes, const float* logits, int row) {
   if (row >= ballot.used) return;
   int best = 0;
@@ -159,7 +160,8 @@ __device__ void vote(const Ballot& ballot, int classes, const float* logits, int
   }
 }
 
-// A thread block takes four rows; of the last one's some may be left over from another pass.
+// Each thread block computes four rows. Unused rows of the last one have maps of an earlier pass,
+// which vote() ignores.
 __global__ void __launch_bounds__(Deep::kThreads, Deep::kResident)
     deep_stage(Transition before, LayerList layers, Head head, Ballot ballot) {
   extern __shared__ __align__(128) uint8_t memory[];
@@ -186,7 +188,7 @@ __global__ void __launch_bounds__(Deep::kThreads, Deep::kResident)
   }
 }
 
-// Room for x and h.
+// Allows a kernel the shared memory for x and h.
 template <class S, class Kernel>
 cudaError_t allow_memory(Kernel kernel) {
   const cudaError_t status =

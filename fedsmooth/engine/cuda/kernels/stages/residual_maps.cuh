@@ -1,9 +1,9 @@
 // The maps of a stage of a residual network in shared memory, and its layers one after another.
 //
-// A map lies as planes of eight channels; a plane is rows of kWidth + 1 cells of 16 bytes (eight
-// channels of a pixel). The one extra cell, zero, is both the right border of its row and the left
-// border of the next. Eight neighbouring pixels are 128 bytes: no bank conflicts whatever the
-// shift.
+// A map consists of planes of eight channels. A plane has rows of kWidth + 1 cells of 16 bytes
+// (eight channels of a pixel). The one extra cell is zero: it is both the right border of its row
+// and the left border of the next. Eight neighbouring pixels are 128 bytes, so that there are no
+// bank conflicts, whatever the shift.
 #pragma once
 
 #include <type_traits>
@@ -17,10 +17,10 @@ namespace fedsmooth::residual {
 template <int kStage, int kHaloOf, int kImagesOf, int kWarpsOf, int kResidentOf>
 struct Layout {
   static constexpr int kChannels = channels_of(kStage), kWidth = side_of(kStage);
-  static constexpr int kHalo = kHaloOf;      // rows of zeros above and below
-  static constexpr int kImages = kImagesOf;  // of a thread block
+  static constexpr int kHalo = kHaloOf;      // number of rows of zeros above and below
+  static constexpr int kImages = kImagesOf;  // number of images of a thread block
   static constexpr int kWarps = kWarpsOf, kThreads = 32 * kWarps;
-  static constexpr int kResident = kResidentOf;  // thread blocks of a multiprocessor
+  static constexpr int kResident = kResidentOf;  // thread blocks on a multiprocessor
   static constexpr int kGroups = kChannels / 8, kChunks = kChannels / 16;
   static constexpr int kPitch = 16 * (kWidth + 1);
   static constexpr int kPlaneRows = kWidth + 2 * kHalo;
@@ -29,9 +29,9 @@ struct Layout {
   static constexpr int kMaps = kImages * kMap;
 };
 
-/// All layers: from x, or (a stage that begins inside a block) with the first layer's input in h.
-/// The first weights are under way while ready() waits for the maps. kPrefetch: weights come during
-/// the layer before, not after it; takes twice the registers.
+/// Computes all layers, from x to x. kInside: the stage begins inside a block, and the first layer
+/// reads h. The first weights are loaded while ready() waits for the maps. kPrefetch: a layer's
+/// weights are loaded during the layer before, not after it, which needs twice the registers.
 template <class Engine, bool kInside, bool kPrefetch, class Ready>
 __device__ __forceinline__ void run_layers(const LayerList& layers, uint32_t x, uint32_t h,
                                            const Ready& ready) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void run_layers(const LayerList& layers, uint32_t x, 
   }
 }
 
-/// Zeros the cells of a map that no layer writes.
+/// Sets the cells of a map that no layer writes to zero.
 template <class S>
 __device__ void clear_borders(uint32_t map) {
   constexpr int kColumn = S::kPlaneRows + 1, kRow = S::kHalo * S::kWidth;
@@ -77,7 +77,8 @@ __device__ void clear_borders(uint32_t map) {
   }
 }
 
-/// Between stages a map is [row, group of 8 channels, y, x] in cells of 16 bytes.
+/// Starts the copy of a map from device memory, where it is [group of 8 channels, y, x] in cells of
+/// 16 bytes.
 template <class S>
 __device__ void load_map(uint32_t map, const uint4* from) {
   constexpr int kArea = S::kWidth * S::kWidth;
@@ -89,7 +90,7 @@ __device__ void load_map(uint32_t map, const uint4* from) {
   }
 }
 
-/// Starts copies of the thread block's maps from the stage before.
+/// Starts copies of the thread block's maps from the stage before, and clears their borders.
 template <class S>
 __device__ void load_maps(uint32_t x, uint32_t h, const Transition& from) {
   constexpr int kCells = S::kGroups * S::kWidth * S::kWidth;

@@ -1,31 +1,31 @@
 // 3x3 convolutions by products of a warp (mma.sync), with weights in registers.
 //
-// A warp makes 16 output channels of 16 pixels across, for kStripRows rows. It walks down the input
-// rows; a fragment of an input row, loaded once for each of three horizontal shifts, serves the
-// three output rows it contributes to, whose sums roll through registers.
+// A warp computes 16 output channels of 16 neighbouring pixels, for kStripRows rows. It goes down
+// the input rows. A fragment of an input row, loaded once for each of three horizontal shifts,
+// serves the three output rows to which it contributes, whose sums are in registers.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/stages/residual_maps.cuh"
 
 namespace fedsmooth::residual {
 
-/// How warps share the map out. A warp that has a whole column knows where its map ends and needs
-/// no halo.
+/// How warps share the map out. A warp that computes a whole column needs no halo, because it skips
+/// the rows beyond the map.
 template <int kStage, int kStripRowsOf, int kResident>
 struct Strips
     : Layout<kStage, (kStripRowsOf < side_of(kStage)), 1,
              channels_of(kStage) / 16 * (side_of(kStage) / 16) * (side_of(kStage) / kStripRowsOf),
              kResident> {
   static constexpr int kStripRows = kStripRowsOf;
-  static constexpr int kTiles = Strips::kWidth / 16;  // across
+  static constexpr int kTiles = Strips::kWidth / 16;  // number of tiles in a row
 };
 
-/// Where a warp and a lane work.
+/// The part of the map that a warp and a lane compute.
 template <class S>
 struct Place {
-  int block;        // of 16 output channels
-  uint32_t input;   // the lane's cell of the first row, one to the left, from the map's beginning
-  uint32_t output;  // its cell of the result
+  int block;        // number of the block of 16 output channels
+  uint32_t input;   // offset of the cell left of the lane's in the first row
+  uint32_t output;  // offset of the lane's cell in the result
 
   __device__ Place() {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -43,8 +43,8 @@ inline __device__ void load_bias(float2 (&bias)[2], const float* from) {
   for (int n = 0; n < 2; ++n) bias[n] = {__ldg(from + 8 * n), __ldg(from + 8 * n + 1)};
 }
 
-/// 16 outputs of a layer: the right factors of all its products, and the bias. In memory they are
-/// [layer, 16 outputs, chunk of 16 inputs, dx, dy, lane].
+/// The weights of 16 outputs of a layer: the right factors of all products, and the bias. In memory
+/// they are [layer, block of 16 outputs, chunk of 16 inputs, dx, dy, lane].
 template <class S>
 struct LayerWeights {
   uint4 taps[9 * S::kChunks];  // two factors [16, 8] each
@@ -60,7 +60,7 @@ struct LayerWeights {
   }
 };
 
-/// Sums of 16 pixels x 16 channels.
+/// A lane's part of the sums of 16 pixels x 16 channels.
 struct Sums {
   float v[2][4];
 
@@ -93,7 +93,8 @@ struct Sums {
   }
 };
 
-/// out = relu(conv(in) + bias + out if kResidual). All indices are constants once unrolled.
+/// Computes out = relu(conv(in) + bias), where kResidual adds the old `out` before the ReLU. All
+/// indices are constants once the loops are unrolled.
 template <class S, bool kResidual>
 __device__ __forceinline__ void convolve_strip(const LayerWeights<S>& w, uint32_t in,
                                                uint32_t out) {
@@ -146,7 +147,7 @@ __device__ __forceinline__ void convolve_strip(const LayerWeights<S>& w, uint32_
   if (S::kHalo == 0) finish(S::kStripRows - 1);
 }
 
-/// An engine for run_layers().
+/// An engine for run_layers() that computes by convolve_strip().
 template <class S>
 struct StripEngine {
   using Weights = LayerWeights<S>;

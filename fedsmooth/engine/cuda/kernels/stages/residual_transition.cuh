@@ -1,12 +1,13 @@
-// The way into the next stage of a residual network: a 3x3 convolution and a 1x1 shortcut, both
-// with stride 2 and twice the channels.
+// The transition to the next stage of a residual network: a 3x3 convolution and a 1x1 shortcut,
+// both with stride 2 and twice the channels.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/stages/residual_strips.cuh"
 
 namespace fedsmooth::residual {
 
-/// Eight lanes' pixels of a group are 128 bytes in a row.
+/// Writes a tile of 16 pixels x 16 channels to a map in device memory. The stores of a warp are
+/// contiguous.
 template <int kArea>
 __device__ void store_tile(uint32_t* map, int block, int tile, const Fragment& f) {
   const int lane = threadIdx.x % 32;
@@ -18,15 +19,16 @@ __device__ void store_tile(uint32_t* map, int block, int tile, const Fragment& f
   }
 }
 
-/// Two neighbouring tiles of 16 results with stride 2: twice the independent products of one.
+/// Two neighbouring tiles of 16 output pixels. Two tiles give twice the independent products of
+/// one.
 template <class S>
 struct TilePair {
   static constexpr int kSide = S::kWidth / 2;
-  // A tile that is one row: the lowest input row of the first is the topmost of the second.
+  // If a tile is one row, the lowest input row of the first tile is the topmost of the second.
   static constexpr bool kShares = kSide == 16;
   Sums sums[2], shortcut[2];
-  uint32_t above[2], center[2];  // a lane's cells, one to the left
-  uint32_t above_step[2];        // to the next pixel
+  uint32_t above[2], center[2];  // addresses of the cells left of the lane's
+  uint32_t above_step[2];        // from a pixel to the next in the row above
 
   __device__ TilePair(uint32_t map, int tile, const float2 (&bias)[2],
                       const float2 (&shortcut_bias)[2]) {
@@ -36,7 +38,7 @@ struct TilePair {
     for (int j = 0; j < 2; ++j) {
       const int pixel = (tile + j) * 16 + lane % 16, y = pixel / kSide, column = pixel % kSide;
       center[j] = plane + (2 * y + S::kHalo) * S::kPitch + column * 2 * 16;
-      // Without a halo, any zero cell stands for the row above the map.
+      // Without a halo, one zero cell is read for all pixels of the row above the map.
       const bool outside = S::kHalo == 0 && y == 0;
       above[j] = outside ? plane : center[j] - S::kPitch;
       above_step[j] = outside ? 0 : 16;
@@ -45,7 +47,8 @@ struct TilePair {
     }
   }
 
-  // One chunk of input channels at one horizontal shift; w for the three rows.
+  // Adds the products of one chunk of input channels at one horizontal shift, with w for each of
+  // the three rows; at shift 1 also those of the shortcut.
   __device__ void add(int chunk, int dx, const uint4* w, const uint4& direct) {
     const uint32_t plane = chunk * 2 * S::kPlane;
     Fragment a[2][3];
@@ -68,7 +71,7 @@ struct TilePair {
   }
 };
 
-/// From the map x in shared memory to the maps of a row in device memory.
+/// Computes the transition from the map x in shared memory to the maps of a row in device memory.
 template <class S>
 __device__ void enter_next_stage(const Transition& t, uint32_t x, int64_t row) {
   constexpr int kSide = S::kWidth / 2, kArea = kSide * kSide, kBlocks = 2 * S::kChunks;

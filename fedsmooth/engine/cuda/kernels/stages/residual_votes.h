@@ -1,10 +1,11 @@
-// Votes of a residual network for noisy copies of images of 3 x 32 x 32, in three launches: each
-// takes a copy through a whole stage (16 channels of 32 x 32 pixels, 32 of 16 x 16, 64 of 8 x 8) in
-// shared memory, and only maps between stages go through device memory. In bfloat16 with sums in
-// float32; a row's bits depend on its own copy alone. For GPUs of compute capability 9.0.
+// Votes of a residual network for noisy copies of images [3, 32, 32], in three launches. Each
+// launch computes a whole stage (16 channels of 32 x 32 pixels, 32 of 16 x 16, 64 of 8 x 8) in
+// shared memory; only maps between stages are in device memory. Values are bfloat16 with sums in
+// float32, and a row's bits depend on its own copy alone. For GPUs of compute capability 9.0.
 //
-// A stage ends with the way into the next one: that one's first convolution and its shortcut. So
-// the layers that follow always keep the shape.
+// A stage ends with the transition to the next one: that one's first convolution and its shortcut.
+// So all other layers keep the shape. Weights are bfloat16 in the order in which lanes hold them;
+// residual_weights.h packs them. Pointers are to device memory.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_votes.h"
@@ -13,13 +14,12 @@ namespace fedsmooth {
 namespace residual {
 
 constexpr int kImageSide = 32, kImageChannels = 3, kStages = 3, kMaxClasses = 128;
-/// The shape of a stage's maps.
+/// Returns the number of channels of a stage's maps.
 constexpr int channels_of(int stage) { return 16 << stage; }
+/// Returns the height and width of a stage's maps.
 constexpr int side_of(int stage) { return kImageSide >> stage; }
 
-/// Weights are bfloat16 in the order in which lanes hold them; residual_weights.h packs them.
-
-/// The first convolution, after the normalisation (x - mean) scale.
+/// The normalisation (x - mean) scale and the first convolution.
 struct Stem {
   const uint4* weights = nullptr;  // [dy, lane]
   const float* bias = nullptr;
@@ -27,7 +27,7 @@ struct Stem {
 };
 
 /// The convolutions of a stage that keep its shape, in order. Every second one ends a block: it
-/// adds what the block began with.
+/// adds the block's input.
 struct LayerList {
   const uint4* weights = nullptr;
   const float* biases = nullptr;  // [layer, channel]
@@ -40,7 +40,8 @@ struct Transition {
   const uint4* weights = nullptr;   // [16 outputs, chunk of 16 inputs, dx, dy, lane]
   const uint4* shortcut = nullptr;  // [16 outputs, chunk of 16 inputs, lane]
   const float *bias = nullptr, *shortcut_bias = nullptr;
-  uint32_t *h = nullptr, *x = nullptr;  // what they give: [row, 8 channels, y, x], pairs of values
+  /// Their results, maps [row, group of 8 channels, y, x] in cells of 16 bytes.
+  uint32_t *h = nullptr, *x = nullptr;
 };
 
 /// The linear layer after the mean over all pixels, in float32.
@@ -51,17 +52,21 @@ struct Head {
 
 }  // namespace residual
 
+/// Arguments of count_residual_votes().
 struct ResidualVotes {
   residual::Stem stem;
-  residual::LayerList layers[residual::kStages];  // the first stage's ends a block with its second
+  /// The first stage begins with a block's first layer, the others with its second.
+  residual::LayerList layers[residual::kStages];
   residual::Transition next[residual::kStages - 1];
   residual::Head head;
-  NoisyRows rows;                 // without a map
-  VoteCounter* counts = nullptr;  // [requests, classes], unless null: as count_votes() adds them
-  float* logits = nullptr;        // [row, class], unless null
+  NoisyRows rows;                 // `map` and `out` are not read
+  VoteCounter* counts = nullptr;  // [requests, classes]; null: not wanted
+  float* logits = nullptr;        // [row, class]; null: not wanted
 };
 
-/// Only where has_hopper_kernels(). Rows that are not in the list are left out.
+/// Evaluates noisy copies, writes their logits and adds their votes as count_votes() does. Unused
+/// rows are skipped. Enqueues three kernels on the stream and returns the launches' status.
+/// Requires has_hopper_kernels().
 cudaError_t count_residual_votes(const ResidualVotes& votes, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -1,27 +1,28 @@
 // 3x3 convolutions of 64 channels on 8 x 8 pixels by products of a warpgroup (wgmma).
 //
-// Weights are the left factor and stay in registers; the map is the right factor, read where it
-// lies: a product makes all 64 channels of a whole map.
+// Weights are the left factor and stay in registers. The map is the right factor and is read from
+// where it is stored. A product computes all 64 channels of a whole map.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/stages/residual_maps.cuh"
 
 namespace fedsmooth::residual {
 
-/// An engine for run_layers().
+/// An engine for run_layers() whose thread block is one warpgroup.
 template <class S>
 struct WarpgroupEngine {
   static constexpr int kSteps = 9 * S::kChunks;
   static_assert(S::kChannels == 64 && S::kWidth == 8 && S::kHalo == 1 && S::kWarps == 4 &&
                 S::kImages % 2 == 0);
 
-  /// 16 outputs of a layer; in memory they are [layer, warp, dy, dx, chunk of 16 inputs, lane].
+  /// A warp's weights of a layer, for 16 outputs. In memory they are
+  /// [layer, warp, dy, dx, chunk of 16 inputs, lane].
   struct Weights {
     uint4 steps[kSteps];  // left factors [16, 16]
     float bias[2];
   };
 
-  uint32_t output;  // the lane's cell of the map's first two rows
+  uint32_t output;  // offset of the lane's cell in the map's first two rows
 
   __device__ WarpgroupEngine() {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -76,9 +77,9 @@ struct WarpgroupEngine {
     commit_products();
   }
 
-  /// out = relu(conv(in) + bias + out if kResidual). Two images are under way: one is finished
-  /// while the tensor cores work on the other. (Unrolled further, ptxas runs out of registers and
-  /// puts the products in series.)
+  /// Computes out = relu(conv(in) + bias), where kResidual adds the old `out` before the ReLU. Two
+  /// images are computed at a time: one is finished while the tensor cores work on the other. (If
+  /// the loop is unrolled further, ptxas runs out of registers and serialises the products.)
   template <bool kResidual>
   __device__ __forceinline__ void convolve(const Weights& w, uint32_t in, uint32_t out) const {
     out += output;

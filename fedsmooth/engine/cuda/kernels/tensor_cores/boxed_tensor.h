@@ -1,4 +1,4 @@
-// What Hopper's bulk copies read: a tensor in global memory, a box of it at a time.
+// A tensor in global memory that Hopper's bulk copies read, one box at a time.
 #pragma once
 
 #include <cuda.h>
@@ -8,13 +8,15 @@
 
 namespace fedsmooth {
 
-// A tensor [clients, items, rows, columns] of bfloat16, copied in boxes of box_rows x box_columns.
+// A tensor [clients, items, rows, columns] of bfloat16, copied in boxes of box_rows x box_columns;
+// box_columns is 64 or 32. `client_size` is the stride between clients, in values.
 struct BoxedTensor {
   const void* data = nullptr;
   int columns = 0, rows = 0, items = 0, clients = 0;
   int64_t client_size = 0;
   int box_columns = 0, box_rows = 0;
 
+  // Writes the tensor's description for copy_box() to `map`.
   cudaError_t encode(CUtensorMap& map) const {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result;

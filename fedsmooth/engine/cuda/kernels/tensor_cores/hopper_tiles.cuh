@@ -1,5 +1,5 @@
-// Hopper's own pieces of a matrix product: bulk copies of tiles into shared memory, which arrive at
-// a barrier there, and products that a warpgroup of 128 threads takes from it.
+// Hopper's instructions for a matrix product: bulk copies of tiles into shared memory, which signal
+// a barrier there, and products of a warpgroup (128 threads) of tiles in shared memory.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +11,8 @@
 
 namespace fedsmooth {
 
-// A barrier that opens when all bytes announced to it have arrived; its phases alternate.
+// A barrier in shared memory. A phase of it ends when all arrivals and all bytes that were
+// announced to it have come; the parity of phases alternates.
 inline __device__ void init_barrier(uint32_t barrier, int arrivals = 1) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
@@ -36,7 +37,8 @@ inline __device__ void wait_for_phase(uint32_t barrier, int phase) {
       : "memory");
 }
 
-// The box of a tensor that starts at the given coordinates. Beyond the tensor it is zero.
+// Copies the box of a tensor that starts at the given coordinates, and signals the barrier. Values
+// beyond the tensor are zero.
 inline __device__ void copy_box(uint32_t to, const CUtensorMap& from, uint32_t barrier, int x,
                                 int y, int z, int client) {
   asm volatile(
@@ -46,7 +48,8 @@ inline __device__ void copy_box(uint32_t to, const CUtensorMap& from, uint32_t b
       : "memory");
 }
 
-// The same to the same place of all blocks of a cluster, whose barriers there it arrives at.
+// Multicast variant: copies the box to the same shared-memory offset in every block of the cluster,
+// and signals each block's barrier.
 inline __device__ void copy_box_to_all(uint32_t to, const CUtensorMap& from, uint32_t barrier,
                                        int x, int y, int z, int client, int blocks) {
   asm volatile(
@@ -57,7 +60,7 @@ inline __device__ void copy_box_to_all(uint32_t to, const CUtensorMap& from, uin
       : "memory");
 }
 
-// Of a cluster of blocks.
+// Returns the rank of this block in its cluster.
 inline __device__ int rank_in_cluster() {
   uint32_t rank = 0;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -66,21 +69,21 @@ inline __device__ int rank_in_cluster() {
 inline __device__ void sync_cluster() {
   asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
-// Where another block has what this one has at an address of shared memory.
+// Returns the address of the same shared-memory offset in another block of the cluster.
 inline __device__ uint32_t address_in_peer(uint32_t address, int rank) {
   uint32_t theirs = 0;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(address), "r"(rank));
   return theirs;
 }
-// At a barrier there, where products alone have read what will be overwritten, and this thread has
-// waited for them: without a fence for all of memory.
+// Arrives at a barrier of another block, without a fence for all of memory. That suffices if only
+// products have read what will be overwritten, and this thread has waited for them.
 inline __device__ void show_read(uint32_t barrier_in_peer) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier_in_peer) : "memory");
 }
 
-// A tile in shared memory as a side of a product: rows of kRowBytes, swizzled as the copies leave
-// them. Steps along the tile are added to the low bits, in units of 16 bytes. A transposed side of
-// more than 64 columns is tiles of [depth, 64], `next` bytes from one to the next.
+// Describes a tile in shared memory as a side of a product. Its rows have kRowBytes, swizzled by
+// the bulk copies. Steps along the tile are added to the low bits, in units of 16 bytes. A
+// transposed side of more than 64 columns consists of tiles [depth, 64], `next` bytes apart.
 template <int kRowBytes>
 inline __device__ uint64_t describe_tile(uint32_t address, int next = 16) {
   static_assert(kRowBytes == 128 || kRowBytes == 64);
@@ -90,26 +93,26 @@ inline __device__ uint64_t describe_tile(uint32_t address, int next = 16) {
          kSwizzle << 62;
 }
 
-// A side [16 channels, 64 pixels] that lies as eight groups of eight pixels, each group two blocks
-// of 128 bytes (eight pixels x eight channels). Unswizzled, so that it may begin at any pixel: a
-// shift of the map is a shift of the address.
+// Describes a side [16 channels, 64 pixels] that consists of eight groups of eight pixels, each
+// group of two blocks of 128 bytes (eight pixels x eight channels). It is not swizzled, so that it
+// may begin at any pixel: a shift of the map is a shift of the address.
 inline __device__ uint64_t describe_pixels(uint32_t address, int channel_step, int group_step) {
   return static_cast<uint64_t>(address >> 4 & 0x3FFF) |
          static_cast<uint64_t>(channel_step >> 4) << 16 |
          static_cast<uint64_t>(group_step >> 4) << 32;
 }
 
-// What was stored before is seen by products after the next barrier.
+// Makes earlier stores of this thread visible to products after the next barrier.
 inline __device__ void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// To be called on every path to a product; where one is missing, the compiler adds waits.
+// Must be called on every path to a product; where a call is missing, the compiler adds waits.
 inline __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 inline __device__ void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until at most kLeft groups are under way.
+// Waits until at most kLeft committed groups of products are unfinished.
 template <int kLeft>
 inline __device__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
@@ -120,9 +123,9 @@ inline __device__ void finish_products() {
   wait_for_products<0>();
 }
 
-// sums += A B for 64 x 16 and 16 x 64 values of bfloat16. A side lies with its depth along the rows
-// of its tile, or transposed. Lane l of warp w holds rows 16 w + l / 4 (+ 8) and columns
-// 8 n + l % 4 * 2 (+ 1) in sums[4 n] to sums[4 n + 3].
+// Adds A B to sums, for 64 x 16 and 16 x 64 values of bfloat16. The depth of a side is along the
+// rows of its tile or, if transposed, across them. Lane l of warp w has rows 16 w + l / 4 (+ 8) and
+// columns 8 n + l % 4 * 2 (+ 1) in sums[4 n] to sums[4 n + 3].
 template <bool kTransposeA, bool kTransposeB>
 inline __device__ void multiply_64x64x16(float (&sums)[32], uint64_t a, uint64_t b) {
   asm volatile(
@@ -138,20 +141,20 @@ inline __device__ void multiply_64x64x16(float (&sums)[32], uint64_t a, uint64_t
       : "l"(a), "l"(b), "n"(kTransposeA), "n"(kTransposeB));
 }
 
-// The larger of two values of bfloat16 each; NaN wins.
+// Returns the larger values of two pairs of bfloat16; NaN wins.
 inline __device__ uint32_t larger(uint32_t a, uint32_t b) {
   const __nv_bfloat162 most = __hmax2_nan(reinterpret_cast<const __nv_bfloat162&>(a),
                                           reinterpret_cast<const __nv_bfloat162&>(b));
   return reinterpret_cast<const uint32_t&>(most);
 }
 
-// Among the 128 threads of a warpgroup.
+// A barrier among the 128 threads of a warpgroup.
 inline __device__ void sync_warpgroup(int warpgroup) {
   asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 1) : "memory");
 }
 
-// The first lane's value: the same for the whole warp, in the compiler's eyes too, which otherwise
-// would wait for each product of a loop.
+// Returns the first lane's value. The compiler then knows that it is the same for the whole warp;
+// otherwise it would wait for each product of a loop.
 inline __device__ int uniform(int value) { return __shfl_sync(~0u, value, 0); }
 
 }  // namespace fedsmooth

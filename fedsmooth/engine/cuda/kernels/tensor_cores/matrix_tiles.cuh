@@ -1,5 +1,5 @@
-// The pieces of a matrix product on tensor cores: asynchronous copies into shared memory, fragments
-// of 16-bit matrices, products of 16x16 by 16x8.
+// Instructions for a matrix product on tensor cores: asynchronous copies into shared memory,
+// fragments of 16-bit matrices, and products of 16x16 by 16x8 by a warp.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,26 @@
 namespace fedsmooth {
 
 constexpr int kRows = 64, kColumns = 64;  // of a tile
-constexpr int kPad = 8;                   // values between rows in shared memory: no bank conflicts
+constexpr int kPad = 8;                   // values between rows, against bank conflicts
 
 inline __device__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Sixteen bytes to shared memory, or zeros.
+// Starts a copy of sixteen bytes to shared memory; zeros if not `real`.
 inline __device__ void copy_async(void* to, const void* from, bool real) {
   const int bytes = real ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
                "l"(from), "r"(bytes));
 }
 inline __device__ void commit_copies() { asm volatile("cp.async.commit_group;\n"); }
+// Waits until at most kLeft committed groups of this thread's copies are unfinished.
 template <int kLeft>
 inline __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft));
 }
 
-// Four 8x8 matrices, each lane giving the address of one row, for mma_16816().
+// Loads four 8x8 matrices for mma_16816(). Each lane gives the address of one row.
 template <bool kTransposed>
 inline __device__ void load_matrices(uint32_t (&out)[4], uint32_t address) {
   if constexpr (kTransposed) {
@@ -39,6 +40,7 @@ inline __device__ void load_matrices(uint32_t (&out)[4], uint32_t address) {
   }
 }
 
+// Adds to sum [16, 8] the product of a [16, 16] and b [16, 8], in bfloat16 with sums in float32.
 inline __device__ void mma_16816(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
                                  uint32_t b1) {
   asm volatile(

@@ -1,4 +1,4 @@
-// The few instructions of the tensor cores and of shared memory that the stages are made of.
+// The instructions of tensor cores and shared memory of which the kernels in stages/ are made.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace fedsmooth::residual {
 
-/// 16 pixels x 16 channels in bf16, as the tensor cores hold a left factor. A packed result of
-/// 16 x 16 has the same form, so that what one layer stores the next one loads.
+/// 16 pixels x 16 channels in bfloat16, in the registers of a left factor of the tensor cores. A
+/// packed result of 16 x 16 has the same form, so that a layer can load what the one before stored.
 struct Fragment {
   uint32_t v[4];
 };
 
-/// Each lane gives the address of one pixel's 8 channels: lanes 0-15 pixels 0-15 of the lower
-/// eight, lanes 16-31 of the upper. Volatile: memory changes between two loads of one address.
+/// Loads a fragment. Each lane gives the address of eight channels of a pixel: lanes 0-15 the lower
+/// eight of pixels 0-15, lanes 16-31 the upper eight. Volatile, because memory changes between two
+/// loads from one address.
 inline __device__ void load_fragment(Fragment& f, uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(f.v[0]), "=r"(f.v[1]), "=r"(f.v[2]), "=r"(f.v[3])
@@ -22,14 +23,15 @@ inline __device__ void load_fragment(Fragment& f, uint32_t address) {
                : "memory");
 }
 
+/// Stores a fragment at the addresses from which load_fragment() loads it.
 inline __device__ void store_fragment(uint32_t address, const Fragment& f) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(f.v[0]), "r"(f.v[1]), "r"(f.v[2]), "r"(f.v[3])
                : "memory");
 }
 
-/// The same for sums by channels: four blocks of 8 channels x 8 pixels, each lane the address of
-/// one pixel's cell.
+/// Loads a fragment for sums whose rows are channels: four blocks of 8 channels x 8 pixels. Each
+/// lane gives the address of one pixel's cell.
 inline __device__ void load_transposed(Fragment& f, uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(f.v[0]), "=r"(f.v[1]), "=r"(f.v[2]), "=r"(f.v[3])
@@ -37,6 +39,7 @@ inline __device__ void load_transposed(Fragment& f, uint32_t address) {
                : "memory");
 }
 
+/// Stores a fragment at the addresses from which load_transposed() loads it.
 inline __device__ void store_transposed(uint32_t address, const Fragment& f) {
   asm volatile(
       "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
@@ -44,8 +47,8 @@ inline __device__ void store_transposed(uint32_t address, const Fragment& f) {
       : "memory");
 }
 
-/// sums [16 pixels, 8 channels] += a [16, 16] b [16, 8]. Not volatile: the compiler's order is as
-/// good as any (measured).
+/// Adds a [16, 16] b [16, 8] to sums [16 pixels, 8 channels]. Not volatile: no order was faster
+/// than the compiler's.
 inline __device__ void multiply_add(float (&sums)[4], const Fragment& a, uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -53,6 +56,7 @@ inline __device__ void multiply_add(float (&sums)[4], const Fragment& a, uint32_
       : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
 }
 
+/// Rounds two values to bfloat16, after a ReLU if kRelu, and packs them into a word.
 template <bool kRelu>
 inline __device__ uint32_t pack(float low, float high) {
   uint32_t packed;
@@ -67,7 +71,8 @@ inline __device__ uint32_t pack(float low, float high) {
 inline __device__ float low_half(uint32_t packed) { return __uint_as_float(packed << 16); }
 inline __device__ float high_half(uint32_t packed) { return __uint_as_float(packed & 0xFFFF0000u); }
 
-/// Volatile, so that a load stays where it was put: ahead of the work that hides its latency.
+/// Loads weights from global memory. Volatile, so that the load stays ahead of the work that hides
+/// its latency.
 inline __device__ uint4 load_weights(const uint4* p) {
   uint4 w;
   asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -96,9 +101,8 @@ inline __device__ uint32_t load_word(uint32_t address) {
   return word;
 }
 
-// Products of a warpgroup (wgmma), the left factor in registers, the right one in shared memory.
-
-/// sums [64 channels, 64 pixels] += a [64, 16] b [16, 64].
+/// Adds a [64, 16] b [16, 64] to d [64 channels, 64 pixels], by a warpgroup (wgmma). The left
+/// factor is in registers, the right one in shared memory.
 inline __device__ void multiply_add_64x64(float (&d)[32], const uint4& a, uint64_t b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kRowThreads = 64;
 
-// A thread a row.
+// Each thread computes a row.
 template <typename T>
 __global__ void __launch_bounds__(kRowThreads) target_loss_kernel(WaveShape s, TargetLoss l) {
   const int row = blockIdx.x * kRowThreads + threadIdx.x, client = blockIdx.y;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kRowThreads) target_loss_kernel(WaveShape s, T
   l.wrong[at] = answer != y;
 }
 
-// Into the ball around delta, then with delta's moments.
+// Projects a noise into the ball around delta, then gives it delta's mean and root mean square.
 __device__ void keep_near(float* moved, const float* delta, int size) {
   float squares = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
@@ -62,7 +62,7 @@ __device__ void keep_near(float* moved, const float* delta, int size) {
   }
 }
 
-// At delta's length.
+// Scales a noise to delta's length.
 __device__ void keep_length(float* moved, const float* delta, int size) {
   float squares = 0.0f, to_squares = 0.0f;
   for (int v = threadIdx.x; v < size; v += kThreads) {
@@ -74,7 +74,8 @@ __device__ void keep_length(float* moved, const float* delta, int size) {
   for (int v = threadIdx.x; v < size; v += kThreads) moved[v] *= factor;
 }
 
-// A block a noise, whose values are a thread's own from one loop to the next.
+// Each block moves a noise. A thread handles the same values in every loop, so loops over them need
+// no barrier.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) step_noises_kernel(WaveShape s, NoiseStep n) {
   extern __shared__ float g[];
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads) step_noises_kernel(WaveShape s, Nois
   const int64_t offset = (static_cast<int64_t>(client) * s.batch * s.noises + row) * size;
   const float* delta = n.delta + offset;
   float* moved = n.moved + offset;
-  for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // some pixels meet no kernel
+  for (int v = threadIdx.x; v < size; v += kThreads) g[v] = 0.0f;  // no kernel reads some pixels
   __syncthreads();
   sum_map_gradients<T>(s, n.map, n.map_gradient, client, row, 1, g);
   __syncthreads();

@@ -12,7 +12,7 @@
 namespace fedsmooth {
 namespace {
 
-// An image of a client, with its part of the room.
+// Returns an image of a client, with its part of the scratch memory.
 __device__ ScoredImage<float> image_of(const WaveShape& s, const ScoreStep& step, int client,
                                        int index) {
   const int64_t number = static_cast<int64_t>(client) * s.batch + index;
@@ -36,7 +36,7 @@ __device__ ScoredImage<float> image_of(const WaveShape& s, const ScoreStep& step
   return image;
 }
 
-// A block a client, a thread an image at a time.
+// Each block scores a client, each thread one image at a time.
 template <class Score, class T>
 __global__ void __launch_bounds__(kThreads) score_kernel(WaveShape s, ScoreStep step) {
   const int client = blockIdx.x;

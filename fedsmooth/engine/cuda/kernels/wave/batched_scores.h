@@ -1,5 +1,5 @@
-// The scores of federated/objectives on the GPU: from the logits of all clients' noisy copies to
-// their losses and the gradients with respect to the logits. Nothing here knows the network.
+// The scores of federated/objectives on the GPU: they map the logits of all clients' noisy copies
+// to losses and their gradients with respect to the logits. They do not depend on the network.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
@@ -7,8 +7,7 @@
 
 namespace fedsmooth {
 
-/// Of a wave's shape, a score reads clients, batch, noises (copies of an image, one row after
-/// another), rows, classes and padded_classes.
+/// Arguments of take_score(). Pointers are to device memory.
 struct ScoreStep {
   ScoreKind kind = ScoreKind::kCrossEntropy;
   const float* logits = nullptr;                 // [client, row, padded class]
@@ -18,17 +17,20 @@ struct ScoreStep {
   const float* draws = nullptr;                  // [client, batch]; null: 0
   const float* targets = nullptr;                // [client, steps, batch, class]
   int steps = 0;
-  float* room = nullptr;   // [client, batch, score_room()], overwritten
-  void* out = nullptr;     // the gradient of the mean over the batch: [client, row, padded class]
-  Terms* terms = nullptr;  // [client]: the means over the batch are added
-  const int* step = nullptr;
-  float* seen =
-      nullptr;  // [client, batch]: mean probability of y, written in step 0; null: nowhere
+  float* room = nullptr;      // [client, batch, score_room()]: scratch
+  void* out = nullptr;        // [client, row, padded class], in `precision`
+  Terms* terms = nullptr;     // [client]: the means over the batch are added
+  const int* step = nullptr;  // number of the current step
+  /// [client, batch]: mean probability of y, written in step 0; null: not wanted.
+  float* seen = nullptr;
 };
+/// Writes to `out` the gradient of the mean score of each client's batch, and adds its terms. Of
+/// the shape it reads clients, batch, noises (consecutive copies of an image), rows, classes and
+/// padded_classes. Enqueues on the stream and returns the launch's status.
 cudaError_t take_score(Precision precision, const WaveShape& shape, const ScoreStep& score,
                        cudaStream_t stream);
 
-/// Floats that a score needs for an image.
+/// Returns the number of floats of scratch memory that a score needs for an image.
 FEDSMOOTH_HOST_DEVICE inline int64_t score_room(const WaveShape& shape) {
   return int64_t{2} * shape.noises * shape.padded_classes +
          ScoredImage<float>::scratch_size(shape.noises, shape.padded_classes);

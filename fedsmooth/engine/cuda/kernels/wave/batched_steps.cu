@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kCropPadding = 4;  // as in data/augment.cpp
 
-// A block an image.
+// Each block loads an image.
 __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, ImageLoad l) {
   __shared__ int top, left, flipped;
   const int image = blockIdx.x, client = blockIdx.y, step = *l.step;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) load_images_kernel(WaveShape s, Imag
   }
 }
 
-// Four values of a sample a thread: one Philox call.
+// Each thread draws four values of a sample, by one Philox call.
 __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, const int* step,
                                   float* noise) {
   const int client = blockIdx.y, quads = (s.image_size + 3) / 4;
@@ -60,8 +60,8 @@ __global__ void draw_noise_kernel(WaveShape s, const ClientSettings* settings, c
   }
 }
 
-// A block makes one row: the noisy image goes into shared memory in order, and from there to the
-// map's pixels.
+// Each block makes one row: it writes the noisy image to shared memory in order, and from there to
+// the map's pixels.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) make_input_kernel(WaveShape s, InputMap m) {
   extern __shared__ float image[];
@@ -102,7 +102,7 @@ __global__ void shift_logits_kernel(WaveShape s, const float* offsets, float* lo
       offsets[client * s.padded_classes + i % s.padded_classes];
 }
 
-// A block a client, a thread an image at a time.
+// Each block handles a client, each thread one image at a time.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) attack_loss_kernel(WaveShape s, AttackLoss l) {
   const int client = blockIdx.x;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) attack_loss_kernel(WaveShape s, Atta
     mean /= static_cast<float>(s.noises);
     if (l.seen != nullptr && *l.step == 0) l.seen[client * s.batch + image] = mean;
     if (!l.gradient) continue;
-    // J = -log of the mean, which is clamped at 1e-20.
+    // J is -log of the mean, which is clamped at 1e-20.
     for (int i = 0; i < s.noises; ++i) {
       const int row = image * s.noises + i;
       const float* z = logits + row * s.padded_classes;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads) attack_loss_kernel(WaveShape s, Atta
   }
 }
 
-// The gradient of one image into shared memory: the sum over its noises.
+// Writes the gradient of one image to shared memory: the sum over its noises.
 template <typename T>
 __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float sigma, float* g) {
   const int image = blockIdx.x, client = blockIdx.y;
@@ -153,7 +153,7 @@ __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float s
   const float* probability = a.probability + static_cast<int64_t>(client) * s.rows;
   for (int v = threadIdx.x; v < s.image_size; v += kThreads) {
     float sum = 0.0f;
-    for (int n = 0; a.noise != nullptr && n < s.noises; ++n) {  // one point needs noise
+    for (int n = 0; a.noise != nullptr && n < s.noises; ++n) {  // without noise it is zero
       float weight = probability[image * s.noises + n];
       if (a.baseline != nullptr)
         weight -= a.baseline[static_cast<int64_t>(client) * s.rows + image];
@@ -163,8 +163,8 @@ __device__ void gather_gradient(const WaveShape& s, const AttackStep& a, float s
   }
 }
 
-// A block an image, a thread kOwn of its values, kThreads apart. They are read once, all under way
-// together with the gradient.
+// Each block moves an image, each thread kOwn of its values, kThreads apart. They are read once,
+// all at the same time as the gradient.
 template <typename T, int kOwn>
 __global__ void __launch_bounds__(kThreads, kOwn <= 12 ? 3 : 1)
     attack_kernel(WaveShape s, AttackStep a) {
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kThreads, kOwn <= 12 ? 3 : 1)
     moved[k] = a.x_adv[offset + v];
   });
   const ClientSettings c = a.settings[client];
-  each_own([&](int, int v) { g[v] = 0.0f; });  // some pixels meet no kernel
+  each_own([&](int, int v) { g[v] = 0.0f; });  // no kernel reads some pixels
   __syncthreads();
   gather_gradient<T>(s, a, c.sigma, g);
   __syncthreads();
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, kOwn <= 12 ? 3 : 1)
   if (threadIdx.x == 0 && *a.step == 0) a.perturbation[client * s.batch + image] = length;
 }
 
-// A block an image, as below.
+// Each block moves an image.
 __global__ void __launch_bounds__(kThreads) take_first_step_kernel(WaveShape s, MixStep m) {
   const int image = blockIdx.x, client = blockIdx.y;
   const float most = m.mixing[client].first_step;
@@ -288,7 +288,7 @@ cudaError_t step_attack(Precision precision, const WaveShape& shape, const Attac
                         cudaStream_t stream) {
   const dim3 grid(shape.batch, shape.clients);
   const size_t bytes = sizeof(float) * shape.image_size;
-  constexpr int kFew = 12, kMany = 48;  // CIFAR-10's images; any that fit into shared memory
+  constexpr int kFew = 12, kMany = 48;  // for CIFAR-10's images; for all that fit shared memory
   return launch_in(precision, [&](auto value) {
     using T = decltype(value);
     const auto kernel =

@@ -1,4 +1,4 @@
-// Values of maps in either precision, and launches for it.
+// Reads and writes values of maps in either precision, and launches kernels for one of them.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,7 +16,7 @@ inline __device__ float to_float(float x) { return x; }
 inline __device__ void store(bf16* to, float x) { *to = __float2bfloat16(x); }
 inline __device__ void store(float* to, float x) { *to = x; }
 
-// Eight channels of a map, read and written at once. Channels are a multiple of 16.
+// Eight neighbouring channels of a map, which are read and written by one access.
 template <typename T>
 struct alignas(16) Eight {
   T value[8];
@@ -40,7 +40,7 @@ inline dim3 blocks_for(int64_t items, int clients) {
   return dim3(static_cast<unsigned>((items + kThreads - 1) / kThreads), clients);
 }
 
-/// Calls launch(value) with a value of the working precision's type.
+/// Calls launch(value) with a value of the precision's type, and returns the launch's status.
 template <class Launch>
 cudaError_t launch_in(Precision precision, const Launch& launch) {
   if (precision == Precision::kBfloat16) {

@@ -6,7 +6,8 @@
 namespace fedsmooth {
 namespace {
 
-// Calls each(i, channel, value) for the values of the copy at `place`, by all threads of the block.
+// Calls each(i, channel, value) for the values of copy `place` of the list. The threads of the
+// block share the values out.
 template <bool kExact, class Each>
 __device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& each) {
   const NoisyCopies c = r.copies[request_of(r, place)];
@@ -27,7 +28,8 @@ __device__ void each_noisy_value(const NoisyRows& r, int64_t place, const Each& 
   }
 }
 
-// A block a row. The copy goes into shared memory in order, and from there to the map's pixels.
+// Each block makes a row: it writes the copy to shared memory in order, and from there to the map's
+// pixels.
 template <typename T, bool kExact>
 __global__ void __launch_bounds__(kThreads) noisy_input_kernel(NoisyRows r) {
   extern __shared__ float image[];
@@ -76,7 +78,7 @@ __global__ void count_votes_kernel(VoteCount v) {
   if (row >= v.rows.rows || place >= v.rows.total) return;
   const int best = vote_of(v.logits + static_cast<int64_t>(row) * v.stride, v.classes);
   if (best < 0) return;
-  // Of a warp's votes for the same class of the same request one thread adds up all.
+  // One thread of a warp adds all of the warp's votes for the same class of the same request.
   const int at = request_of(v.rows, place) * v.classes + best;
   const unsigned same = __match_any_sync(__activemask(), at);
   if (threadIdx.x % 32 == __ffs(same) - 1)

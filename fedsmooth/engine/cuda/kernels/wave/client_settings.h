@@ -1,4 +1,5 @@
-// What every kernel family takes from a wave: the precision of its maps and each client's settings.
+// The settings of a wave that every kernel family reads: the precision of maps, and numbers for
+// each client.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@ enum class Precision {
   kFloat32,
 };
 
-/// What may differ between the clients of a wave.
+/// Numbers that may differ between the clients of a wave.
 struct ClientSettings {
-  uint64_t key = 0;  // of the noise
-  uint32_t client = 0;
+  uint64_t key = 0;     // of the noise's streams
+  uint32_t client = 0;  // number of the client in its streams
   float sigma = 0, epsilon = 0, step_size = 0;
   float learning_rate = 0, momentum = 0, weight_decay = 0;
-  float mu = 0;             // of FedProx
+  float mu = 0;             // FedProx; 0: without
   uint32_t first_step = 0;  // number of the wave's first step in the client's streams
 };
 

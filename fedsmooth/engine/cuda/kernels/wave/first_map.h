@@ -1,5 +1,5 @@
-// How a network's first map holds images: where each pixel of it lies, and which value of an image
-// each of its cells takes.
+// The layout of a network's first map: where each of its pixels is stored, and which value of an
+// image each of its cells has.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace fedsmooth {
 
-/// Distances in a stack of clients' maps, in pixels. Kernel families differ in whether the rows or
-/// the pixels of a client come first.
+/// Strides in a stack of clients' maps, in pixels. Kernel families differ in whether the rows or
+/// the pixels of a client are the outer index.
 struct MapLayout {
   int64_t client = 0, row = 0, pixel = 0;
 
@@ -21,10 +21,11 @@ struct MapLayout {
   }
 };
 
+/// Pointers are to device memory.
 struct FirstMap {
   MapLayout layout;
   int pixels = 0, channels = 0;
-  const int16_t* source = nullptr;  // [pixel, channel]: a value of the image; -1: none
+  const int16_t* source = nullptr;  // [pixel, channel]: index of an image's value; -1: zero
   const float *mean = nullptr, *scale = nullptr;  // per channel of an image: (x - mean) scale
 };
 

@@ -1,4 +1,4 @@
-// Gradients with respect to images from those of a network's first map.
+// Gradients with respect to images, computed from those of a network's first map.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
@@ -6,8 +6,8 @@
 
 namespace fedsmooth {
 
-// Writes to g the sum of the gradients with respect to the image over a client's rows
-// [first, first + count). Values that no cell of the map takes are left alone.
+// Writes to g [image] the sum over a client's rows [first, first + count) of the gradients with
+// respect to the image. Values that no cell of the map reads are left unchanged.
 template <typename T>
 __device__ void sum_map_gradients(const WaveShape& s, const FirstMap& map, const void* map_gradient,
                                   int client, int first, int count, float* g) {
@@ -19,7 +19,7 @@ __device__ void sum_map_gradients(const WaveShape& s, const FirstMap& map, const
     };
     float sums[8] = {};
     int row = first;
-    for (; row + 1 < first + count; row += 2) {  // two reads under way together
+    for (; row + 1 < first + count; row += 2) {  // two reads at the same time
       const Eight<T> parts[2] = {load(row), load(row + 1)};
       add_eight(sums, parts[0]);
       add_eight(sums, parts[1]);
@@ -28,7 +28,7 @@ __device__ void sum_map_gradients(const WaveShape& s, const FirstMap& map, const
     const Eight<int16_t> source = load_eight<int16_t>(map.source, i);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      // Outside of the branch, so that eight reads are not one after another.
+      // Outside the branch, so that the eight reads do not wait for each other.
       const int value = source.value[j];
       const float scale = map.scale[(value >= 0 ? value : 0) / (s.height * s.width)];
       sums[j] *= scale;

@@ -8,7 +8,7 @@
 namespace fedsmooth {
 
 struct MapShape {
-  int height = 0, width = 0, channels = 0;  // channels filled up as the kernels need them
+  int height = 0, width = 0, channels = 0;  // channels include those that fill up
 
   FEDSMOOTH_HOST_DEVICE int pixels() const { return height * width; }
   FEDSMOOTH_HOST_DEVICE int64_t row_size() const { return int64_t{pixels()} * channels; }

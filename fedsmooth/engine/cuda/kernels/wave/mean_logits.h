@@ -8,23 +8,25 @@
 
 namespace fedsmooth {
 
-/// Logits of one member, to be joined with those of the members before it.
+/// Arguments of add_logits() and place_logits(): the logits of one member. Pointers are to device
+/// memory.
 struct MemberLogits {
   const float* logits = nullptr;  // [row, stride]
   int stride = 0;
-  float* out =
-      nullptr;  // [row, classes] of add_logits(), [row, members * classes] of place_logits()
+  float* out = nullptr;  // [row, classes]; of place_logits() [row, members * classes]
   int64_t rows = 0;
   int classes = 0;
-  int member = 0, members = 1;  // its number, from 0 on, and how many there are
+  int member = 0, members = 1;  // index of the member, number of members
 };
 
-/// Adds in float32, rounded to nearest. The first member's logits replace what is in `out`; with
-/// the last one's the sum is divided by the number of members. The bits are those of
-/// mean_classifier() on the CPU.
+/// Adds a member's logits to `out`, in float32, rounded to nearest. The first member's logits
+/// replace the content of `out`; after adding the last one's, the sum is divided by the number of
+/// members. The bits are those of mean_classifier() on the CPU. Enqueues on the stream and returns
+/// the launch's status.
 cudaError_t add_logits(const MemberLogits& logits, cudaStream_t stream);
 
-/// Copies the logits to the member's place in each row.
+/// Copies a member's logits to its place in each row. Enqueues on the stream and returns the
+/// launch's status.
 cudaError_t place_logits(const MemberLogits& logits, cudaStream_t stream);
 
 }  // namespace fedsmooth

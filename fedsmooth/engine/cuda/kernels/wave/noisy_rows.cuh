@@ -1,4 +1,4 @@
-// A row's copy: where it stands in the list of all copies, and the noise on it.
+// The noisy copy of a row: its request in the list of all copies, and the noise that it gets.
 #pragma once
 
 #include "fedsmooth/base/normal.h"
@@ -6,9 +6,9 @@
 
 namespace fedsmooth {
 
-// Of which request the copy at `place` of the list is.
+// Returns the index of the request of copy `place` of the list.
 inline __device__ int request_of(const NoisyRows& r, int64_t place) {
-  int low = 0, high = r.requests;  // it begins at or after `low`, before `high`
+  int low = 0, high = r.requests;  // the request is in [low, high)
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (r.copies[middle].first <= place ? low : high) = middle;
@@ -16,13 +16,14 @@ inline __device__ int request_of(const NoisyRows& r, int64_t place) {
   return low;
 }
 
-// The number of that copy's sample.
+// Returns the number of the sample of copy `place`, which belongs to request c.
 inline __device__ uint32_t sample_of(const NoisyCopies& c, int64_t place) {
   return c.sample + static_cast<uint32_t>(place - c.first);
 }
 
-// The number of edges below some bits, if those are further than the margin from every edge, as
-// ExactNoise::cell() finds it; `below(i)` and `above(i)` say so for one edge.
+// Sets `found` to the cell of `bits`, as ExactNoise::cell() finds it, and returns whether the bits
+// are further than the margin from every edge. below(i) and above(i) return whether edge i is below
+// or above the bits by more than the margin.
 template <class Below, class Above>
 __device__ bool find_cell(const ExactCells& cells, uint64_t bits, const Below& below,
                           const Above& above, int32_t& found) {
@@ -39,7 +40,7 @@ __device__ bool find_cell(const ExactCells& cells, uint64_t bits, const Below& b
   return low == cells.count || above(low);
 }
 
-// With 64 more bits: once in some 10^11 draws.
+// Decides with 64 more bits, which is needed about once in 10^11 draws.
 __device__ __noinline__ inline bool find_cell_by_more(const ExactCells& cells, uint64_t bits,
                                                       uint64_t further, int32_t& found) {
   using Wide = unsigned __int128;
@@ -51,7 +52,8 @@ __device__ __noinline__ inline bool find_cell_by_more(const ExactCells& cells, u
       [&](int i) { return edge(i) > all && edge(i) - all > kMargin; }, found);
 }
 
-// clip(x + k / 255) for coordinate j, whose 64 bits are these. Not a number if nothing decides k.
+// Returns clip(x + k / 255) for coordinate j, where k is the cell of `bits`. NaN if k cannot be
+// decided.
 __device__ inline float exact_value(const ExactCells& cells, const NoisyCopies& c, uint32_t sample,
                                     int j, uint64_t bits, float x) {
   constexpr uint64_t kMargin = ExactCells::kMargin;
@@ -79,7 +81,7 @@ __device__ inline float exact_value(const ExactCells& cells, const NoisyCopies& 
   return __ldg(cells.values + z + end);
 }
 
-// Four values of a copy, from coordinate 4 quad on.
+// Computes four values of a copy, from coordinate 4 * quad on.
 template <bool kExact>
 __device__ void noisy_quad(const NoisyRows& r, const NoisyCopies& c, uint32_t sample, int quad,
                            const float* clean, float* noisy) {
