@@ -14,7 +14,7 @@ void add_against(Command& command, jobs::AgainstOptions& options) {
   command.option("top", options.top, "the class stays among the K likeliest");
 }
 
-nlohmann::json against_json(const jobs::AgainstResult& result) {
+nlohmann::json against_json(const AgainstResult& result) {
   nlohmann::json radii = nlohmann::json::array();
   for (const auto& [radius, share] : result.found.certified) {
     radii.push_back(
@@ -27,7 +27,7 @@ nlohmann::json against_json(const jobs::AgainstResult& result) {
           {"certified", radii}};
 }
 
-std::string render_against(const jobs::AgainstResult& result) {
+std::string render_against(const AgainstResult& result) {
   if (result.found.images == 0) {
     return fmt::format("{}: {}: every image is of a class to avoid\n", result.name, result.claim);
   }

@@ -8,8 +8,8 @@ namespace fedsmooth::cli {
 
 void add_against(Command& command, jobs::AgainstOptions& options);
 
-nlohmann::json against_json(const jobs::AgainstResult& result);
+nlohmann::json against_json(const AgainstResult& result);
 /// Certified shares at radii, under what is claimed, and what it takes for granted.
-std::string render_against(const jobs::AgainstResult& result);
+std::string render_against(const AgainstResult& result);
 
 }  // namespace fedsmooth::cli

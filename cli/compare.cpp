@@ -19,10 +19,9 @@ json run_json(const RunRecord& run, int64_t images) {
   return {{"name", run.name}, {"images", images}, {"unbound", run.unbound()}};
 }
 
-json compared_json(const ComparedRuns& runs, const std::string& page) {
-  const PairedComparison& paired = runs.paired;
+json points_json(const std::vector<PairedAtRadius>& table) {
   json radii = json::array();
-  for (const PairedAtRadius& at : paired.table) {
+  for (const PairedAtRadius& at : table) {
     radii.push_back({{"radius", at.radius},
                      {"a", at.a},
                      {"b", at.b},
@@ -31,15 +30,25 @@ json compared_json(const ComparedRuns& runs, const std::string& page) {
                      {"only_a", at.only_a},
                      {"only_b", at.only_b}});
   }
+  return radii;
+}
+
+json compared_json(const ComparedRuns& runs, const std::string& page) {
+  const PairedComparison& paired = runs.paired;
   json summary = {{"a", run_json(runs.a, runs.images_a)},
                   {"b", run_json(runs.b, runs.images_b)},
                   {"images", paired.images},
                   {"norm", norm_name(paired.norm)},
-                  {"certified_accuracy", radii},
+                  {"certified_accuracy", points_json(paired.table)},
                   {"average_certified_radius",
                    {{"a", paired.acr_a},
                     {"b", paired.acr_b},
                     {"difference", paired.acr ? difference_json(*paired.acr) : json()}}}};
+  for (size_t i = 0; runs.threats && i < runs.threats->malicious.size(); ++i) {
+    summary["against_malicious"].push_back(
+        {{"malicious", runs.threats->malicious[i]},
+         {"certified_accuracy", points_json(runs.threats->at[i])}});
+  }
   const std::string warning = warn_of_other_data(runs);
   if (!warning.empty()) summary["warning"] = warning;
   if (!page.empty()) summary["page"] = page;

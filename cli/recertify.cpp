@@ -23,8 +23,7 @@ void recertify_against(const jobs::RecertifyArguments& a, const jobs::AgainstOpt
     const std::filesystem::path table = jobs::find_table(a.table);
     out = table.parent_path() / (table.stem().string() + "-against.tsv");
   }
-  const jobs::AgainstResult result =
-      jobs::certify_against({a.table, options, a.alpha, out.string()});
+  const AgainstResult result = jobs::certify_against({a.table, options, a.alpha, out.string()});
   nlohmann::json summary = against_json(result);
   summary["table"] = out.string();
   print_result(common, summary, fmt::format("{}{}\n", render_against(result), out.string()));

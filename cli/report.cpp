@@ -33,17 +33,6 @@ struct ReportArguments {
   jobs::AgainstOptions against;
 };
 
-// Computes certificates of each run against the given classes; none if no classes are given.
-std::vector<jobs::AgainstResult> hold_against(const std::vector<RunRecord>& runs,
-                                              const jobs::AgainstOptions& options) {
-  std::vector<jobs::AgainstResult> found;
-  if (!options.asked()) return found;
-  for (const RunRecord& run : runs) {
-    if (run.certified()) found.push_back(jobs::certify_against(run, options));
-  }
-  return found;
-}
-
 }  // namespace
 
 void add_report(CLI::App& app, CommandContext& common) {
@@ -68,7 +57,8 @@ void add_report(CLI::App& app, CommandContext& common) {
   add_against(c, a->against);
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);
-    const std::vector<RunRecord> runs = jobs::report(a->runs, out, common.context, a->tables);
+    const std::vector<RunRecord> runs =
+        jobs::report(a->runs, out, common.context, a->tables, a->against);
     const bool is_sweep = a->runs.size() == 1 && jobs::holds_runs(a->runs[0]);
     nlohmann::json unbound = nlohmann::json::array(), results = nlohmann::json::array();
     for (const RunRecord& run : runs) {
@@ -80,9 +70,10 @@ void add_report(CLI::App& app, CommandContext& common) {
                               {"unbound", unbound},
                               {"results", results}};
     std::string text = (is_sweep ? render_comparison(runs) : render_table(runs)) + "\n";
-    for (const jobs::AgainstResult& result : hold_against(runs, a->against)) {
-      summary["against"].push_back(against_json(result));
-      text += render_against(result);
+    for (const RunRecord& run : runs) {
+      if (!run.against) continue;
+      summary["against"].push_back(against_json(*run.against));
+      text += render_against(*run.against);
     }
     print_result(common, summary, fmt::format("{}{}\n", text, out.string()));
     suggest_opening(common, out);

@@ -48,7 +48,7 @@ void print_summary(const fs::path& table, const CommandContext& common,
   summary["certificates"] = table.string();
   std::string text = render_table({run}) + "\n";
   if (against.asked()) {
-    const jobs::AgainstResult result = jobs::certify_against(run, against);
+    const AgainstResult result = jobs::certify_against(run, against);
     summary["against"] = against_json(result);
     text += render_against(result);
   }

@@ -110,7 +110,7 @@ std::vector<Field> training_fields(Experiment& e) {
                        {{"constant", Schedule::kConstant},
                         {"step", Schedule::kStep},
                         {"cosine", Schedule::kCosine}}),
-      rising_counts("train.milestones", e.train.milestones),
+      rising_counts("train.milestones", e.train.milestones, 1),
       number(
           "train.decay", e.train.decay, [](double v) { return v > 0 && v <= 1; },
           "must be positive and at most 1"),
@@ -144,6 +144,7 @@ std::vector<Field> training_fields(Experiment& e) {
       count("server.clusters", server.clusters, 1),
       count("server.average_from", server.average_from, 0),
       number("byzantine.share", byzantine.share, share, "must be from 0 to 1"),
+      rising_counts("byzantine.clients", byzantine.clients, 0),
       choice<ByzantineKind>("byzantine.kind", byzantine.kind,
                             {{"sign-flip", ByzantineKind::kSignFlip},
                              {"noise", ByzantineKind::kNoise},

@@ -232,15 +232,17 @@ Field radii(std::string key, std::vector<double>& values) {
   return field;
 }
 
-Field rising_counts(std::string key, std::vector<int64_t>& values) {
+Field rising_counts(std::string key, std::vector<int64_t>& values, int64_t low) {
   return {std::move(key),
-          [&values](const toml::node& node) {
+          [&values, low](const toml::node& node) {
             require(node.is_array(), "must be a list of whole numbers");
             std::vector<int64_t> read;
             for (const toml::node& item : *node.as_array()) {
               require(item.is_integer(), "must be whole numbers");
               const int64_t value = to_integer(item);
-              require(value > (read.empty() ? 0 : read.back()), "must be positive and rise");
+              require(
+                  value > (read.empty() ? low - 1 : read.back()),
+                  low == 0 ? "must not be negative, and must rise" : "must be positive and rise");
               read.push_back(value);
             }
             values = read;

@@ -41,8 +41,8 @@ Field automatic_number(std::string key, std::optional<double>& value, bool (*val
 /// A whole number >= 1, or "auto" for none.
 Field automatic_count(std::string key, std::optional<int64_t>& value);
 Field numbers(std::string key, std::vector<double>& values, bool positive);
-/// Whole numbers of at least 1, each larger than the one before.
-Field rising_counts(std::string key, std::vector<int64_t>& values);
+/// Whole numbers of at least `low`, each larger than the one before.
+Field rising_counts(std::string key, std::vector<int64_t>& values, int64_t low);
 /// Numbers >= 0 as a list, or as text with commas, as command lines have it.
 Field radii(std::string key, std::vector<double>& values);
 /// A whole number >= 0, or "random", which is drawn.

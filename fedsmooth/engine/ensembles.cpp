@@ -42,6 +42,17 @@ std::vector<BaseClassifier> all_on_cpu(const std::vector<EnsembleMember>& member
   return on_cpu;
 }
 
+// All of the same sizes; summed in double.
+Array mean_of(const std::vector<Array>& arrays) {
+  Array mean(arrays.front().sizes());
+  for (int64_t i = 0; i < mean.count(); ++i) {
+    double sum = 0;
+    for (const Array& one : arrays) sum += one.floats()[i];
+    mean.floats()[i] = static_cast<float>(sum / static_cast<double>(arrays.size()));
+  }
+  return mean;
+}
+
 }  // namespace
 
 BaseClassifier choose_ensemble(const std::string& device,
@@ -58,12 +69,35 @@ BaseClassifier choose_ensemble(const std::string& device,
   return mean_classifier(all_on_cpu(members));
 }
 
-BaseClassifier choose_groups(const std::string& device,
-                             const std::vector<EnsembleMember>& members) {
-  if (device == "cuda") {
-    throw Error("--device=cuda: the votes of several groups are counted by CPU cores; use cpu");
+BaseClassifier choose_groups(const std::string& device, const std::vector<EnsembleMember>& members,
+                             [[maybe_unused]] const NoiseLaw& law) {
+#ifdef FEDSMOOTH_CUDA
+  std::vector<Model> folded;
+  if (use_gpu(device, [&] { return fold_for_gpu(members, law, folded); })) {
+    return group_gpu_classifier(folded);
   }
+#else
+  use_gpu(device, gpu_unavailable_reason);
+#endif
   return group_classifier(all_on_cpu(members));
+}
+
+DifferentiableClassifier mean_with_gradients(std::vector<DifferentiableClassifier> members) {
+  const auto all =
+      std::make_shared<const std::vector<DifferentiableClassifier>>(std::move(members));
+  const auto logits = [all](const Array& images) {
+    std::vector<Array> each;
+    for (const DifferentiableClassifier& f : *all) each.push_back(f.logits(images));
+    return mean_of(each);
+  };
+  // d mean / d z_i = 1 / k for each of the k members' logits z_i: the images' gradient is the mean
+  // of those that each member makes of the whole one.
+  const auto backward = [all](const Array& gradient) {
+    std::vector<Array> each;
+    for (const DifferentiableClassifier& f : *all) each.push_back(f.backward(gradient));
+    return mean_of(each);
+  };
+  return {logits, backward};
 }
 
 }  // namespace fedsmooth

@@ -1,5 +1,5 @@
-// Several models as one base classifier, where its votes are counted: f = argmax of the mean of
-// their logits, or the class that most of them vote for.
+// Several models as one base classifier: f = argmax of the mean of their logits, or the class that
+// most of them vote for. Where the votes of either are counted, and the gradients of the former.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,11 @@ struct EnsembleMember {
 BaseClassifier choose_ensemble(const std::string& device,
                                const std::vector<EnsembleMember>& members, const NoiseLaw& law);
 
-/// The majority of the members, see group_classifier(). Its votes are counted by CPU cores: throws
-/// an Error if `device` is cuda.
-BaseClassifier choose_groups(const std::string& device, const std::vector<EnsembleMember>& members);
+/// Returns the majority of the members, see group_classifier(), in the same way.
+BaseClassifier choose_groups(const std::string& device, const std::vector<EnsembleMember>& members,
+                             const NoiseLaw& law);
+
+/// Returns the mean of the members' logits with its gradients. Each member serves the same thread.
+DifferentiableClassifier mean_with_gradients(std::vector<DifferentiableClassifier> members);
 
 }  // namespace fedsmooth

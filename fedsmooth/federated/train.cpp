@@ -284,10 +284,7 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
   } else {
     check_aggregate_options(o.aggregate, o.clients_per_round / M);
   }
-  if (o.byzantine.kind == ByzantineKind::kLabelFlip && o.byzantine.scale != 1) {
-    throw Error("byzantine.scale={}: byzantine.kind=\"label-flip\" does not use it; leave it out",
-                o.byzantine.scale);
-  }
+  check_byzantine_options(o.byzantine, partition.clients());
 }
 
 }  // namespace fedsmooth

@@ -38,13 +38,6 @@ struct AgainstArguments {
   std::string out;   // table to write, beside its JSON; empty: none
 };
 
-struct AgainstResult {
-  std::string name;   // of the run
-  std::string claim;  // see describe()
-  double alpha = 0;
-  AvoidingRows found;
-};
-
 /// Throws before it writes anything if rows cannot be held against classes, see radii_against().
 AgainstResult certify_against(const AgainstArguments& arguments);
 /// The same for a run in memory.

@@ -11,6 +11,8 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/jobs/certification/attacker.h"
+#include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/records/run.h"
 #include "fedsmooth/records/table_file.h"
 
 namespace fedsmooth::jobs {
@@ -48,6 +50,15 @@ Overrides with_defaults(const Overrides& overrides) {
     all.emplace_back(key, value);
   }
   return all;
+}
+
+// Each thread has a sampler, and a sampler of groups has the memory of all their networks.
+std::string device_of(const AttackArguments& a, const Context& context) {
+  if (!is_run_of_groups(a.path)) return context.device;
+  if (context.device == "cuda") {
+    throw Error("--device=cuda: a run of several groups is attacked by CPU cores; use cpu");
+  }
+  return "cpu";
 }
 
 nlohmann::json describe(const AttackJob& plan, const SubjectIdentity& subject) {
@@ -139,7 +150,7 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   if (a.n < 1) throw Error("--n={}: must be positive", a.n);
   const Dataset data = load_dataset(data_of_model(a.path, overrides), Split::kTest);
   ModelUnderTest subject =
-      load_model_under_test(a.path, overrides, &data, image_shape(data), context.device);
+      load_under_test({a.path, {}}, overrides, &data, image_shape(data), device_of(a, context));
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
   const AttackJob plan{subject,
                        data,

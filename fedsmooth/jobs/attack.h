@@ -25,9 +25,10 @@ struct AttackOutcome {
   AttackSummary summary;
 };
 
-/// Attacks every image that the experiment certifies. If there are certificates of the same
-/// classifier, the summary shows their accuracy too, and an attack that broke one is warned about.
-/// Throws Interrupted when stopped; finished rows stay.
+/// Attacks every image that the experiment certifies. Of a run of several groups, gradients are
+/// those of the mean of the groups' logits, votes those of the majority. If there are certificates
+/// of the same classifier, the summary shows their accuracy too, and an attack that broke one is
+/// warned about. Throws Interrupted when stopped; finished rows stay.
 AttackOutcome attack(const AttackArguments& arguments, const Overrides& overrides,
                      const Context& context);
 

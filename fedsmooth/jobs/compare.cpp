@@ -6,6 +6,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/page/compare_page.h"
+#include "fedsmooth/report/threats.h"
 
 namespace fedsmooth::jobs {
 
@@ -40,6 +41,7 @@ ComparedRuns compare(const CompareArguments& arguments) {
   compared.images_b = std::ssize(compared.b.rows);
   keep_common_images(compared.a, compared.b);
   compared.paired = compare_paired(compared.a, compared.b);
+  compared.threats = compare_threats(compared.a, compared.b);
   if (!out.empty()) write_file(out, render_compare_page(compared));
   return compared;
 }

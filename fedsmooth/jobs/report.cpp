@@ -83,12 +83,23 @@ void set_labels(LoadedRuns& sweep, const FigureList& list) {
   }
 }
 
+void hold_against(std::vector<RunRecord>& runs, const AgainstOptions& options) {
+  if (!options.asked()) return;
+  for (RunRecord& run : runs) {
+    if (run.certified()) {
+      run.against = std::make_shared<const AgainstResult>(certify_against(run, options));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<RunRecord> report_folder(const fs::path& folder, const fs::path& page,
-                                     const Context& context, const TableOptions& options) {
+                                     const Context& context, const TableOptions& options,
+                                     const AgainstOptions& against) {
   LoadedRuns sweep = load_readable(folder, context, options);
   load_gallery_images(sweep.runs, options.data);
+  hold_against(sweep.runs, against);
   const FigureList list = read_figure_list(folder / kFiguresFile);
   set_labels(sweep, list);
   const ReportText text{list.title, make_figures(list, sweep)};
@@ -104,16 +115,18 @@ std::vector<RunRecord> report_folder(const fs::path& folder, const fs::path& pag
 }
 
 std::vector<RunRecord> report(const std::vector<std::string>& names, const fs::path& out,
-                              const Context& context, const TableOptions& options) {
+                              const Context& context, const TableOptions& options,
+                              const AgainstOptions& against) {
   if (out.extension() != ".html" && out.extension() != ".md") {
     throw Error("--out={}: must end in .html or .md; `plot` draws figures", out.string());
   }
   check_table_options(options);  // else every run of a folder would be left out with a warning
   const bool is_folder = names.size() == 1 && holds_runs(names[0]);
   const bool markdown = out.extension() == ".md";
-  if (is_folder && !markdown) return report_folder(names[0], out, context, options);
+  if (is_folder && !markdown) return report_folder(names[0], out, context, options, against);
   std::vector<RunRecord> runs =
       is_folder ? load_readable(names[0], context, options).runs : load_runs(names, options);
+  hold_against(runs, against);
   if (!markdown) load_gallery_images(runs, options.data);
   write_file(out, markdown ? render_markdown(runs) : render_report(runs));
   return runs;

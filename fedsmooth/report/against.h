@@ -3,6 +3,7 @@
 // smoothing/against.h), and the shares of images that have one.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "fedsmooth/report/report_run.h"
@@ -43,6 +44,14 @@ struct AvoidingRows {
   /// that the label is not among the classes that are avoided, and for kBeyondTop that it is the
   /// selected class.
   std::vector<ShareAtRadius> certified;
+};
+
+/// A run held against the classes that a user gave, see jobs/against.h.
+struct AgainstResult {
+  std::string name;   // of the run
+  std::string claim;  // in words: "g is never bird, cat"
+  double alpha = 0;
+  AvoidingRows found;
 };
 
 /// At level `alpha`, or at the rows' own if it is 0, with radii in the run's norm. An Error if the

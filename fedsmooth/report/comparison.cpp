@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/report/against.h"
 #include "fedsmooth/report/client_accuracy.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/summary.h"
@@ -106,6 +107,22 @@ std::string markdown_threats(const RunRecord& run) {
   return text;
 }
 
+std::string markdown_against(const RunRecord& run) {
+  if (!run.against || run.against->found.images == 0) return {};
+  std::string radii, rule, shares;
+  for (const ShareAtRadius& at : run.against->found.certified) {
+    radii += fmt::format(" {} |", format_step(run.norm, at.radius));
+    rule += "--:|";
+    shares += fmt::format(" {} |", percent(at.share.value));
+  }
+  return fmt::format(
+      "\n| {}, certified % at {} radius |{}\n|---|{}\n| {} |{}\n\nOf {} images, at alpha {} per "
+      "image, "
+      "if the classes were chosen before the votes were drawn.\n",
+      escape_markdown(run.name), norm_name(run.norm), radii, rule,
+      escape_markdown(run.against->claim), shares, run.against->found.images, run.against->alpha);
+}
+
 }  // namespace
 
 std::string render_comparison(const std::vector<RunRecord>& runs) {
@@ -149,7 +166,7 @@ std::string render_markdown(const std::vector<RunRecord>& runs) {
         "like its own; its interval holds for all clients at once.";
   }
   text += "\n";
-  for (const RunRecord& run : runs) text += markdown_threats(run);
+  for (const RunRecord& run : runs) text += markdown_threats(run) + markdown_against(run);
   return text;
 }
 

@@ -108,6 +108,11 @@ std::string warn_of_other_data(const ComparedRuns& runs) {
       a->substr(0, 12), b->substr(0, 12));
 }
 
+PairedAtRadius compare_at(const std::vector<CertificateRow>& a,
+                          const std::vector<CertificateRow>& b, double radius) {
+  return at_radius(certified_radii(a), certified_radii(b), radius);
+}
+
 PairedComparison compare_paired(const RunRecord& a, const RunRecord& b) {
   check(!a.rows.empty() && a.rows.size() == b.rows.size(), "compare_paired: {} and {} rows",
         a.rows.size(), b.rows.size());

@@ -36,11 +36,19 @@ struct PairedComparison {
   std::optional<Difference> acr;      // nothing if too few images differ for an interval
 };
 
+/// Two runs of several groups against the same numbers of malicious clients.
+struct PairedThreats {
+  std::vector<int64_t> malicious;               // rising: those that both runs can be read at
+  std::vector<double> radii;                    // rising, in the runs' norm
+  std::vector<std::vector<PairedAtRadius>> at;  // for each number of malicious clients, each radius
+};
+
 /// Two runs that are compared, each with the common images only; see keep_common_images().
 struct ComparedRuns {
   RunRecord a, b;
   int64_t images_a = 0, images_b = 0;  // numbers of images before that
   PairedComparison paired;
+  std::optional<PairedThreats> threats;  // if both are runs of several groups
 };
 
 /// Returns a warning if the tables state different data; empty otherwise.
@@ -53,6 +61,10 @@ inline constexpr int64_t kFewImages = 10;
 /// Keeps the images that both runs have, in the same order. Throws an Error if there are none, if a
 /// label differs (which means other data or another order) or if the images have different sizes.
 void keep_common_images(RunRecord& a, RunRecord& b);
+
+/// Compares the rows of two runs with the same images in the same order, at one radius.
+PairedAtRadius compare_at(const std::vector<CertificateRow>& a,
+                          const std::vector<CertificateRow>& b, double radius);
 
 /// Compares two runs with the same images in the same order.
 PairedComparison compare_paired(const RunRecord& a, const RunRecord& b);

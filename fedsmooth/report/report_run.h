@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "fedsmooth/report/norm.h"
 
 namespace fedsmooth {
+
+struct AgainstResult;  // report/against.h
 
 struct RunRecord {
   std::string name;
@@ -33,6 +36,7 @@ struct RunRecord {
   std::string no_images;            // why there are none, in words
   std::string label;                // the name on pages and in figures; empty: `name`
   std::string path = {};            // where it was loaded from; empty: nowhere
+  std::shared_ptr<const AgainstResult> against = {};  // null: not held against given classes
 
   bool certified() const { return !rows.empty(); }
   const std::string& shown_name() const { return label.empty() ? name : label; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -47,6 +48,17 @@ std::string wrapped(const std::string& text) {
   return lines + "\n";
 }
 
+std::string threat_header(std::string_view title, Norm norm, const std::vector<double>& radii) {
+  std::string text = fmt::format("  {:<26}", title);
+  for (const double r : radii) text += fmt::format("{:>8}", format_step(norm, r));
+  return text + fmt::format("  {} radius\n", norm_name(norm));
+}
+
+std::string threat_name(int64_t malicious) {
+  return fmt::format("  {:<26}",
+                     fmt::format("{} malicious client{}", malicious, malicious == 1 ? "" : "s"));
+}
+
 }  // namespace
 
 std::vector<CertificateRow> rows_against(const RunRecord& run, int64_t malicious) {
@@ -74,6 +86,21 @@ std::optional<Threats> list_threats(const RunRecord& run) {
     for (const double r : threats.radii) accuracy.push_back(certified_accuracy(against_m, r));
   }
   return threats;
+}
+
+std::optional<PairedThreats> compare_threats(const RunRecord& a, const RunRecord& b) {
+  const auto of_a = list_threats(a), of_b = list_threats(b);
+  if (!of_a || !of_b) return std::nullopt;
+  PairedThreats found;
+  std::ranges::set_intersection(of_a->malicious, of_b->malicious,
+                                std::back_inserter(found.malicious));
+  found.radii = of_a->radii.back() >= of_b->radii.back() ? of_a->radii : of_b->radii;
+  for (const int64_t m : found.malicious) {
+    const std::vector<CertificateRow> here = rows_against(a, m), there = rows_against(b, m);
+    std::vector<PairedAtRadius>& row = found.at.emplace_back();
+    for (const double r : found.radii) row.push_back(compare_at(here, there, r));
+  }
+  return found;
 }
 
 std::string level_of_threats(const RunRecord& run) {
@@ -115,12 +142,9 @@ std::vector<std::string> list_assumptions(const RunRecord& run) {
 }
 
 std::string render_threats(const RunRecord& run, const Threats& t) {
-  std::string text = fmt::format("  {:<26}", "certified % against");
-  for (const double r : t.radii) text += fmt::format("{:>8}", format_step(run.norm, r));
-  text += fmt::format("  {} radius\n", norm_name(run.norm));
+  std::string text = threat_header("certified % against", run.norm, t.radii);
   for (size_t i = 0; i < t.malicious.size(); ++i) {
-    const int64_t m = t.malicious[i];
-    text += fmt::format("  {:<26}", fmt::format("{} malicious client{}", m, m == 1 ? "" : "s"));
+    text += threat_name(t.malicious[i]);
     for (const double accuracy : t.accuracy[i]) text += fmt::format("{:>8}", percent(accuracy));
     text += "\n";
   }
@@ -128,6 +152,19 @@ std::string render_threats(const RunRecord& run, const Threats& t) {
   text += "  This takes for granted:\n";
   for (const std::string& line : list_assumptions(run)) text += wrapped("- " + line);
   return text;
+}
+
+std::string render_compared_threats(Norm norm, const PairedThreats& t) {
+  std::string text = threat_header("A - B, points, against", norm, t.radii);
+  for (size_t i = 0; i < t.malicious.size(); ++i) {
+    text += threat_name(t.malicious[i]);
+    for (const PairedAtRadius& at : t.at[i]) {
+      const Difference& d = at.difference;
+      text += fmt::format("{:>+7.1f}{}", 100 * d.value, d.low > 0 || d.high < 0 ? "!" : " ");
+    }
+    text += "\n";
+  }
+  return text + "  !: the 95% interval of this difference, by itself, does not have 0\n";
 }
 
 }  // namespace fedsmooth

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fedsmooth/report/report_run.h"
+#include "fedsmooth/report/paired.h"
 
 namespace fedsmooth {
 
@@ -25,9 +25,16 @@ std::vector<CertificateRow> rows_against(const RunRecord& run, int64_t malicious
 /// network.
 std::optional<Threats> list_threats(const RunRecord& run);
 
+/// Two runs with the same images in the same order, at the numbers that list_threats() has of both.
+/// None unless both are of several groups.
+std::optional<PairedThreats> compare_threats(const RunRecord& a, const RunRecord& b);
+
 /// The table for the terminal, with at what level it holds and what it takes for granted. Lines are
 /// at most 100 columns wide.
 std::string render_threats(const RunRecord& run, const Threats& threats);
+
+/// A - B in points for the terminal, with a mark where the 95% interval does not have 0.
+std::string render_compared_threats(Norm norm, const PairedThreats& threats);
 
 /// At which level the points of the table hold, in a sentence or two.
 std::string level_of_threats(const RunRecord& run);

@@ -38,6 +38,14 @@ std::string in_sentence(const std::string& name) {
   return name.find_first_of(" ,") == std::string::npos ? name : "“" + name + "”";
 }
 
+/// The run's name, and what else its radii withstand.
+std::string subject_of(const RunRecord& run) {
+  const int64_t malicious = run.rows.front().malicious.value_or(0);
+  if (malicious == 0) return in_sentence(run.shown_name());
+  return fmt::format("{} (against {} malicious client{})", in_sentence(run.shown_name()), malicious,
+                     malicious == 1 ? "" : "s");
+}
+
 std::string enumerate(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -83,9 +91,9 @@ std::string name_all(const Runs& runs, double radius, const std::string& where) 
   std::string text;
   for (const RunRecord* run : runs) {
     const std::string share = short_percent(accuracy(*run, radius));
-    text += text.empty() ? fmt::format("{} certifies {} of the images {}",
-                                       in_sentence(run->shown_name()), share, where)
-                         : fmt::format(", {} {}", in_sentence(run->shown_name()), share);
+    text += text.empty()
+                ? fmt::format("{} certifies {} of the images {}", subject_of(*run), share, where)
+                : fmt::format(", {} {}", subject_of(*run), share);
   }
   return text + ".";
 }
@@ -94,9 +102,8 @@ std::string name_ends(const Runs& runs, double radius, const std::string& where)
   const RunRecord& best = *runs.front();
   const RunRecord& worst = *runs.back();
   return fmt::format("Of {} runs, {} certifies the most images {}, {}, and {} the fewest, {}.",
-                     runs.size(), in_sentence(best.shown_name()), where,
-                     short_percent(accuracy(best, radius)), in_sentence(worst.shown_name()),
-                     short_percent(accuracy(worst, radius)));
+                     runs.size(), subject_of(best), where, short_percent(accuracy(best, radius)),
+                     subject_of(worst), short_percent(accuracy(worst, radius)));
 }
 
 std::string not_certified(const std::vector<RunRecord>& runs) {

@@ -72,7 +72,7 @@ class Sampler {
   /// Returns the votes of each request.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
   /// Returns the votes of each request, with the gaps of one class per request. Throws an Error
-  /// unless f is the majority of several groups and CPU cores count the votes.
+  /// unless f is the majority of several groups.
   virtual std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
                                                const std::vector<int64_t>& classes);
   /// Returns how many requests for n votes it handles best at once.

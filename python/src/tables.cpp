@@ -138,7 +138,7 @@ void bind_tables(nb::module_& m) {
       "radii_against",
       [](const std::string& table, const std::vector<std::string>& against,
          const std::string& superclasses, int64_t top, double alpha) {
-        const jobs::AgainstResult result =
+        const AgainstResult result =
             jobs::certify_against({table, {against, superclasses, top}, alpha, ""});
         std::vector<double> radii;
         for (const AvoidingRow& row : result.found.rows) radii.push_back(row.radius);

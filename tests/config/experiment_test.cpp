@@ -128,6 +128,7 @@ clusters = 5
 average_from = 121
 [byzantine]
 share = 0.3
+clients = [0, 17]
 kind = "noise"
 scale = 2.5
 [objective]
@@ -197,6 +198,7 @@ TEST(ExperimentTest, ReadsEveryKey) {
   EXPECT_EQ(e.train.aggregate.iterations, 6);
   EXPECT_EQ(e.train.aggregate.sfat, 1.4);
   EXPECT_EQ(e.train.byzantine.share, 0.3);
+  EXPECT_EQ(e.train.byzantine.clients, (std::vector<int64_t>{0, 17}));
   EXPECT_EQ(e.train.byzantine.kind, ByzantineKind::kNoise);
   EXPECT_EQ(e.train.byzantine.scale, 2.5);
   EXPECT_TRUE(e.train.local.calibrate);

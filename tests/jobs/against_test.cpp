@@ -118,7 +118,7 @@ TEST_F(AgainstJobTest, ImagesOfTheseClassesAloneHaveNoShare) {
 }
 
 TEST_F(AgainstJobTest, WritesATableAndWhatItIsAbout) {
-  const jobs::AgainstResult result =
+  const AgainstResult result =
       jobs::certify_against({table_.string(), {{names_[3]}}, 0, path("a.tsv").string()});
   EXPECT_EQ(result.claim, "g is never " + names_[3]);
   EXPECT_EQ(result.alpha, 0.001);
@@ -132,6 +132,22 @@ TEST_F(AgainstJobTest, WritesATableAndWhatItIsAbout) {
               jobs::certify_against({table_.string(), {{"3"}}, 0, path("a.tsv").string()});
             }).find("exists; choose another --out"),
             std::string::npos);
+}
+
+TEST_F(AgainstJobTest, ThePageAndTheMarkdownOfAReportHaveIt) {
+  const auto written = [&](const std::string& file) {
+    const std::vector<RunRecord> runs =
+        jobs::report({table_.string()}, path(file), context_, {}, {{names_[3]}});
+    EXPECT_TRUE(runs[0].against);
+    return read_file(path(file));
+  };
+  const std::string page = written("page.html");
+  EXPECT_NE(page.find("<h3>Against given classes</h3>"), std::string::npos);
+  EXPECT_NE(page.find("Within the radius g is never " + names_[3]), std::string::npos);
+  const std::string markdown = written("table.md");
+  EXPECT_NE(markdown.find("| g is never " + names_[3] + " |"), std::string::npos) << markdown;
+  jobs::report({table_.string()}, path("plain.html"), context_);
+  EXPECT_EQ(read_file(path("plain.html")).find("Against given classes"), std::string::npos);
 }
 
 TEST_F(AgainstJobTest, RefusesWhatItDoesNotKnow) {

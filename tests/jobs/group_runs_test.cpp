@@ -121,6 +121,22 @@ TEST_F(SlowGroupRunsTest, OneMoreClientChangesTheModelOfOneGroupAlone) {
   changed("file");
 }
 
+// Of both kinds: one that sends other weights, and one that trains on other labels.
+TEST_F(GroupRunsTest, ABadClientChangesTheModelOfItsGroupAlone) {
+  experiment_.train.clients_per_round = 100;
+  experiment_.train.rounds = 1;
+  train("clean");
+  for (const auto& [name, kind] : {std::pair{"flipped-updates", ByzantineKind::kSignFlip},
+                                   {"flipped-labels", ByzantineKind::kLabelFlip}}) {
+    experiment_.train.byzantine = {.clients = {5}, .kind = kind};
+    train(name);
+    const int64_t its_group = group_of(5, experiment_.groups.count, experiment_.seed);
+    for (int64_t g = 1; g <= experiment_.groups.count; ++g) {
+      EXPECT_EQ(sha256s(name)[g - 1] == sha256s("clean")[g - 1], g != its_group) << name << g;
+    }
+  }
+}
+
 TEST_F(GroupRunsTest, ARunThatWasStoppedResumesToTheSameModels) {
   const std::string digest = train("whole");
   experiment_.train.checkpoint_every = 1;
@@ -301,13 +317,33 @@ TEST_F(GroupRunsTest, OtherCommandsKnowRunsOfGroupsOrRefuseThem) {
                             {}, context_);
             }).find("is a run of several groups"),
             std::string::npos);
-  EXPECT_NE(
-      refusal([&] { jobs::attack({.path = path("run").string()}, {}, context_); }).find("groups"),
-      std::string::npos);
+  const ComparedRuns compared = jobs::compare({path("run").string(), path("run").string()});
+  ASSERT_TRUE(compared.threats.has_value());
+  EXPECT_EQ(compared.threats->malicious, threats->malicious);
   const jobs::DryRun votes = jobs::dry_run_certify({path("run").string()}, {}, context_);
   EXPECT_NE(votes.device.find("majority-of-4"), std::string::npos) << votes.device;
   const jobs::DryRun training = jobs::dry_run_train(experiment_, context_);
   EXPECT_EQ(training.count, 3 * 4 * 2 * 2);  // rounds, groups, clients, steps
+}
+
+// As many images as it takes for such a short training to be right on some of them.
+TEST_F(GroupRunsTest, AttacksGoAgainstTheMeanOfTheGroups) {
+  train("run");
+  const Overrides images = {{"certify.every", "40"}, {"certify.limit", "0"}, {"certify.n", "200"}};
+  certify("run", images);
+  Overrides options = images;
+  options.emplace_back("smoothing.m", "4");
+  options.emplace_back("attack.steps", "2");
+  const jobs::AttackOutcome attacked = jobs::attack(
+      {.path = path("run").string(), .epsilons = {0.5, 3}, .n = 100}, options, context_);
+  EXPECT_EQ(attacked.summary.certified_images, attacked.summary.images);
+  double longest = 0;
+  for (const AttackRow& row : read_attacks(attacked.table)) {
+    longest = std::max(longest, row.perturbation);
+  }
+  EXPECT_GT(longest, 0.4);
+  const auto sidecar = nlohmann::json::parse(read_file(sidecar_path(attacked.table)));
+  EXPECT_EQ(sidecar["identity"]["groups"], 4);
 }
 
 TEST_F(GroupRunsTest, OneNetworkIsNotCertifiedAgainstMaliciousClients) {

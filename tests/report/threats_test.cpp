@@ -76,6 +76,27 @@ TEST(ThreatsTest, OneNetworkHasNone) {
   EXPECT_EQ(render_markdown({run}).find("malicious"), std::string::npos);
 }
 
+TEST(ThreatsTest, TwoRunsAreComparedAtTheNumbersThatBothHave) {
+  const RunRecord a = example_run();
+  RunRecord b = example_run();
+  b.identity.groups = 3;                // which withstand one
+  b.rows[2] = row_of(2, {0, 1000, 0});  // better than in a
+  const auto compared = compare_threats(a, b);
+  ASSERT_TRUE(compared.has_value());
+  EXPECT_EQ(compared->malicious, (std::vector<int64_t>{0, 1}));
+  for (size_t r = 0; r < compared->radii.size(); ++r) {
+    const PairedAtRadius &none = compared->at[0][r], &one = compared->at[1][r];
+    EXPECT_EQ(none.only_a + none.only_b, 0);
+    EXPECT_EQ(one.only_a, 0);
+    EXPECT_EQ(one.only_b, 1);
+    EXPECT_DOUBLE_EQ(one.difference.value, -0.2);
+  }
+  const std::string text = render_compared_threats(Norm::kL2, *compared);
+  EXPECT_NE(text.find("1 malicious client          -20.0"), std::string::npos) << text;
+  b.rows[0].malicious = std::nullopt;
+  EXPECT_FALSE(compare_threats(a, b).has_value());
+}
+
 TEST(ThreatsTest, VotesStoppedEarlyShowTheirOwnNumberAlone) {
   RunRecord run = example_run();
   for (CertificateRow& row : run.rows) {

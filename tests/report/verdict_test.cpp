@@ -38,6 +38,16 @@ TEST(VerdictTest, WholePercentsHaveNoPoint) {
             "a certifies 50% of the images within ℓ₂ radius 0.25.");
 }
 
+TEST(VerdictTest, MaliciousClientsAreNamed) {
+  RunRecord groups = run_of("groups", {0.3, 0.1});
+  for (CertificateRow& row : groups.rows) row.malicious = 2;
+  EXPECT_EQ(
+      verdict({groups}),
+      "groups (against 2 malicious clients) certifies 50% of the images within ℓ₂ radius 0.25.");
+  for (CertificateRow& row : groups.rows) row.malicious = 0;
+  EXPECT_EQ(verdict({groups}), "groups certifies 50% of the images within ℓ₂ radius 0.25.");
+}
+
 TEST(VerdictTest, OfManyRunsTheBestAndTheWorstAreNamed) {
   std::vector<RunRecord> runs = {run_of("a", {0.3, 0.1}), run_of("b", {0.3, 0.3}),
                                  run_of("c", {0.1, 0.1}), run_of("d", {0.3, 0.1})};

@@ -6,6 +6,7 @@
 #include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/cuda/kernels/wave/mean_logits.h"
 #include "fedsmooth/engine/cuda/network_passes.h"
+#include "fedsmooth/smoothing/group_classifier.h"
 #include "fedsmooth/smoothing/mean_classifier.h"
 
 namespace fedsmooth {
@@ -30,19 +31,25 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Members evaluate on streams of their own; this pass's stream adds their logits up in order.
+// How a member's logits are joined with those of the members before it.
+using Join = cudaError_t (*)(const MemberLogits& logits, cudaStream_t stream);
+
+// Members evaluate on streams of their own; this pass's stream joins their logits in order.
 class EnsemblePass : public VotePass {
  public:
-  explicit EnsemblePass(std::vector<std::unique_ptr<VotePass>> members)
-      : VotePass(members.front()->batch(), members.front()->input(), members.front()->classes()),
+  /// A row of the joined logits has `width` values.
+  EnsemblePass(std::vector<std::unique_ptr<VotePass>> members, Join join, int width)
+      : VotePass(members.front()->batch(), members.front()->input(), width),
         members_(std::move(members)),
-        mean_(int64_t{batch()} * classes()) {
+        join_(join),
+        joined_(int64_t{batch()} * width) {
+    const VotePass& first = *members_.front();
     for (const auto& member : members_) {
-      check(member->batch() == batch() && member->classes() == classes() &&
+      check(member->batch() == batch() && member->classes() == first.classes() &&
                 member->input() == input(),
             "ensemble: a member has other images, classes or batches");
     }
-    mean_.clear(launches_.stream());  // of a short batch some rows are never written
+    joined_.clear(launches_.stream());  // of a short batch some rows are never written
   }
 
   ~EnsemblePass() override {
@@ -51,69 +58,103 @@ class EnsemblePass : public VotePass {
   }
 
   DeviceLogits enqueue_images(const float* x) override {
-    return add_up(batch(), [x](VotePass& member) { return member.enqueue_images(x); });
+    return join_all(batch(), [x](VotePass& member) { return member.enqueue_images(x); });
   }
 
   DeviceLogits enqueue_copies(const NoisyRows& rows) override {
     const int64_t used = std::min<int64_t>(rows.rows, rows.total - rows.begin);
-    return add_up(used, [&rows](VotePass& member) { return member.enqueue_copies(rows); });
+    return join_all(used, [&rows](VotePass& member) { return member.enqueue_copies(rows); });
   }
 
  private:
   template <class Enqueue>
-  DeviceLogits add_up(int64_t rows, const Enqueue& enqueue) {
+  DeviceLogits join_all(int64_t rows, const Enqueue& enqueue) {
     const auto count = static_cast<int>(members_.size());
     for (int i = 0; i < count; ++i) {
       VotePass& member = *members_[i];
       const DeviceLogits logits = enqueue(member);
       there_.record(member.launches().stream());
       there_.hold(launches_.stream());
-      const LogitSum sum{logits.values, logits.stride, mean_.data(), rows, classes(), i, count};
-      launches_.add("mean", add_logits(sum, launches_.stream()));
+      const MemberLogits own{
+          logits.values, logits.stride, joined_.data(), rows, member.classes(), i, count};
+      launches_.add("join", join_(own, launches_.stream()));
     }
     // A member's next evaluation overwrites its logits.
-    added_.record(launches_.stream());
-    for (const auto& member : members_) added_.hold(member->launches().stream());
-    return {mean_.data(), classes()};
+    taken_.record(launches_.stream());
+    for (const auto& member : members_) taken_.hold(member->launches().stream());
+    return {joined_.data(), classes()};
   }
 
   std::vector<std::unique_ptr<VotePass>> members_;
-  DeviceArray<float> mean_;  // [batch, classes]
-  Event there_, added_;
+  Join join_;
+  DeviceArray<float> joined_;  // [batch, width]
+  Event there_, taken_;
 };
 
-}  // namespace
-
-VotePasses mean_passes(const std::vector<VotePasses>& members) {
-  if (members.empty()) throw Error("mean of classifiers: the list is empty");
+void check_alike(const std::vector<VotePasses>& members, const std::string& what) {
+  if (members.empty()) throw Error("{}: the list is empty", what);
   const VotePasses& first = members.front();
-  std::vector<std::string> descriptions;
   for (const VotePasses& member : members) {
+    if (member.groups > 0) throw Error("{}: {} is several groups", what, member.description);
     if (member.classes != first.classes) {
-      throw Error("mean of classifiers: one has {} classes, another {}", first.classes,
-                  member.classes);
+      throw Error("{}: one has {} classes, another {}", what, first.classes, member.classes);
     }
     if (member.batch != first.batch) {
-      throw Error("mean of classifiers: {} evaluates {} images at a time, {} evaluates {}",
-                  first.description, first.batch, member.description, member.batch);
+      throw Error("{}: {} evaluates {} images at a time, {} evaluates {}", what, first.description,
+                  first.batch, member.description, member.batch);
     }
-    descriptions.push_back(member.description);
   }
-  VotePasses mean{{}, first.classes, first.batch, describe_mean(descriptions)};
-  mean.make = [members](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
-    std::vector<std::unique_ptr<VotePass>> passes;
-    for (const VotePasses& member : members) passes.push_back(member.make(law));
-    return std::make_unique<EnsemblePass>(std::move(passes));
-  };
-  return mean;
 }
 
-BaseClassifier ensemble_gpu_classifier(const std::vector<Model>& folded) {
+std::vector<std::string> descriptions_of(const std::vector<VotePasses>& members) {
+  std::vector<std::string> descriptions;
+  for (const VotePasses& member : members) descriptions.push_back(member.description);
+  return descriptions;
+}
+
+MakePass make_joined(const std::vector<VotePasses>& members, Join join, int width) {
+  return [members, join, width](const NoiseLaw& law) -> std::unique_ptr<VotePass> {
+    std::vector<std::unique_ptr<VotePass>> passes;
+    for (const VotePasses& member : members) passes.push_back(member.make(law));
+    return std::make_unique<EnsemblePass>(std::move(passes), join, width);
+  };
+}
+
+// All evaluate batches of the size that is best for the one with the smallest.
+std::vector<VotePasses> passes_of(const std::vector<Model>& folded) {
   int batch = INT_MAX;
   for (const Model& model : folded) batch = std::min(batch, fastest_batch(model));
   std::vector<VotePasses> members;
   for (const Model& model : folded) members.push_back(network_passes(model, batch));
-  return classifier_by(mean_passes(members));
+  return members;
+}
+
+}  // namespace
+
+VotePasses mean_passes(const std::vector<VotePasses>& members) {
+  check_alike(members, "mean of classifiers");
+  const VotePasses& first = members.front();
+  return {make_joined(members, add_logits, first.classes), first.classes, first.batch,
+          describe_mean(descriptions_of(members))};
+}
+
+VotePasses group_passes(const std::vector<VotePasses>& members) {
+  check_alike(members, "groups");
+  const VotePasses& first = members.front();
+  const auto groups = static_cast<int>(members.size());
+  if (groups < 2 || groups > kMaxGroups) {
+    throw Error("groups: {} networks; there must be from 2 to {}", groups, kMaxGroups);
+  }
+  return {make_joined(members, place_logits, groups * first.classes), first.classes, first.batch,
+          describe_groups(descriptions_of(members)), groups};
+}
+
+BaseClassifier ensemble_gpu_classifier(const std::vector<Model>& folded) {
+  return classifier_by(mean_passes(passes_of(folded)));
+}
+
+BaseClassifier group_gpu_classifier(const std::vector<Model>& folded) {
+  return classifier_by(group_passes(passes_of(folded)));
 }
 
 }  // namespace fedsmooth

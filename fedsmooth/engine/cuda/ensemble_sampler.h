@@ -1,4 +1,5 @@
-// Several networks on the GPU as one base classifier: the argmax of the mean of their logits.
+// Several networks on the GPU as one base classifier: the argmax of the mean of their logits, or
+// the majority of their votes.
 #pragma once
 
 #include <vector>
@@ -14,9 +15,17 @@ namespace fedsmooth {
 /// unless there is a member and all have the same number of classes and the same batch.
 VotePasses mean_passes(const std::vector<VotePasses>& members);
 
+/// Passes that evaluate all members on the same noisy copies and give all their logits, [groups,
+/// classes] of a row: those of group_classifier(). Throws an Error as mean_passes() does, and
+/// unless there are two members or more.
+VotePasses group_passes(const std::vector<VotePasses>& members);
+
 /// The mean of networks for which missing_for_engine() finds nothing missing, with their batch
 /// norms folded, each by its fastest evaluator. All evaluate batches of the size that is best for
 /// the one with the smallest.
 BaseClassifier ensemble_gpu_classifier(const std::vector<Model>& folded);
+
+/// Their majority, in the same way. Each has maps of its own for a batch of copies.
+BaseClassifier group_gpu_classifier(const std::vector<Model>& folded);
 
 }  // namespace fedsmooth

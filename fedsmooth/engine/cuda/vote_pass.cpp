@@ -54,40 +54,16 @@ class DeviceSampler : public Sampler {
         stopped_(std::move(stopped)) {}
 
   std::vector<Votes> count_all(const std::vector<VoteRequest>& requests) override {
-    if (requests.empty()) return {};
-    const OnGpu on(gpu_);
-    const int64_t classes = pass_->classes();
-    const std::vector<int32_t> images = place_images(requests);
-    std::vector<NoisyCopies> copies;
-    NoisyRows rows;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const VoteRequest& r = requests[i];
-      copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
-                        static_cast<float>(r.sigma), static_cast<uint32_t>(r.first), images[i],
-                        rows.total});
-      rows.total += r.n;
-    }
-    if (draws_exactly()) rows.exact = cells_for(requests);
-    fill(copies_, copies);
-    fill(counts_, std::vector<VoteCounter>(requests.size() * classes));
-    check_cuda(cudaStreamSynchronize(nullptr), "count_all");
-    rows.copies = copies_.data();
-    rows.requests = static_cast<int>(requests.size());
-    rows.x = images_.data();
-    rows.image_size = pass_->image_size();
-    rows.area = pass_->image_area();
-    rows.rows = pass_->batch();
-    for (; rows.begin < rows.total; rows.begin += rows.rows) {
-      if (stopped_ && stopped_()) throw Interrupted{};
-      pass_->vote(rows, counts_.data());
-    }
-    const std::vector<VoteCounter> found = counts_.download(pass_->launches().stream());
     std::vector<Votes> votes;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const auto first = found.begin() + static_cast<int64_t>(i) * classes;
-      votes.emplace_back(first, first + classes);
+    for (VotesAndGaps& tally : count_into(begin_tallies(requests.size(), {}), requests)) {
+      votes.push_back(std::move(tally.votes));
     }
     return votes;
+  }
+
+  std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
+                                       const std::vector<int64_t>& classes) override {
+    return count_into(begin_tallies(requests.size(), classes), requests);
   }
 
   Votes count(const VoteRequest& request) override { return count_all({request})[0]; }
@@ -114,6 +90,78 @@ class DeviceSampler : public Sampler {
   static constexpr int64_t kVotesAtOnce = 1'600'000, kRequestsAtOnce = 256;
   // The twenty votes of each between two early looks then fill some ten batches.
   static constexpr int64_t kImagesAtOnce = 4096;
+
+  std::vector<VotesAndGaps> count_into(std::vector<VotesAndGaps> tallies,
+                                       const std::vector<VoteRequest>& requests) {
+    if (requests.empty()) return tallies;
+    const OnGpu on(gpu_);
+    NoisyRows rows = list_copies(requests);
+    const bool with_gaps = !tallies.front().gaps.empty();
+    fill(counts_, std::vector<VoteCounter>(requests.size() * classes()));
+    if (with_gaps) {
+      std::vector<int32_t> gaps_of;
+      for (const VotesAndGaps& tally : tallies)
+        gaps_of.push_back(static_cast<int32_t>(tally.gaps_of));
+      fill(gaps_of_, gaps_of);
+      fill(gaps_, std::vector<VoteCounter>(requests.size() * (groups() + 2)));
+    }
+    check_cuda(cudaStreamSynchronize(nullptr), "count_into");
+    for (; rows.begin < rows.total; rows.begin += rows.rows) {
+      if (stopped_ && stopped_()) throw Interrupted{};
+      vote(rows, with_gaps);
+    }
+    take_counts(counts_, tallies, &VotesAndGaps::votes);
+    if (with_gaps) take_counts(gaps_, tallies, &VotesAndGaps::gaps);
+    return tallies;
+  }
+
+  // The copies that the requests ask for, from the first one on.
+  NoisyRows list_copies(const std::vector<VoteRequest>& requests) {
+    const std::vector<int32_t> images = place_images(requests);
+    std::vector<NoisyCopies> copies;
+    NoisyRows rows;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const VoteRequest& r = requests[i];
+      copies.push_back({r.stream.key.value, r.stream.item, r.stream.client,
+                        static_cast<float>(r.sigma), static_cast<uint32_t>(r.first), images[i],
+                        rows.total});
+      rows.total += r.n;
+    }
+    if (draws_exactly()) rows.exact = cells_for(requests);
+    fill(copies_, copies);
+    rows.copies = copies_.data();
+    rows.requests = static_cast<int>(requests.size());
+    rows.x = images_.data();
+    rows.image_size = pass_->image_size();
+    rows.area = pass_->image_area();
+    rows.rows = pass_->batch();
+    return rows;
+  }
+
+  void vote(const NoisyRows& rows, bool with_gaps) {
+    if (groups() == 0) return pass_->vote(rows, counts_.data());
+    const DeviceLogits logits = pass_->enqueue_copies(rows);
+    GroupVoteCount count{rows, logits.values, static_cast<int>(classes()),
+                         static_cast<int>(groups()), counts_.data()};
+    if (with_gaps) {
+      count.gaps_of = gaps_of_.data();
+      count.gaps = gaps_.data();
+    }
+    Launches& launches = pass_->launches();
+    launches.add("group votes", count_group_votes(count, launches.stream()));
+  }
+
+  // Waits for the counts; each tally's `field` gets its own.
+  void take_counts(const DeviceArray<VoteCounter>& counts, std::vector<VotesAndGaps>& tallies,
+                   std::vector<int64_t> VotesAndGaps::*field) {
+    const std::vector<VoteCounter> found = counts.download(pass_->launches().stream());
+    auto next = found.begin();
+    for (VotesAndGaps& tally : tallies) {
+      std::vector<int64_t>& own = tally.*field;
+      std::copy_n(next, own.size(), own.begin());
+      next += std::ssize(own);
+    }
+  }
 
   bool draws_exactly() const { return &law() == &kExactNoise; }
 
@@ -178,8 +226,9 @@ class DeviceSampler : public Sampler {
   DeviceArray<NoisyCopies> copies_;
   DeviceArray<float> images_;
   std::vector<float> pixels_;  // what images_ holds
-  DeviceArray<VoteCounter> counts_;
-  DeviceArray<float> checked_;  // the inputs of check()
+  DeviceArray<VoteCounter> counts_, gaps_;
+  DeviceArray<int32_t> gaps_of_;  // the class of each request whose gaps are counted
+  DeviceArray<float> checked_;    // the inputs of check()
 };
 
 }  // namespace
@@ -233,6 +282,7 @@ BaseClassifier classifier_by(const VotePasses& passes) {
   f.classes = passes.classes;
   f.batch = passes.batch;
   f.description = passes.description;
+  f.groups = passes.groups;
   f.sampler = [make, gpu, f](const NoiseLaw& law, Stop stopped) {
     const std::string refusal = gpu_law_refusal(law);
     if (!refusal.empty()) throw Error("{}; {} cannot count its votes", refusal, f.description);

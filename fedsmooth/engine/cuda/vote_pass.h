@@ -73,6 +73,9 @@ struct VotePasses {
   MakePass make;
   int classes = 0, batch = 0;
   std::string description;
+  /// Above 0: the majority of so many networks; a pass then gives logits [groups, classes] of a
+  /// row.
+  int groups = 0;
 };
 
 /// A base classifier whose samplers and whose evaluators each have a pass of their own, on the GPU

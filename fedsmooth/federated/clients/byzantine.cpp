@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/draws.h"
+#include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
 namespace {
@@ -35,11 +36,27 @@ Weights corrupted(const ByzantineOptions& o, const ClientWeights& honest, Key ke
 
 std::vector<int64_t> byzantine_clients(const ByzantineOptions& options, int64_t clients,
                                        uint64_t seed) {
+  if (!options.clients.empty()) return options.clients;
   const int64_t count = std::llround(options.share * static_cast<double>(clients));
   Draws draws({make_key(seed, Purpose::kPartition, kWho)});
   std::vector<int64_t> bad = draws.choose(count, clients);
   std::sort(bad.begin(), bad.end());
   return bad;
+}
+
+void check_byzantine_options(const ByzantineOptions& options, int64_t clients) {
+  if (options.share > 0 && !options.clients.empty()) {
+    throw Error("byzantine.share={}: byzantine.clients names the bad ones; leave one of them out",
+                options.share);
+  }
+  if (!options.clients.empty() && options.clients.back() >= clients) {
+    throw Error("byzantine.clients: has client {}, and there are {}, numbered from 0",
+                options.clients.back(), clients);
+  }
+  if (options.kind == ByzantineKind::kLabelFlip && options.scale != 1) {
+    throw Error("byzantine.scale={}: byzantine.kind=\"label-flip\" does not use it; leave it out",
+                options.scale);
+  }
 }
 
 void corrupt_updates(const ByzantineOptions& options, const std::vector<int64_t>& bad,

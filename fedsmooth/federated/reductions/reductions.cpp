@@ -165,7 +165,7 @@ void check_cohort_fits(int64_t bytes, int64_t room) {
   throw Error(
       "train.clients_per_round: the weights of all clients of a round take {:.2f} GB, and {:.2f} "
       "GB of memory are free; take fewer, or aggregate.kind=\"mean\" without aggregate.clip, "
-      "aggregate.sfat and byzantine.share, which keeps none",
+      "aggregate.sfat and the keys byzantine, which keeps none",
       gigabytes(bytes), gigabytes(room));
 }
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/engine/ensembles.h"
 #include "fedsmooth/jobs/certification/groups_under_test.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/records/table_file.h"
@@ -50,28 +49,45 @@ std::vector<ModelUnderTest> load_members(const Subject& subject, const Overrides
   return members;
 }
 
-ModelUnderTest join(std::vector<ModelUnderTest> loaded, const std::string& device) {
-  ModelUnderTest joined = loaded.front();
-  std::sort(loaded.begin(), loaded.end(),
-            [](const auto& a, const auto& b) { return a.sha256 < b.sha256; });
-  std::vector<EnsembleMember> members;
-  std::vector<std::string> sha256s;
-  for (const ModelUnderTest& one : loaded) {
-    members.push_back({one.model_path.string(), one.model, one.f});
-    joined.members.push_back({one.model_path, one.sha256});
-    sha256s.push_back(one.sha256);
-    if (joined.class_names.empty()) joined.class_names = one.class_names;
-  }
-  joined.f = choose_ensemble(device, members, *joined.experiment.certify.noise);
-  joined.sha256 = digest_members(sha256s);
-  joined.model = nullptr;
-  joined.load_gradients = [count = loaded.size()]() -> std::function<DifferentiableClassifier()> {
-    throw Error("gradients of {} models as one: only votes are counted of them", count);
+// The mean of the logits, which stands in for the majority of groups, too: that one has no
+// gradients.
+std::function<std::function<DifferentiableClassifier()>()> gradients_of(
+    const std::vector<ModelUnderTest>& loaded) {
+  return [loaded] {
+    std::vector<std::function<DifferentiableClassifier()>> makers;
+    for (const ModelUnderTest& one : loaded) makers.push_back(one.load_gradients());
+    return [makers] {
+      std::vector<DifferentiableClassifier> members;
+      for (const auto& make : makers) members.push_back(make());
+      return mean_with_gradients(std::move(members));
+    };
   };
-  return joined;
+}
+
+ModelUnderTest mean_of(std::vector<ModelUnderTest> loaded, const std::string& device) {
+  JoinedModels all = join(std::move(loaded));
+  ModelUnderTest& mean = all.subject;
+  mean.f = choose_ensemble(device, all.members, *mean.experiment.certify.noise);
+  mean.sha256 = digest_members(all.sha256s);
+  return mean;
 }
 
 }  // namespace
+
+JoinedModels join(std::vector<ModelUnderTest> loaded) {
+  JoinedModels all{loaded.front(), {}, {}};
+  std::stable_sort(loaded.begin(), loaded.end(),
+                   [](const auto& a, const auto& b) { return a.sha256 < b.sha256; });
+  for (const ModelUnderTest& one : loaded) {
+    all.members.push_back({one.model_path.string(), one.model, one.f});
+    all.sha256s.push_back(one.sha256);
+    all.subject.members.push_back({one.model_path, one.sha256});
+    if (all.subject.class_names.empty()) all.subject.class_names = one.class_names;
+  }
+  all.subject.model = nullptr;
+  all.subject.load_gradients = gradients_of(loaded);
+  return all;
+}
 
 // The shape of images was compared with the data's when they were loaded.
 void check_alike(const ModelUnderTest& a, const ModelUnderTest& b) {
@@ -96,7 +112,7 @@ ModelUnderTest load_under_test(const Subject& subject, const Overrides& override
   if (subject.with.empty()) {
     return load_model_under_test(subject.path, overrides, data, input, device);
   }
-  return join(load_members(subject, overrides, data, input), device);
+  return mean_of(load_members(subject, overrides, data, input), device);
 }
 
 void check_place_of_table(const CertifyArguments& a) {

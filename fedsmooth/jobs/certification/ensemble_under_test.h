@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fedsmooth/engine/ensembles.h"
 #include "fedsmooth/jobs/certification.h"
 #include "fedsmooth/jobs/certification/model_under_test.h"
 
@@ -26,6 +27,15 @@ struct Subject {
 /// loaded by load_groups().
 ModelUnderTest load_under_test(const Subject& subject, const Overrides& overrides,
                                const Dataset* data, const Shape& input, const std::string& device);
+
+/// Several models, of which `subject` states all but f and sha256: the rest is that of the first
+/// one given, without a model of its own, and its gradients are those of the mean of the logits.
+struct JoinedModels {
+  ModelUnderTest subject;
+  std::vector<EnsembleMember> members;  // in ascending order of SHA-256, as all lists here
+  std::vector<std::string> sha256s;
+};
+JoinedModels join(std::vector<ModelUnderTest> loaded);
 
 /// Throws an Error where two models differ in their classes, the names of these or the sigma that
 /// they were trained for.

@@ -140,6 +140,7 @@ SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
     identity.members.emplace();
     for (const MemberFile& member : subject.members) identity.members->push_back(member.sha256);
   }
+  if (subject.f.groups > 0) identity.groups = subject.f.groups;
   identity.data = e.data.name;
   identity.data_sha256 = data_sha256;
   if (e.data.held_out > 0) identity.held_out = e.data.held_out;

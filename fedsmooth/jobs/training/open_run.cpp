@@ -81,9 +81,9 @@ void check_for_nodes(const TrainOptions& options, bool own_images) {
     throw Error("train.method={:?}: nodes elsewhere do not have its tables of images",
                 objective.name);
   }
-  if (own_images && options.byzantine.share > 0) {
-    throw Error("byzantine.share={}: nodes with images of their own are not made bad",
-                options.byzantine.share);
+  if (own_images && options.byzantine.any()) {
+    throw Error("byzantine.{}: nodes with images of their own are not made bad",
+                options.byzantine.share > 0 ? "share" : "clients");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "fedsmooth/report/page/frame.h"
 #include "fedsmooth/report/page/histogram_chart.h"
 #include "fedsmooth/report/page/notes.h"
+#include "fedsmooth/report/threats.h"
 #include "fedsmooth/report/verdict.h"
 
 namespace fedsmooth {
@@ -96,6 +97,32 @@ std::string compared_verdict(const ComparedRuns& runs) {
       signed_points(found.difference.value), interval(found.difference));
 }
 
+// Empty unless both are runs of several groups.
+std::string html_threats(const std::string& anchor, const ComparedRuns& runs) {
+  if (!runs.threats) return {};
+  const PairedThreats& t = *runs.threats;
+  std::string header, rows;
+  for (const double r : t.radii) {
+    header += fmt::format("<th>{}</th>", format_step(runs.paired.norm, r));
+  }
+  for (size_t i = 0; i < t.malicious.size(); ++i) {
+    rows += fmt::format("<tr><th>{}</th>", t.malicious[i]);
+    for (const PairedAtRadius& at : t.at[i]) {
+      rows += fmt::format("<td title=\"A − B: 95% interval {}\">{} / {} ({})</td>",
+                          interval(at.difference), percent(at.a), percent(at.b),
+                          signed_points(at.difference.value));
+    }
+    rows += "</tr>\n";
+  }
+  return section(
+      anchor, "Malicious clients and perturbations at once",
+      scrolling(fmt::format("<table>\n<thead><tr><th>malicious, {} radius</th>{}</tr></thead>\n"
+                            "<tbody>\n{}</tbody>\n</table>",
+                            norm_symbol(runs.paired.norm), header, rows)) +
+          "<p class=\"note\">A % / B % (A − B), points. Intervals, beside the pointer, are of each "
+          "difference by itself.</p>\n");
+}
+
 bool any_published(const ComparedRuns& runs) {
   return runs.a.rows.front().published || runs.b.rows.front().published;
 }
@@ -105,6 +132,8 @@ bool any_published(const ComparedRuns& runs) {
 std::string render_compare_page(const ComparedRuns& runs) {
   Contents contents;
   const std::string both = contents.add("Both, and their difference");
+  const std::string threats =
+      runs.threats ? contents.add("Malicious clients and perturbations at once") : "";
   const std::string all = contents.add("What becomes of all images");
   const std::vector<RunRecord> records = {runs.a, runs.b};
   PageParts parts{fmt::format("{} against {}", runs.a.shown_name(), runs.b.shown_name())};
@@ -119,6 +148,7 @@ std::string render_compare_page(const ComparedRuns& runs) {
                           folded("How to read this",
                                  fmt::format(kNote, kFewImages) +
                                      std::string(any_published(runs) ? kPublishedPairNote : "")))) +
+      html_threats(threats, runs) +
       section(all, "What becomes of all images",
               render_chart(distribution_chart(records)) +
                   folded("How to read this", kDistributionNote));
@@ -152,6 +182,7 @@ std::string render_compare_table(const ComparedRuns& runs) {
   if (any_published(runs)) {
     text += "Published tables state no counts: nothing in them was recomputed.\n";
   }
+  if (runs.threats) text += render_compared_threats(norm, *runs.threats);
   const std::string warning = warn_of_other_data(runs);
   return warning.empty() ? text : text + "warning: " + warning + "\n";
 }

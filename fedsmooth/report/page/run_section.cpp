@@ -143,9 +143,9 @@ std::string provenance_table(const RunRecord& run) {
 std::string render_run_section(const RunRecord& run) {
   std::string body = warnings_and_facts(run);
   if (run.certified()) {
-    body += render_threat_section(run) + render_gallery(run) + "<div class=\"pair\">\n" +
-            radius_part(run) + confidence_part(run) + class_table(run) + client_table(run) +
-            "</div>\n";
+    body += render_threat_section(run) + render_against_section(run) + render_gallery(run) +
+            "<div class=\"pair\">\n" + radius_part(run) + confidence_part(run) + class_table(run) +
+            client_table(run) + "</div>\n";
   }
   return body + experiment_text(run) + provenance_table(run);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/report/against.h"
 #include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/figures/panels.h"
 #include "fedsmooth/report/page/accuracy_chart.h"
@@ -60,6 +61,28 @@ std::string render_threat_section(const RunRecord& run) {
       "<h3>Malicious clients and perturbations at once</h3>\n{}{}<p class=\"note\">{}</p>\n{}",
       threat_figure(run, *threats), threat_table(run, *threats), escape_html(level_of_threats(run)),
       assumptions(run));
+}
+
+std::string render_against_section(const RunRecord& run) {
+  if (!run.against) return {};
+  const auto& [name, claim, alpha, found] = *run.against;
+  std::string radii, shares;
+  for (const ShareAtRadius& at : found.certified) {
+    radii += fmt::format("<th>{}</th>", format_step(run.norm, at.radius));
+    shares += fmt::format("<td>{}</td>", format_proportion(at.share));
+  }
+  const std::string table =
+      found.images == 0
+          ? "<p>Every image is of a class to avoid.</p>\n"
+          : fmt::format(
+                "<div class=\"scroll\"><table>\n<thead><tr><th>{} radius</th>{}</tr></thead>\n"
+                "<tbody>\n<tr><th>certified</th>{}</tr>\n</tbody>\n</table></div>\n",
+                norm_symbol(run.norm), radii, shares);
+  return fmt::format(
+      "<h3>Against given classes</h3>\n<p>Within the radius {}: shares of {} images, at α = {} per "
+      "image.</p>\n{}<p class=\"note\">This holds if the classes were chosen before the votes were "
+      "drawn.</p>\n",
+      escape_html(claim), found.images, alpha, table);
 }
 
 }  // namespace fedsmooth

@@ -1,5 +1,5 @@
-// The part of a run's section about malicious clients and perturbations at once: a table over (m,
-// r) and a curve for each m.
+// The parts of a run's section about threats beside perturbations: malicious clients, with a table
+// over (m, r) and a curve for each m, and answers that must not be given.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ namespace fedsmooth {
 
 /// HTML; empty for one network. Needs gnuplot.
 std::string render_threat_section(const RunRecord& run);
+
+/// HTML; empty for a run that was not held against given classes.
+std::string render_against_section(const RunRecord& run);
 
 }  // namespace fedsmooth

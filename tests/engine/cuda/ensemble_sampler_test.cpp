@@ -8,62 +8,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fedsmooth/engine/cpu/base_classifier.h"
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/cuda/kernels/wave/mean_logits.h"
-#include "fedsmooth/engine/cuda/network_passes.h"
 #include "fedsmooth/engine/ensembles.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/model/fold.h"
 #include "fedsmooth/smoothing/certify.h"
 #include "fedsmooth/smoothing/mean_classifier.h"
-#include "fedsmooth/smoothing/noise.h"
+#include "tests/engine/cuda/ensemble_members.h"
 #include "tests/engine/cuda/gpu.h"
-#include "tests/engine/cuda/residual_networks.h"
 #include "tests/refusal.h"
 #include "tests/smoothing/uniform_noise.h"
 
 namespace fedsmooth {
 namespace {
-
-constexpr int kBatch = 1024;
-
-// An image of bytes over 255, as exact noise needs it.
-VoteRequest request_for(uint64_t seed, int64_t n) {
-  const Array x =
-      each(uniform({3, 32, 32}, seed), [](float v) { return std::round(255 * v) / 255; });
-  return {x, 0.5, n, {make_key(seed, Purpose::kEstimation), 7}};
-}
-
-// A network with folded batch norms and a bias that makes classes equally likely around the image
-// of request_for(1, n), so that noise decides.
-Model member(const std::string& name, uint64_t seed) {
-  Model model;
-  if (name.starts_with("resnet")) {
-    model = fold_batch_norm(residual_model(name, /*statistics=*/true, seed));
-  } else {
-    model = {residual_network(name), {}, 0.5, {}};
-    model.weights = initial_weights(model.network, Key{seed});
-    for (Array& w : model.weights) w = each(w, [](float v) { return 1.5f * v; });
-  }
-  const VoteRequest r = request_for(1, 1);
-  const BaseClassifier f = base_classifier(model);
-  Array noisy({f.batch, 3, 32, 32});
-  add_noise(r.x, r.sigma, r.stream, 0, f.batch, noisy);
-  const Array logits = f.make()(noisy);
-  Array bias = model.weights.back().clone();
-  for (int64_t i = 0; i < logits.count(); ++i) {
-    bias.floats()[i % 10] -= logits.floats()[i] / static_cast<float>(f.batch);
-  }
-  model.weights.back() = bias;
-  return model;
-}
-
-std::vector<VotePasses> passes_of(const std::vector<Model>& models) {
-  std::vector<VotePasses> passes;
-  for (const Model& model : models) passes.push_back(network_passes(model, kBatch));
-  return passes;
-}
 
 // The oracle: each member's logits come back to the CPU, which draws the noise, adds and counts.
 BaseClassifier mean_on_cpu(const std::vector<VotePasses>& members) {
@@ -231,7 +188,7 @@ TEST_F(EnsembleSamplerTest, LogitsAreAddedInOrderAndDivided) {
     const int stride = kClasses + 3 * m;
     const Array logits = uniform({kRows, stride}, 11 + m);
     kept.emplace_back(values_of(logits));
-    const LogitSum one{kept.back().data(), stride, sum.data(), kRows, kClasses, m, kMembers};
+    const MemberLogits one{kept.back().data(), stride, sum.data(), kRows, kClasses, m, kMembers};
     check_cuda(add_logits(one, nullptr), "add_logits");
     for (int64_t i = 0; i < kRows * kClasses; ++i) {
       const float z = logits.floats()[i / kClasses * stride + i % kClasses];

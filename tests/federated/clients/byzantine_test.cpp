@@ -30,6 +30,20 @@ TEST(ByzantineTest, TheSeedChoosesTheShare) {
   EXPECT_TRUE(byzantine_clients({}, 1000, 7).empty());
 }
 
+TEST(ByzantineTest, NamedClientsAreTheBadOnesWhateverTheSeed) {
+  const ByzantineOptions named{.clients = {0, 4, 7}};
+  EXPECT_TRUE(named.any());
+  EXPECT_TRUE(named.corrupts_updates());
+  for (const uint64_t seed : {1U, 2U}) {
+    EXPECT_EQ(byzantine_clients(named, 8, seed), (std::vector<int64_t>{0, 4, 7}));
+  }
+  check_byzantine_options(named, 8);
+  EXPECT_EQ(refusal([&] { check_byzantine_options(named, 7); }),
+            "byzantine.clients: has client 7, and there are 7, numbered from 0");
+  EXPECT_EQ(refusal([&] { check_byzantine_options({.share = 0.1, .clients = {1}}, 8); }),
+            "byzantine.share=0.1: byzantine.clients names the bad ones; leave one of them out");
+}
+
 TEST(ByzantineTest, AFlippedUpdatePointsTheOtherWay) {
   const Weights global = {Array::full({2}, 1)};
   RoundResult result;

@@ -45,6 +45,20 @@ TEST(ComparePageTest, TableHasBothAndTheirDifference) {
   EXPECT_TRUE(contains(table, "nothing in them was recomputed"));
 }
 
+TEST(ComparePageTest, RunsOfGroupsAreComparedAgainstEachNumberOfMaliciousClients) {
+  ComparedRuns runs = compared("ours", "theirs");
+  EXPECT_FALSE(contains(render_compare_page(runs), "Malicious clients"));
+  const PairedAtRadius none{0, 3, 1, 0, 1.0, 0.75, {0.25, -0.6, 0.8, true}};
+  const PairedAtRadius two{0, 1, 0, 1, 0.25, 0.5, {-0.25, -0.8, -0.1}};
+  runs.threats = {{0, 2}, {0}, {{none}, {two}}};
+  const std::string page = render_compare_page(runs);
+  EXPECT_TRUE(contains(page, ">100.0 / 75.0 (+25.0)</td>")) << page;
+  EXPECT_TRUE(contains(page, ">25.0 / 50.0 (-25.0)</td>"));
+  const std::string table = render_compare_table(runs);
+  EXPECT_TRUE(contains(table, "0 malicious clients         +25.0 \n")) << table;
+  EXPECT_TRUE(contains(table, "2 malicious clients         -25.0!\n")) << table;
+}
+
 TEST(ComparePageTest, HasFigureTableAndNames) {
   const std::string page = render_compare_page(compared("ours", "theirs"));
   EXPECT_TRUE(contains(page, "<th>0.50</th><td>25.0</td><td>0.0</td><td>+25.0</td>"));

@@ -59,23 +59,76 @@ __global__ void __launch_bounds__(kThreads) noisy_images_kernel(NoisyRows r, flo
   each_noisy_value<kExact>(r, place, [&](int i, int, float value) { row[i] = value; });
 }
 
+// The class with the largest logit, the lowest one on ties; -1 if one is not finite.
+__device__ int vote_of(const float* z, int classes) {
+  int best = 0;
+  bool finite = true;
+  for (int k = 0; k < classes; ++k) {
+    finite = finite && isfinite(z[k]);
+    if (z[k] > z[best]) best = k;
+  }
+  return finite ? best : -1;
+}
+
 __global__ void count_votes_kernel(VoteCount v) {
   const int row = blockIdx.x * kThreads + threadIdx.x;
   const int64_t place = v.rows.begin + row;
   if (row >= v.rows.rows || place >= v.rows.total) return;
-  const float* z = v.logits + static_cast<int64_t>(row) * v.stride;
-  int best = 0;
-  bool finite = true;
-  for (int k = 0; k < v.classes; ++k) {
-    finite = finite && isfinite(z[k]);
-    if (z[k] > z[best]) best = k;
-  }
-  if (!finite) return;
+  const int best = vote_of(v.logits + static_cast<int64_t>(row) * v.stride, v.classes);
+  if (best < 0) return;
   // Of a warp's votes for the same class of the same request one thread adds up all.
   const int at = request_of(v.rows, place) * v.classes + best;
   const unsigned same = __match_any_sync(__activemask(), at);
   if (threadIdx.x % 32 == __ffs(same) - 1)
     atomicAdd(v.counts + at, static_cast<VoteCounter>(__popc(same)));
+}
+
+constexpr int kWarp = 32;
+
+// A warp a row, and a block: first a lane for each network, then a lane for each class.
+__global__ void __launch_bounds__(kWarp) count_group_votes_kernel(GroupVoteCount v) {
+  extern __shared__ int32_t vote_of_group[];
+  const int row = blockIdx.x, lane = threadIdx.x;
+  const int64_t place = v.rows.begin + row;
+  if (place >= v.rows.total) return;
+  const float* z = v.logits + static_cast<int64_t>(row) * v.groups * v.classes;
+  for (int g = lane; g < v.groups; g += kWarp) {
+    vote_of_group[g] = vote_of(z + static_cast<int64_t>(g) * v.classes, v.classes);
+  }
+  __syncwarp();
+  const int request = request_of(v.rows, place);
+  const int asked = v.gaps != nullptr ? v.gaps_of[request] : -1;
+  int most = 0, best = v.classes, own = 0, others = 0;
+  for (int c = lane; c < v.classes; c += kWarp) {
+    int votes = 0;
+    for (int g = 0; g < v.groups; ++g) votes += vote_of_group[g] == c;
+    if (votes > most) {
+      most = votes;
+      best = c;
+    }
+    if (c == asked) {
+      own = votes;
+    } else {
+      others = max(others, votes + (c < asked ? 1 : 0));
+    }
+  }
+  for (int step = kWarp / 2; step > 0; step /= 2) {
+    const int its_most = __shfl_xor_sync(0xffffffffu, most, step);
+    const int its_best = __shfl_xor_sync(0xffffffffu, best, step);
+    if (its_most > most || (its_most == most && its_best < best)) {
+      most = its_most;
+      best = its_best;
+    }
+    own = max(own, __shfl_xor_sync(0xffffffffu, own, step));
+    others = max(others, __shfl_xor_sync(0xffffffffu, others, step));
+  }
+  if (lane != 0) return;
+  if (most > 0)
+    atomicAdd(v.counts + static_cast<int64_t>(request) * v.classes + best, VoteCounter{1});
+  if (v.gaps == nullptr) return;
+  const int gap = most > 0 ? own - others : -1;
+  const int at = gap < 0 ? v.groups + 1 : gap;
+  atomicAdd(v.gaps + static_cast<int64_t>(request) * (v.groups + 2) + at, VoteCounter{1});
 }
 
 }  // namespace
@@ -98,6 +151,12 @@ cudaError_t make_noisy_images(const NoisyRows& r, float* out, cudaStream_t strea
 
 cudaError_t count_votes(const VoteCount& v, cudaStream_t stream) {
   count_votes_kernel<<<blocks_for(v.rows.rows, 1), kThreads, 0, stream>>>(v);
+  return cudaGetLastError();
+}
+
+cudaError_t count_group_votes(const GroupVoteCount& v, cudaStream_t stream) {
+  const size_t shared = v.groups * sizeof(int32_t);  // at most 40 kB, by kMaxGroups
+  count_group_votes_kernel<<<v.rows.rows, kWarp, shared, stream>>>(v);
   return cudaGetLastError();
 }
 

@@ -59,4 +59,18 @@ struct VoteCount {
 };
 cudaError_t count_votes(const VoteCount& count, cudaStream_t stream);
 
+/// The same for the majority of several networks, see smoothing/group_votes.h: each row adds the
+/// vote of the majority to counts [requests, classes] and, unless `gaps` is null, the gap of its
+/// request's class gaps_of [requests] to gaps [requests, groups + 2], whose last entry is of gaps
+/// below 0.
+struct GroupVoteCount {
+  NoisyRows rows;
+  const float* logits = nullptr;  // [row, groups, classes]
+  int classes = 0, groups = 0;
+  VoteCounter* counts = nullptr;
+  const int32_t* gaps_of = nullptr;
+  VoteCounter* gaps = nullptr;
+};
+cudaError_t count_group_votes(const GroupVoteCount& count, cudaStream_t stream);
+
 }  // namespace fedsmooth
