@@ -1,8 +1,9 @@
-// The public API. Jobs are what the program's commands do, without a terminal: they read and write
-// run folders and tables, take locks, and check that what is certified is a function before its
-// first vote. Below them, a model, its votes and one certificate at a time.
+// The public API. Each job (namespace jobs) does the work of one command, without a terminal: it
+// reads and writes run folders and tables, locks them, and checks that a classifier is a function
+// before it counts votes. The other headers load a model, count its votes and issue one
+// certificate.
 //
-// The user's mistakes are thrown as fedsmooth::Error, in one line.
+// A mistake of the user is thrown as a fedsmooth::Error with a message of one line.
 #pragma once
 
 #include "fedsmooth/base/error.h"

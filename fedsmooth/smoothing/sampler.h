@@ -20,9 +20,9 @@ namespace fedsmooth {
 
 class Sampler;
 
-/// The base classifier f, described, with what makes its evaluators: a network at one fixed batch
-/// shape. Libraries round differently at different batch sizes, so f is a function only if every
-/// call has the same shape; short batches are padded.
+/// The base classifier f: a network at one fixed batch shape, with functions that make its
+/// evaluators. Libraries round differently at different batch sizes, so f is a function only if
+/// every call has the same shape; short batches are padded.
 struct BaseClassifier {
   /// Makes a classifier for one thread (it may own scratch memory).
   std::function<Classifier()> make;
@@ -32,15 +32,16 @@ struct BaseClassifier {
   /// about different classifiers.
   std::string description;
   /// Makes a sampler of the engine's own that draws `law`, or throws an Error that names the law.
-  /// `stopped` is asked before each batch. Empty: CPU cores count the votes, of every law that can
-  /// be drawn. Callers ask make_sampler().
+  /// `stopped` is called before each batch. Empty: CPU cores count the votes under any law that can
+  /// be drawn. Callers use make_sampler() instead.
   std::function<std::unique_ptr<Sampler>(const NoiseLaw& law, Stop stopped)> sampler = {};
-  /// Above 0: f is the majority of so many networks, see group_classifier(). The logits of an image
-  /// are then those of all of them, [groups * classes], one network after another.
+  /// Above 0: f is the majority of this number of networks, see group_classifier(). The logits of
+  /// an image are then those of all networks, [groups * classes], one network after another.
   int64_t groups = 0;
 };
 
-/// Votes of n samples of `stream`, from number `first` on: f(x + sigma e), x [C, H, W].
+/// Asks for the votes f(x + sigma e) of n samples e of `stream`, from number `first` on. `x` is an
+/// image [C, H, W].
 struct VoteRequest {
   Array x;
   double sigma = 0;
@@ -49,35 +50,34 @@ struct VoteRequest {
   int64_t first = 0;
 };
 
-/// What check_is_function() saw: inputs [batch, C, H, W] that are always the same, and f's logits
-/// for them.
+/// The result of check_is_function(): its fixed inputs [batch, C, H, W], and f's logits for them.
 struct FunctionCheck {
   Array inputs, logits;
   std::string fingerprint;  // SHA-256 of the logits
 };
 
-/// f's answers changed while it was used: nothing that was said of it holds.
+/// Thrown if f's answers changed while it was used. Certificates from these votes are void.
 struct ClassifierChanged : Error {
   using Error::Error;
 };
 
-/// Counts votes of one base classifier under one noise law, which must outlive it. For one thread
-/// at a time.
+/// Counts votes of one base classifier under one noise law, which must outlive the sampler. One
+/// thread at a time may use it.
 class Sampler {
  public:
   Sampler(const BaseClassifier& f, const NoiseLaw& law);
   virtual ~Sampler() = default;
 
   virtual Votes count(const VoteRequest& request) = 0;
-  /// The votes of each of several requests.
+  /// Returns the votes of each request.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
-  /// As count_all(), with the gaps of one class per request. Throws an Error unless f is several
-  /// groups.
+  /// Returns the votes of each request, with the gaps of one class per request. Throws an Error
+  /// unless f is the majority of several groups.
   virtual std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
                                                const std::vector<int64_t>& classes);
-  /// How many requests for n votes it does best at once.
+  /// Returns how many requests for n votes it handles best at once.
   virtual int64_t requests_at_once(int64_t /*n*/) const { return 1; }
-  /// How many images it does best at once whose votes are asked for in many small steps.
+  /// Returns how many images it handles best at once when votes are requested in many small steps.
   virtual int64_t images_at_once() const { return 16; }
 
   /// Throws an Error unless f is a function of single images of `shape` [C, H, W], see
@@ -86,21 +86,22 @@ class Sampler {
   const std::string& check(const Sizes& shape);
   /// Evaluates one batch again that check() saw. Throws ClassifierChanged if a bit differs.
   void probe();
-  /// Copies that are evaluated at a time, and by a probe.
+  /// Returns the number of copies in a batch; a probe evaluates as many.
   int64_t batch() const { return batch_; }
-  /// Networks whose majority f is; 0: it is one network.
+  /// Returns the number of networks whose majority f is; 0: f is one network.
   int64_t groups() const { return groups_; }
   const NoiseLaw& law() const { return law_; }
   const std::string& description() const { return description_; }
   int64_t classes() const { return classes_; }
 
  protected:
-  /// Logits of one batch of images on the CPU, by what counts the votes.
+  /// Returns the logits of one batch, in the CPU's memory, by the code that counts the votes.
   virtual Array evaluate(const Array& images) = 0;
-  /// The same for the inputs of check(), which a sampler may keep where it needs them.
+  /// Evaluates the inputs of check() again. A sampler may keep them on its device.
   virtual Array evaluate_again(const FunctionCheck& check) { return evaluate(check.inputs); }
 
-  /// An empty tally for each request, with the gaps of `gaps_of` unless that is empty.
+  /// Returns an empty tally for each request, with gaps of the classes in `gaps_of` unless that is
+  /// empty.
   std::vector<VotesAndGaps> begin_tallies(size_t requests,
                                           const std::vector<int64_t>& gaps_of) const;
 
@@ -117,8 +118,8 @@ class Sampler {
 /// Draws the copies of a law, prepared for one sigma at a time.
 class LawDraws {
  public:
-  /// An Error if the law cannot be drawn. Large batches are drawn by `threads` cores, to the same
-  /// bits.
+  /// Throws an Error if the law cannot be drawn. `threads` cores draw large batches, with the same
+  /// bits as one.
   explicit LawDraws(const NoiseLaw& law, int threads = 1);
 
   NoiseSource at(double sigma);
@@ -130,10 +131,10 @@ class LawDraws {
   NoiseSource source_;  // for sigma_
 };
 
-/// One batch after another in the calling thread: the oracle for every faster sampler.
+/// Evaluates one batch after another in the calling thread. Tests compare faster samplers with it.
 class SerialSampler : public Sampler {
  public:
-  /// Noise alone is drawn by `threads` cores.
+  /// `threads` cores draw the noise; the network runs in the calling thread.
   SerialSampler(const BaseClassifier& f, const NoiseLaw& law, int threads = 1);
   Votes count(const VoteRequest& request) override;
   std::vector<VotesAndGaps> count_gaps(const std::vector<VoteRequest>& requests,
