@@ -106,7 +106,7 @@ void add_certify(CLI::App& app, CommandContext& common) {
   add_against(c, a->against);
   c.flag("resume", a->resume, "continue after the last complete row");
   c.flag("dry-run", a->dry_run, "print votes, predicted time and memory, and do nothing");
-  c.take_ranks();
+  c.allow_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_certify(*a, overrides, common); });
 }
 

@@ -184,7 +184,7 @@ void Command::alias(const std::string& name, const std::string& key, const std::
   add_override(*app_, overrides_, name, key, what + " (" + key + ")");
 }
 
-void Command::take_ranks() {
+void Command::allow_ranks() {
   takes_ranks_ = true;
   option("rank-timeout", common_->rank_timeout,
          "seconds without a word from another rank after which all are ended");

@@ -59,7 +59,7 @@ class Command {
   /// --`name` as a short form of --`key`.
   void alias(const std::string& name, const std::string& key, const std::string& what);
   /// The command can be run on many ranks. Others are refused there.
-  void take_ranks();
+  void allow_ranks();
 
   /// `run` is called with the overrides when this is the command that was given, and returns the
   /// exit status. An unknown option is an Error with the nearest name.

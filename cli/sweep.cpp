@@ -68,7 +68,7 @@ void add_sweep(CLI::App& app, CommandContext& common) {
   c.renamed_option("groups", "side-by-side");
   c.option("at-once", a->at_once,
            "trainings of different kinds at the same time; 0: three on a GPU, one on the CPU");
-  c.take_ranks();
+  c.allow_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_sweep(*a, overrides, common); });
 }
 

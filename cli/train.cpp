@@ -72,7 +72,7 @@ void add_train(CLI::App& app, CommandContext& common) {
   c.option("out", a->out, "run folder; runs/NAME for NAME.toml if left out");
   c.flag("resume", a->resume, "continue from the last checkpoint");
   c.flag("dry-run", a->dry_run, "print steps, predicted time and memory, and do nothing");
-  c.take_ranks();
+  c.allow_ranks();
   c.on_run([a, &common](const Overrides& overrides) { return run_train(*a, overrides, common); });
 }
 

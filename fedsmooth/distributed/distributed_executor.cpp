@@ -156,7 +156,7 @@ std::vector<RoundResult> DistributedExecutor::run(const std::vector<Round>& roun
     const long long* next = words.data();
     for (size_t r = 0; r < rounds.size(); ++r) {
       const int64_t sums = words_in_sum(rounds[r]);
-      RoundResult& result = results.emplace_back(take_words(next, sums));
+      RoundResult& result = results.emplace_back(read_result(next, sums));
       next += word_count(sums);
       result.each = std::move(local[r].each);
       result.named = std::move(local[r].named);

@@ -34,7 +34,7 @@ std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
     if (words.size() != word_count(sums)) {
       throw Error("round {}: {} words, expected {}", round.t + 1, words.size(), word_count(sums));
     }
-    results.push_back(take_words(words.data(), sums));
+    results.push_back(read_result(words.data(), sums));
   }
   return results;
 }

@@ -57,7 +57,7 @@ void append_words(const RoundResult& result, int64_t sums, std::vector<long long
   words.insert(words.end(), telemetry.begin(), telemetry.end());
 }
 
-RoundResult take_words(const long long* words, int64_t sums) {
+RoundResult read_result(const long long* words, int64_t sums) {
   RoundResult result;
   result.sum.add(words, sums, words[sums]);
   result.dropped = words[sums + 1];

@@ -17,7 +17,7 @@ size_t word_count(int64_t sums);
 void append_words(const RoundResult& result, int64_t sums, std::vector<long long>& words);
 
 /// Reads the word_count(sums) words of a result whose sums have `sums` words.
-RoundResult take_words(const long long* words, int64_t sums);
+RoundResult read_result(const long long* words, int64_t sums);
 
 /// Adds `clients` to the number of dropped clients in `words`: their weights or words are missing.
 void add_dropped(int64_t clients, int64_t sums, std::vector<long long>& words);

@@ -14,7 +14,7 @@ int gpu_number = 0;
 
 }  // namespace
 
-void take_gpu(int number) { gpu_number = number; }
+void choose_gpu(int number) { gpu_number = number; }
 
 std::string gpu_unavailable_reason() {
 #ifdef FEDSMOOTH_CUDA

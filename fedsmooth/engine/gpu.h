@@ -26,9 +26,9 @@ int64_t gpu_bytes_in_use();
 
 /// Sets which of several GPUs this process uses: `number` modulo how many there are. Must be called
 /// once, before other threads start.
-void take_gpu(int number);
+void choose_gpu(int number);
 
-/// Makes the GPU of take_gpu() the current one of the calling thread.
+/// Makes the GPU of choose_gpu() the current one of the calling thread.
 void select_gpu();
 
 }  // namespace fedsmooth

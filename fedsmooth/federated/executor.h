@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fedsmooth/base/phase_cost.h"
 #include "fedsmooth/federated/aggregate.h"
 #include "fedsmooth/federated/client.h"
 
@@ -78,11 +79,6 @@ struct RoundResult {
   bool nothing_kept() const { return sum.share() == 0 && each.empty(); }
 };
 
-/// The cost of one part of a local step, for all clients together.
-struct PhaseCost {
-  double seconds = 0, operations = 0, bytes = 0;
-};
-
 /// Runs clients. An executor serves one thread at a time.
 class Executor {
  public:
@@ -97,7 +93,8 @@ class Executor {
   /// and its run's seed, so results depend neither on where clients run nor on the other rounds.
   virtual std::vector<RoundResult> run(const std::vector<Round>& rounds) = 0;
 
-  /// Measures the parts of one local step of the round; empty if the executor cannot.
+  /// Measures the parts of one local step of the round, for all clients together; empty if the
+  /// executor cannot.
   virtual std::map<std::string, PhaseCost> measure_step(const Round& /*round*/) { return {}; }
 };
 

@@ -42,8 +42,9 @@ class Passes {
   /// Takes the gradient [B, K] of a loss with respect to the logits of the last forward pass, and
   /// returns its gradient with respect to the images, [B, C, H, W].
   virtual Array backward_to_images(const Array& gradient) = 0;
-  /// As backward_to_images(), with respect to the trained weights, in the order of parameters().
-  /// The pointers are valid until the next pass; until then the caller may update the weights.
+  /// Takes the gradient of a loss with respect to the logits of the last forward pass, and returns
+  /// its gradient with respect to the trained weights, in the order of parameters(). The pointers
+  /// are valid until the next pass; until then the caller may update the weights.
   virtual std::vector<WeightGradient> backward_to_weights(const Array& gradient) = 0;
 };
 

@@ -62,26 +62,26 @@ std::string device_of(const AttackArguments& a, const Context& context) {
   return "cpu";
 }
 
-nlohmann::json describe(const AttackJob& plan, const SubjectIdentity& subject) {
+nlohmann::json describe(const AttackJob& job, const SubjectIdentity& subject) {
   nlohmann::json identity = subject.to_json();
-  identity["n"] = plan.n;
-  identity["epsilons"] = plan.epsilons;
+  identity["n"] = job.n;
+  identity["epsilons"] = job.epsilons;
   for (const auto& [key, value] : kDefaults) {
-    identity[key] = nlohmann::json::parse(show_key(plan.subject.experiment, key));
+    identity[key] = nlohmann::json::parse(show_key(job.subject.experiment, key));
   }
   return identity;
 }
 
 // Returns the rows of an interrupted attack, without an image that it did not finish. They must be
-// those of the first images of the plan.
-std::vector<AttackRow> keep_whole_images(const AttackJob& plan, const std::string& text,
+// those of the first images of the job.
+std::vector<AttackRow> keep_whole_images(const AttackJob& job, const std::string& text,
                                          const std::string& name) {
   std::vector<AttackRow> rows = parse_attacks(text, name);
-  const size_t per_image = plan.epsilons.size();
+  const size_t per_image = job.epsilons.size();
   rows.resize(rows.size() / per_image * per_image);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i / per_image >= plan.images.size() || rows[i].index != plan.images[i / per_image] ||
-        rows[i].epsilon != plan.epsilons[i % per_image]) {
+    if (i / per_image >= job.images.size() || rows[i].index != job.images[i / per_image] ||
+        rows[i].epsilon != job.epsilons[i % per_image]) {
       throw Error("{}: row {} is image {} at epsilon {}, which this attack does not have there",
                   name, i + 1, rows[i].index, rows[i].epsilon);
     }
@@ -96,10 +96,10 @@ std::string format_rows(const std::vector<AttackRow>& rows) {
 }
 
 // Each image is attacked by the next free thread; rows are written in the order of the images.
-void attack_images(const AttackJob& plan, size_t first, const Context& context, TableFile& file) {
+void attack_images(const AttackJob& job, size_t first, const Context& context, TableFile& file) {
   Workers workers(thread_count(context));
   const auto progress = begin_progress(context, "attack", static_cast<int64_t>(first),
-                                       static_cast<int64_t>(plan.images.size()));
+                                       static_cast<int64_t>(job.images.size()));
   std::atomic<size_t> next = first;
   std::mutex mutex;
   std::map<size_t, std::vector<AttackRow>> waiting;
@@ -114,29 +114,29 @@ void attack_images(const AttackJob& plan, size_t first, const Context& context, 
   };
   workers.run([&](int) {
     try {
-      Attacker attacker(plan);
-      for (size_t i; (i = next.fetch_add(1)) < plan.images.size();) {
-        take(i, attacker.attack(plan.images[i]));
+      Attacker attacker(job);
+      for (size_t i; (i = next.fetch_add(1)) < job.images.size();) {
+        take(i, attacker.attack(job.images[i]));
       }
     } catch (...) {
-      next = plan.images.size();  // ends the work of all threads
+      next = job.images.size();  // ends the work of all threads
       throw;
     }
   });
 }
 
 // Attacks the images that are not in the table yet.
-void attack_rest(const AttackJob& plan, const AttackArguments& a, const fs::path& table,
+void attack_rest(const AttackJob& job, const AttackArguments& a, const fs::path& table,
                  const nlohmann::json& identity, const Context& context) {
   std::vector<AttackRow> kept;
   try {
     TableFile file(table, attack_header(),
                    {{"identity", identity}, {"provenance", build_provenance()}}, a.resume,
                    [&](const std::string& text) {
-                     kept = keep_whole_images(plan, text, table.string());
+                     kept = keep_whole_images(job, text, table.string());
                      return attack_header() + format_rows(kept);
                    });
-    attack_images(plan, kept.size() / plan.epsilons.size(), context, file);
+    attack_images(job, kept.size() / job.epsilons.size(), context, file);
     seal_table(table);
   } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
@@ -154,17 +154,17 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   ModelUnderTest subject =
       load_under_test({a.path, {}}, overrides, &data, image_shape(data), device_of(a, context));
   subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
-  const AttackJob plan{subject,
-                       data,
-                       choose_images(data.size(), subject.experiment.certify),
-                       epsilons,
-                       a.n,
-                       context.stopped,
-                       subject.load_gradients()};
+  const AttackJob job{subject,
+                      data,
+                      choose_images(data.size(), subject.experiment.certify),
+                      epsilons,
+                      a.n,
+                      context.stopped,
+                      subject.load_gradients()};
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
   const SubjectIdentity identity = identify(subject, data, digest(data));
-  attack_rest(plan, a, table, describe(plan, identity), context);
+  attack_rest(job, a, table, describe(job, identity), context);
   AttackSummary summary = summarize_attacks(table, identity, table_path(a.path, "certificates"));
   for (const std::string& warning : summary.warnings) context.warn("warning: " + warning);
   return {table, std::move(summary)};

@@ -21,11 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // Throws an Error unless the rows are those of the first planned images, in their order.
-void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationJob& plan,
+void check_is_beginning(const std::vector<CertificateRow>& rows, const CertificationJob& job,
                         const fs::path& table) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i >= plan.images.size() || rows[i].index != plan.images[i] ||
-        rows[i].label != plan.data.label(plan.row(i))) {
+    if (i >= job.images.size() || rows[i].index != job.images[i] ||
+        rows[i].label != job.data.label(job.row(i))) {
       throw Error("{}: row {} is image {}, which this certification does not have there",
                   table.string(), i + 1, rows[i].index);
     }
@@ -34,24 +34,24 @@ void check_is_beginning(const std::vector<CertificateRow>& rows, const Certifica
 
 CertificationJob load_together(const CertifyArguments& a, const Overrides& overrides,
                                const Context& context) {
-  CertificationJob plan;
+  CertificationJob job;
   TestSets test_sets;
   agree(ranks_of(context), [&] {
-    plan = load_plan(a, overrides, context, test_sets);
-    return plan.identity.to_json();
+    job = load_job(a, overrides, context, test_sets);
+    return job.identity.to_json();
   });
-  return plan;
+  return job;
 }
 
 // The work is handed out in items. Item i is a wave of at most at_once images, from image number
 // i * at_once on.
 struct Items {
-  explicit Items(const CertificationJob& plan)
-      : images(static_cast<int64_t>(plan.images.size())),
-        at_once(images_per_wave(*plan.sampler, plan.subject.experiment.certify)) {
+  explicit Items(const CertificationJob& job)
+      : images(static_cast<int64_t>(job.images.size())),
+        at_once(images_per_wave(*job.sampler, job.subject.experiment.certify)) {
     // Among several ranks waves are smaller, so that every rank gets some.
-    const int64_t share = (images + 4 * plan.ranks - 1) / (4 * plan.ranks);
-    if (plan.ranks > 1) at_once = std::min(at_once, std::max<int64_t>(16, share));
+    const int64_t share = (images + 4 * job.ranks - 1) / (4 * job.ranks);
+    if (job.ranks > 1) at_once = std::min(at_once, std::max<int64_t>(16, share));
   }
 
   int64_t images, at_once;
@@ -86,7 +86,7 @@ Rows from_text(const std::string& text) {
 
 // Calls `take` with the rows of each item, in order. Makes the table void and throws an Error if
 // the classifier changed.
-void make_and_take(const CertificationJob& plan, Ranks& ranks, int64_t first, int64_t count,
+void make_and_take(const CertificationJob& job, Ranks& ranks, int64_t first, int64_t count,
                    const MakeRows& make, const TakeRows& take, CertificateFile& file) {
   try {
     if (ranks.size() == 1) {
@@ -98,20 +98,20 @@ void make_and_take(const CertificationJob& plan, Ranks& ranks, int64_t first, in
   } catch (const ClassifierChanged& changed) {
     file.append_void(changed.what());
     throw Error("{}: its answers changed while it was certified; the table is void",
-                plan.subject.model_path.string());
+                job.subject.model_path.string());
   } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
   }
 }
 
-MakeRows rows_of_items(const CertificationJob& plan) {
-  return [&plan, items = Items(plan)](int64_t item) {
-    return certify_wave(plan, items.begin(item), items.end(item));
+MakeRows rows_of_items(const CertificationJob& job) {
+  return [&job, items = Items(job)](int64_t item) {
+    return certify_wave(job, items.begin(item), items.end(item));
   };
 }
 
-void certify_rest(const CertificationJob& plan, const Context& context, CertificateFile& file) {
-  const Items items(plan);
+void certify_rest(const CertificationJob& job, const Context& context, CertificateFile& file) {
+  const Items items(job);
   const auto done = static_cast<int64_t>(file.rows().size());
   const auto progress = begin_progress(context, "certify", done, items.images);
   int64_t correct = 0;
@@ -126,19 +126,19 @@ void certify_rest(const CertificationJob& plan, const Context& context, Certific
     }
   };
   const int64_t first = done == items.images ? items.count() : done / items.at_once;
-  make_and_take(plan, ranks_of(context), first, items.count(), rows_of_items(plan), take, file);
+  make_and_take(job, ranks_of(context), first, items.count(), rows_of_items(job), take, file);
 }
 
 // The rows that more votes than before may decide, in waves of rows with equally many votes. All
 // ranks have the same.
 class Undecided {
  public:
-  Undecided(const CertificationJob& plan, const CertificateFile* file, Ranks& ranks) {
-    if (plan.subject.experiment.certify.rule() != VoteRule::kRadii) return;
+  Undecided(const CertificationJob& job, const CertificateFile* file, Ranks& ranks) {
+    if (job.subject.experiment.certify.rule() != VoteRule::kRadii) return;
     Rows undecided;
-    if (file) undecided = undecided_rows(file->rows(), plan.subject.experiment.certify.n);
+    if (file) undecided = undecided_rows(file->rows(), job.subject.experiment.certify.n);
     share(undecided, ranks);
-    const size_t at_once = Items(plan).at_once;
+    const size_t at_once = Items(job).at_once;
     for (CertificateRow& row : undecided) {
       const auto votes = [](const CertificateRow& r) { return r.certificate.counts.n; };
       const bool joins = !waves_.empty() && waves_.back().size() < at_once &&
@@ -151,8 +151,8 @@ class Undecided {
 
   int64_t rows() const { return rows_; }
   int64_t waves() const { return std::ssize(waves_); }
-  MakeRows rows_of_waves(const CertificationJob& plan) const {
-    return [this, &plan](int64_t wave) { return continue_wave(plan, waves_[wave]); };
+  MakeRows rows_of_waves(const CertificationJob& job) const {
+    return [this, &job](int64_t wave) { return continue_wave(job, waves_[wave]); };
   }
 
  private:
@@ -169,7 +169,7 @@ class Undecided {
   int64_t rows_ = 0;
 };
 
-void continue_rows(const CertificationJob& plan, const Undecided& undecided, const Context& context,
+void continue_rows(const CertificationJob& job, const Undecided& undecided, const Context& context,
                    CertificateFile& file) {
   if (undecided.rows() == 0) return;
   const auto progress = begin_progress(context, "continue", 0, undecided.rows());
@@ -177,23 +177,23 @@ void continue_rows(const CertificationJob& plan, const Undecided& undecided, con
     file.replace(rows);
     for (size_t i = 0; i < rows.size(); ++i) progress->step("");
   };
-  make_and_take(plan, ranks_of(context), 0, undecided.waves(), undecided.rows_of_waves(plan), take,
+  make_and_take(job, ranks_of(context), 0, undecided.waves(), undecided.rows_of_waves(job), take,
                 file);
 }
 
-std::unique_ptr<CertificateFile> open_table(const CertificationJob& plan, const fs::path& table,
+std::unique_ptr<CertificateFile> open_table(const CertificationJob& job, const fs::path& table,
                                             bool resume, const Context& context) {
   nlohmann::json provenance = build_provenance();
   provenance["threads"] = thread_count(context);
   if (ranks_of(context).size() > 1) provenance["ranks"] = ranks_of(context).size();
-  nlohmann::json sidecar = {{"classes", plan.subject.class_names},
-                            {"model", plan.subject.model_path.string()},
-                            {"data_root", plan.subject.experiment.data.root},
-                            {"values", plan.data.image(0).count()},
+  nlohmann::json sidecar = {{"classes", job.subject.class_names},
+                            {"model", job.subject.model_path.string()},
+                            {"data_root", job.subject.experiment.data.root},
+                            {"values", job.data.image(0).count()},
                             {"provenance", provenance}};
-  if (plan.identity.members) sidecar["members"] = describe_members(plan.subject);
-  auto file = std::make_unique<CertificateFile>(table, plan.identity, sidecar, resume);
-  check_is_beginning(file->rows(), plan, table);
+  if (job.identity.members) sidecar["members"] = describe_members(job.subject);
+  auto file = std::make_unique<CertificateFile>(table, job.identity, sidecar, resume);
+  check_is_beginning(file->rows(), job, table);
   return file;
 }
 
@@ -211,10 +211,10 @@ Overrides settle_seed(Overrides overrides) {
 
 // Throws an Error, before any vote is drawn, if the certificates could not be certified against
 // these options.
-void check_against(const AgainstOptions& against, const CertificationJob& plan) {
+void check_against(const AgainstOptions& against, const CertificationJob& job) {
   if (!against.asked()) return;
-  find_avoidance(against, plan.subject.class_names, *plan.identity.classes);
-  if (plan.identity.rule() != VoteRule::kRadii) return;
+  find_avoidance(against, job.subject.class_names, *job.identity.classes);
+  if (job.identity.rule() != VoteRule::kRadii) return;
   throw Error("--radii: not with --against and its like, which need a fixed number of votes");
 }
 
@@ -234,15 +234,15 @@ fs::path certify(const CertifyArguments& a, const Overrides& given, const Contex
   check_place_of_table(a);
   Ranks& ranks = ranks_of(context);
   announce_job(ranks, describe_job(a, overrides));
-  const CertificationJob plan = load_together(a, overrides, context);
-  do_together(ranks, [&] { check_against(a.against, plan); });
+  const CertificationJob job = load_together(a, overrides, context);
+  do_together(ranks, [&] { check_against(a.against, job); });
   const fs::path table = a.out.empty() ? table_path(a.path, "certificates") : fs::path(a.out);
   std::unique_ptr<CertificateFile> file;
-  do_together(ranks, [&] { file = open_table(plan, table, a.resume, context); });
-  const Undecided undecided(plan, file.get(), ranks);
-  do_together(ranks, [&] { continue_rows(plan, undecided, context, *file); });
-  do_together(ranks, [&] { certify_rest(plan, context, *file); });
-  const Experiment& e = plan.subject.experiment;
+  do_together(ranks, [&] { file = open_table(job, table, a.resume, context); });
+  const Undecided undecided(job, file.get(), ranks);
+  do_together(ranks, [&] { continue_rows(job, undecided, context, *file); });
+  do_together(ranks, [&] { certify_rest(job, context, *file); });
+  const Experiment& e = job.subject.experiment;
   if (ranks.leads() && e.log.tensorboard && fs::is_directory(a.path) && a.out.empty()) {
     write_certificate_events(a.path, e.train.rounds, file->rows());
   }
@@ -253,32 +253,33 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      const CertificationOptions& options, const fs::path& table, bool resume,
                      const Context& context) {
   check_context(context);
-  const CertificationJob plan = plan_in_hand(classifier, images, options);
-  const auto file = open_table(plan, table, resume, context);
-  continue_rows(plan, Undecided(plan, file.get(), ranks_of(context)), context, *file);
-  certify_rest(plan, context, *file);
+  const CertificationJob job = job_in_hand(classifier, images, options);
+  const auto file = open_table(job, table, resume, context);
+  continue_rows(job, Undecided(job, file.get(), ranks_of(context)), context, *file);
+  certify_rest(job, context, *file);
 }
 
-void take_certification(const nlohmann::json& job, const Context& context) {
+void work_on_certification(const nlohmann::json& announced, const Context& context) {
   Ranks& ranks = ranks_of(context);
-  const CertifyArguments a{.path = job["path"], .shard = job["shard"], .with = job["with"]};
-  const CertificationJob plan = load_together(a, job["overrides"].get<Overrides>(), context);
+  const CertifyArguments a{
+      .path = announced["path"], .shard = announced["shard"], .with = announced["with"]};
+  const CertificationJob job = load_together(a, announced["overrides"].get<Overrides>(), context);
   do_together(ranks, [] {});  // rank 0 runs check_against()
   do_together(ranks, [] {});  // rank 0 opens the table
-  const Undecided undecided(plan, nullptr, ranks);
+  const Undecided undecided(job, nullptr, ranks);
   do_together(ranks, [&] {
-    if (undecided.rows() > 0) work_on_items(ranks, as_text(undecided.rows_of_waves(plan)));
+    if (undecided.rows() > 0) work_on_items(ranks, as_text(undecided.rows_of_waves(job)));
   });
-  do_together(ranks, [&] { work_on_items(ranks, as_text(rows_of_items(plan))); });
+  do_together(ranks, [&] { work_on_items(ranks, as_text(rows_of_items(job))); });
 }
 
 bool is_certified(const fs::path& run, TestSets& test_sets, const Context& context) {
   const fs::path table = table_path(run, "certificates");
   if (!fs::exists(table)) return false;
   const CertificateIdentity there = read_identity(table);
-  const CertificationJob plan = load_plan({run.string()}, {}, context, test_sets);
-  const Experiment& e = plan.subject.experiment;
-  CertificateIdentity wanted = plan.identity;
+  const CertificationJob job = load_job({run.string()}, {}, context, test_sets);
+  const Experiment& e = job.subject.experiment;
+  CertificateIdentity wanted = job.identity;
   if (!there.subject) {  // a complete table of an earlier version counts as certified
     wanted.subject = std::nullopt;
     wanted.run_seed = std::nullopt;

@@ -34,7 +34,7 @@ struct CertifyArguments {
 
 /// Certifies the images and returns the path of the table. Throws Interrupted when stopped; the
 /// rows that are done stay. With several ranks rank 0 calls this, and the others
-/// take_certification().
+/// work_on_certification().
 std::filesystem::path certify(const CertifyArguments& arguments, const Overrides& overrides,
                               const Context& context);
 
@@ -61,7 +61,7 @@ void certify_in_hand(const ClassifierInHand& classifier, const ImagesInHand& ima
                      bool resume, const Context& context);
 
 /// Does the part of a rank other than 0 in the certification `job` that rank 0 announced.
-void take_certification(const nlohmann::json& job, const Context& context);
+void work_on_certification(const nlohmann::json& job, const Context& context);
 
 class TestSets;  // see certification/certification_job.h
 

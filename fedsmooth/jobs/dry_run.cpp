@@ -64,20 +64,20 @@ DryRun dry_run_certify(const CertifyArguments& a, const Overrides& overrides,
                        const Context& context) {
   check_context(context);
   TestSets test_sets;
-  const CertificationJob plan = load_plan(a, overrides, context, test_sets);
-  const CertificationOptions& o = plan.subject.experiment.certify;
-  const auto images = std::ssize(plan.images);
+  const CertificationJob job = load_job(a, overrides, context, test_sets);
+  const CertificationOptions& o = job.subject.experiment.certify;
+  const auto images = std::ssize(job.images);
   DryRun found;
   found.at_most = o.rule() != VoteRule::kFixed || o.only_correct;
   found.count = images * (o.selection_votes() + o.n);
   found.work =
       fmt::format("{} images with {} + {}{} votes each, at sigma {}", images, o.selection_votes(),
-                  found.at_most ? "up to " : "", o.n, plan.subject.sigma);
-  const Array x = plan.data.image(plan.row(0));
-  found.per_second = votes_per_second(*plan.sampler, x, plan.subject.sigma);
+                  found.at_most ? "up to " : "", o.n, job.subject.sigma);
+  const Array x = job.data.image(job.row(0));
+  found.per_second = votes_per_second(*job.sampler, x, job.subject.sigma);
   found.seconds = static_cast<double>(found.count) / found.per_second / ranks_of(context).size();
   found.bytes = peak_bytes();
-  found.device = plan.sampler->description();
+  found.device = job.sampler->description();
   found.device_bytes = found.device.starts_with("cuda") ? gpu_bytes_in_use() : 0;
   return found;
 }

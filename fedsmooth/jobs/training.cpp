@@ -194,7 +194,7 @@ std::vector<std::exception_ptr> train_together(const std::vector<TrainArguments>
   return train_first(runs.size(), runs, *setting, context, /*all_or_none=*/true);
 }
 
-void take_training(const nlohmann::json& job, const Context& context) {
+void work_on_training(const nlohmann::json& job, const Context& context) {
   std::vector<Experiment> experiments;
   for (const std::string text : job["experiments"]) {
     experiments.push_back(parse_experiment(text, "rank 0's experiment"));

@@ -66,7 +66,7 @@ struct TrainedRun {
 /// Trains until the folder, and for several groups each group's folder, has its DONE file. A drawn
 /// seed is replaced by the seed of a run that was begun in the folder. Throws Interrupted when
 /// stopped, with the state saved, and an Error for a run that is refused. With several ranks rank 0
-/// calls this, and the others take_training().
+/// calls this, and the others work_on_training().
 TrainedRun train(const TrainArguments& run, const Context& context);
 
 /// Returns whether two experiments can be trained side by side: they must have the same mode, data,
@@ -78,18 +78,18 @@ bool go_side_by_side(const Experiment& a, const Experiment& b);
 /// machine: all on a GPU; on the CPU one federated run, or one centralized run per thread and rank.
 /// All must be able to go_side_by_side(). Each folder gets the files that train() writes. Returns,
 /// for each run that was trained, the exception that it threw, Interrupted included; null: it is
-/// done. With several ranks rank 0 calls this, and the others take_training().
+/// done. With several ranks rank 0 calls this, and the others work_on_training().
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Context& context);
 
 /// Trains all of `runs` side by side, or none: throws, before any is opened, if one is refused.
 /// Returns the exception of each run, Interrupted included; null: it is done. If a folder cannot be
 /// opened, no run is trained, and only the runs that could not be opened have an exception. With
-/// several ranks rank 0 calls this, and the others take_training().
+/// several ranks rank 0 calls this, and the others work_on_training().
 std::vector<std::exception_ptr> train_together(const std::vector<TrainArguments>& runs,
                                                const Context& context);
 
 /// Does the part of a rank other than 0 in the training `job` that rank 0 announced.
-void take_training(const nlohmann::json& job, const Context& context);
+void work_on_training(const nlohmann::json& job, const Context& context);
 
 }  // namespace fedsmooth::jobs

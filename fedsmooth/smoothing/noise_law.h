@@ -17,30 +17,30 @@ enum class Norm { kL2, kLinf, kL1 };
 /// The largest noise level: sigma times a normal number stays within single precision.
 inline constexpr double kLargestSigma = 1e30;
 
-/// Writes copies noisy[i] = x + e_(first + i) for i < count, where e_j is sample j of the stream:
-/// x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are. A value that
-/// is not a number makes its copy vote for nobody. Several threads may call one source.
+/// Function that writes copies noisy[i] = x + e_(first + i) for i < count, where e_j is sample j of
+/// the stream: x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are. A
+/// value that is not a number makes its copy vote for nobody. Several threads may call one source.
 using NoiseSource =
     std::function<void(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy)>;
 
-/// Laws are compared by their address.
+/// Each law is one constant below; laws are compared by their address.
 struct NoiseLaw {
   std::string_view name;  // in tables
   Norm norm;
   double max_sigma;
-  /// Makes what draws the copies for `sigma`, which is positive and at most max_sigma. Null for a
-  /// law that only older tables have.
+  /// Returns the function that draws copies for `sigma`, which is positive and at most max_sigma.
+  /// Null for a law that only older tables have.
   NoiseSource (*draws_at)(double sigma);
-  /// The radius, rounded down, within which a class of probability p >= p_lower >= 1/2 stays the
-  /// answer.
+  /// Returns the radius, rounded down, within which a class of probability p >= p_lower >= 1/2
+  /// stays the answer.
   double (*radius)(double sigma, double p_lower);
-  /// The radius if, moreover, no other class has a probability above p_upper; 0 unless p_lower is
-  /// above it.
+  /// Returns the radius within which a class of probability p >= p_lower stays the answer if no
+  /// other class has a probability above p_upper; 0 unless p_lower is above p_upper.
   double (*radius_between)(double sigma, double p_lower, double p_upper);
-  /// The probability that must be exceeded for `radius`, rounded up.
+  /// Returns the probability, rounded up, above which a class is certified within `radius`.
   double (*needed_probability)(double sigma, double radius);
-  /// The radius, rounded down, within which an event of probability at most p_upper stays below
-  /// probability `limit`; 0 unless p_upper is below it. Null: not known for this law.
+  /// Returns the radius, rounded down, within which an event of probability at most p_upper stays
+  /// below probability `limit`; 0 unless p_upper is below it. Null: not known for this law.
   double (*radius_below)(double sigma, double p_upper, double limit) = nullptr;
 };
 
@@ -51,10 +51,11 @@ extern const NoiseLaw kCutFloatNoise;
 /// N(0, sigma^2 I) without rounding, see exact_noise.h.
 extern const NoiseLaw kExactNoise;
 
-/// The law of a name in a table; null if there is none.
+/// Returns the law that has this name in tables; null if none has.
 const NoiseLaw* find_law(std::string_view name);
 
-/// The law that is drawn where a table has `law`: the law itself, unless only older tables have it.
+/// Returns the law that continues a table of `law`: the law itself, unless only older tables have
+/// it.
 const NoiseLaw& drawn_today(const NoiseLaw& law);
 
 }  // namespace fedsmooth

@@ -39,7 +39,7 @@ TEST(RoundWordsTest, WordsAddUpAsResultsDo) {
   add_words(words_of(other), words);
   sum.add(other);
   EXPECT_EQ(words, words_of(sum));
-  EXPECT_EQ(words_of(take_words(words.data(), kSums)), words);
+  EXPECT_EQ(words_of(read_result(words.data(), kSums)), words);
 }
 
 TEST(RoundWordsTest, MasksCancelWhateverOverflows) {
@@ -86,7 +86,7 @@ TEST(RoundWordsTest, MaskedPartsAddUpToTheAverageOfAll) {
   EXPECT_EQ(total, words_of(whole));
   check_words(total, kSizes, std::vector<double>(4, kShare));
   const Weights like = weights_of(0, 0);
-  const Weights found = take_words(total.data(), kSums).sum.average(like, kKnown);
+  const Weights found = read_result(total.data(), kSums).sum.average(like, kKnown);
   EXPECT_TRUE(same_bits(found[1], whole.sum.average(like, kKnown)[1]));
   EXPECT_FLOAT_EQ(found[1].floats()[0], 1.75e29F);
 }
@@ -137,7 +137,7 @@ TEST(RoundWordsTest, TelemetryCrossesFieldByField) {
   Telemetry::visit_words(sent, [&](int64_t& word) { word = next++; });
   RoundResult result = one_client(1);
   result.telemetry = sent;
-  const RoundResult found = take_words(words_of(result).data(), kSums);
+  const RoundResult found = read_result(words_of(result).data(), kSums);
   EXPECT_EQ(found.telemetry.to_words(), sent.to_words());
   EXPECT_EQ(found.telemetry.steps, sent.steps);
   EXPECT_EQ(found.telemetry.cosine, sent.cosine);
@@ -155,7 +155,7 @@ TEST(RoundWordsTest, TelemetryOfOneNodeIsBoundedAndThatOfAllIsNot) {
   check_words(words, kSizes, {kShare, kShare});
   expect_error([&] { check_telemetry(words); }, "telemetry");
   words.back() = std::numeric_limits<long long>::max();
-  Telemetry total = take_words(words.data(), kSums).telemetry;
+  Telemetry total = read_result(words.data(), kSums).telemetry;
   total.add(total);
   EXPECT_EQ(total.histogram.back(), -2);
 }

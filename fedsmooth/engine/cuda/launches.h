@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fedsmooth/base/phase_cost.h"
 #include "fedsmooth/engine/cuda/device_memory.h"
-#include "fedsmooth/federated/executor.h"
 
 namespace fedsmooth {
 

@@ -155,7 +155,7 @@ void RowPasses::take_batch_norm(const StackedWeights& weights, size_t i, int par
                                   norm_of(weights, node),
                                   values_.data() + node.channel,
                                   graph_.channels};
-  launches.add("norms", take_statistics(statistics, launches.stream()));
+  launches.add("norms", compute_statistics(statistics, launches.stream()));
   const NormApply apply{clients_,
                         rows_,
                         node.out,

@@ -111,8 +111,8 @@ class DeviceSampler : public Sampler {
       if (stopped_ && stopped_()) throw Interrupted{};
       vote(rows, with_gaps);
     }
-    take_counts(counts_, tallies, &VotesAndGaps::votes);
-    if (with_gaps) take_counts(gaps_, tallies, &VotesAndGaps::gaps);
+    read_counts(counts_, tallies, &VotesAndGaps::votes);
+    if (with_gaps) read_counts(gaps_, tallies, &VotesAndGaps::gaps);
     return tallies;
   }
 
@@ -153,7 +153,7 @@ class DeviceSampler : public Sampler {
   }
 
   // Waits for the counts; each tally's `field` gets its own.
-  void take_counts(const DeviceArray<VoteCounter>& counts, std::vector<VotesAndGaps>& tallies,
+  void read_counts(const DeviceArray<VoteCounter>& counts, std::vector<VotesAndGaps>& tallies,
                    std::vector<int64_t> VotesAndGaps::*field) {
     const std::vector<VoteCounter> found = counts.download(pass_->launches().stream());
     auto next = found.begin();

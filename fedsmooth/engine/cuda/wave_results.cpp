@@ -98,9 +98,9 @@ void Wave::add_each(const WavePart& part, int64_t slot, const std::vector<int>& 
 
 // Returns the vector of the client at `slot`, in the shapes of `like`.
 Weights Wave::take(const DeviceArray<float>& vectors, int64_t slot, const Weights& like) {
-  check_cuda(take_values(vectors.data() + slot * device_.graph.size, device_.positions.data(),
-                         global_.size(), global_.data(), launches_.stream()),
-             "take_values");
+  check_cuda(gather_values(vectors.data() + slot * device_.graph.size, device_.positions.data(),
+                           global_.size(), global_.data(), launches_.stream()),
+             "gather_values");
   global_.download(values_.data(), launches_.stream());
   const float* value = values_.data();
   Weights taken;

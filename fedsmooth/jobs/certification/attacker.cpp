@@ -21,50 +21,50 @@ double distance(const Array& a, const Array& b) {
 
 }  // namespace
 
-Attacker::Attacker(const AttackJob& plan)
-    : plan_(plan),
-      sampler_(make_sampler(plan.subject.f, *plan.subject.experiment.certify.noise, 1)),
-      f_(plan.make_differentiable()) {}
+Attacker::Attacker(const AttackJob& job)
+    : job_(job),
+      sampler_(make_sampler(job.subject.f, *job.subject.experiment.certify.noise, 1)),
+      f_(job.make_differentiable()) {}
 
 // Returns noises [1, m, C, H, W], which are the same for every epsilon.
 Array Attacker::draw_noise(const Array& x, int64_t image) const {
-  const Experiment& e = plan_.subject.experiment;
+  const Experiment& e = job_.subject.experiment;
   const int64_t m = e.smoothing.m;
   Array noise({m, x.size(0), x.size(1), x.size(2)});
-  add_noise(Array(x.sizes()), plan_.subject.sigma,
+  add_noise(Array(x.sizes()), job_.subject.sigma,
             {make_key(certified_seed(e), Purpose::kAttack), static_cast<uint32_t>(image)}, 0, m,
             noise);
   return noise.with_sizes({1, m, x.size(0), x.size(1), x.size(2)});
 }
 
 Array Attacker::perturb(const Array& x, int64_t label, const Array& noise, double epsilon) const {
-  AttackOptions options = plan_.subject.experiment.attack;
+  AttackOptions options = job_.subject.experiment.attack;
   options.epsilon = epsilon;
   const Array alone = x.with_sizes({1, x.size(0), x.size(1), x.size(2)});
-  const Array x_adv = attack_smoothed(f_, alone, {label}, noise, plan_.subject.sigma, options)[0];
+  const Array x_adv = attack_smoothed(f_, alone, {label}, noise, job_.subject.sigma, options)[0];
   // A network with NaN logits has NaN gradients; then the image stays where it is.
   const auto finite = [](float value) { return std::isfinite(value); };
   return std::all_of(x_adv.floats(), x_adv.floats() + x_adv.count(), finite) ? x_adv : x;
 }
 
 int64_t Attacker::predict(const Array& x, int64_t image) {
-  const ModelUnderTest& subject = plan_.subject;
+  const ModelUnderTest& subject = job_.subject;
   const Votes votes =
       sampler_->count({x,
                        subject.sigma,
-                       plan_.n,
+                       job_.n,
                        {make_key(certified_seed(subject.experiment), Purpose::kPrediction),
                         static_cast<uint32_t>(image)}});
   return majority(votes);
 }
 
 std::vector<AttackRow> Attacker::attack(int64_t image) {
-  const Array x = plan_.data.image(image);
-  const int64_t label = plan_.data.label(image);
+  const Array x = job_.data.image(image);
+  const int64_t label = job_.data.label(image);
   const Array noise = draw_noise(x, image);
   std::vector<AttackRow> rows;
-  for (const double epsilon : plan_.epsilons) {
-    if (plan_.stopped()) throw Interrupted{};
+  for (const double epsilon : job_.epsilons) {
+    if (job_.stopped()) throw Interrupted{};
     // An example that misled the classifier lies in every larger ball, too.
     if (!rows.empty() && !rows.back().correct()) {
       rows.push_back(rows.back());

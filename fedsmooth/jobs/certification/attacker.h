@@ -24,10 +24,10 @@ struct AttackJob {
 /// thread; each thread makes its own.
 class Attacker {
  public:
-  /// The plan must outlive the Attacker.
-  explicit Attacker(const AttackJob& plan);
+  /// The job must outlive the Attacker.
+  explicit Attacker(const AttackJob& job);
 
-  /// Returns a row for each epsilon. Throws Interrupted between two of them once the plan is
+  /// Returns a row for each epsilon. Throws Interrupted between two of them once the job is
   /// stopped.
   std::vector<AttackRow> attack(int64_t image);
 
@@ -36,7 +36,7 @@ class Attacker {
   Array perturb(const Array& x, int64_t label, const Array& noise, double epsilon) const;
   int64_t predict(const Array& x, int64_t image);
 
-  const AttackJob& plan_;
+  const AttackJob& job_;
   std::unique_ptr<Sampler> sampler_;
   DifferentiableClassifier f_;
 };

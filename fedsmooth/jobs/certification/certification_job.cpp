@@ -20,7 +20,7 @@ Shard asked_shard(const std::string& text) {
 }
 
 // Returns the images of a shard: every Kth of the chosen ones.
-std::vector<int64_t> take_shard(const std::vector<int64_t>& images, Shard shard) {
+std::vector<int64_t> images_of_shard(const std::vector<int64_t>& images, Shard shard) {
   std::vector<int64_t> taken;
   for (size_t i = shard.number - 1; i < images.size(); i += shard.count) taken.push_back(images[i]);
   return taken;
@@ -102,65 +102,65 @@ std::shared_ptr<const TestSets::Set> TestSets::load(const DataOptions& o) {
   return set;
 }
 
-CertificationJob load_plan(const CertifyArguments& a, const Overrides& overrides,
-                           const Context& context, TestSets& test_sets) {
+CertificationJob load_job(const CertifyArguments& a, const Overrides& overrides,
+                          const Context& context, TestSets& test_sets) {
   const Shard shard = asked_shard(a.shard);
-  CertificationJob plan;
+  CertificationJob job;
   const auto test = test_sets.load(data_of_model(a.path, overrides));
-  plan.data = test->data;
-  const Shape shape = image_shape(plan.data);
-  plan.subject = load_under_test({a.path, a.with}, overrides, &plan.data, shape, context.device);
-  const CertificationOptions& options = plan.subject.experiment.certify;
+  job.data = test->data;
+  const Shape shape = image_shape(job.data);
+  job.subject = load_under_test({a.path, a.with}, overrides, &job.data, shape, context.device);
+  const CertificationOptions& options = job.subject.experiment.certify;
   const NoiseLaw& law = *options.noise;
-  check_malicious(options, plan.subject.f.groups);
-  check_certify_options(options, plan.subject.sigma, law);
-  plan.images = take_shard(choose_images(plan.data.size(), options), shard);
-  if (plan.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
-  plan.budget = std::make_shared<VoteBudget>(options, plan.subject.sigma, law);
-  plan.sampler = make_sampler(plan.subject.f, law, thread_count(context), context.stopped);
-  plan.subject.fingerprint = plan.sampler->check(plan.data.shape());
-  plan.ranks = ranks_of(context).size();
-  static_cast<SubjectIdentity&>(plan.identity) = identify(plan.subject, plan.data, test->sha256);
-  identify_options(options, plan.identity);
-  plan.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
-  settle_identity(plan.subject, plan.sampler->classes(), plan.identity);
-  return plan;
+  check_malicious(options, job.subject.f.groups);
+  check_certify_options(options, job.subject.sigma, law);
+  job.images = images_of_shard(choose_images(job.data.size(), options), shard);
+  if (job.images.empty()) throw Error("--shard={}: no images are left for it", a.shard);
+  job.budget = std::make_shared<VoteBudget>(options, job.subject.sigma, law);
+  job.sampler = make_sampler(job.subject.f, law, thread_count(context), context.stopped);
+  job.subject.fingerprint = job.sampler->check(job.data.shape());
+  job.ranks = ranks_of(context).size();
+  static_cast<SubjectIdentity&>(job.identity) = identify(job.subject, job.data, test->sha256);
+  identify_options(options, job.identity);
+  job.identity.shard = fmt::format("{}/{}", shard.number, shard.count);
+  settle_identity(job.subject, job.sampler->classes(), job.identity);
+  return job;
 }
 
-CertificationJob plan_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
-                              const CertificationOptions& options) {
-  CertificationJob plan;
+CertificationJob job_in_hand(const ClassifierInHand& c, const ImagesInHand& a,
+                             const CertificationOptions& options) {
+  CertificationJob job;
   check_images_in_hand(a, a.images.classes());
   if (c.sampler->groups() > 0) {
     throw Error("{}: is several groups, whose certificates need the folder of their run", c.name);
   }
   check_malicious(options, 0);
   check_certify_options(options, options.sigma, c.sampler->law());
-  plan.data = a.images;
-  plan.sampler = c.sampler;
-  plan.budget = std::make_shared<VoteBudget>(options, options.sigma, c.sampler->law());
-  plan.subject.model_path = c.name;
-  plan.subject.sigma = options.sigma;
-  plan.subject.class_names = a.images.class_names;
-  plan.subject.experiment.certify = options;
-  plan.subject.experiment.certify.noise = &c.sampler->law();
-  plan.images = a.indices;
-  plan.picked = true;
+  job.data = a.images;
+  job.sampler = c.sampler;
+  job.budget = std::make_shared<VoteBudget>(options, options.sigma, c.sampler->law());
+  job.subject.model_path = c.name;
+  job.subject.sigma = options.sigma;
+  job.subject.class_names = a.images.class_names;
+  job.subject.experiment.certify = options;
+  job.subject.experiment.certify.noise = &c.sampler->law();
+  job.images = a.indices;
+  job.picked = true;
   const std::string& fingerprint = c.sampler->check(a.images.shape());
-  CertificateIdentity& identity = plan.identity;
+  CertificateIdentity& identity = job.identity;
   identity.model_sha256 = c.sha256.empty() ? fingerprint : c.sha256;
   identity.data = a.name;
   identity.data_sha256 = a.sha256.empty() ? digest(a.images) : a.sha256;
   identity.sigma = options.sigma;
   identity.every = options.every;
   identity.limit = options.limit;
-  identity.images = std::ssize(plan.images);
+  identity.images = std::ssize(job.images);
   identity.fingerprint = fingerprint;
   identity.base = c.sampler->description();
-  identify_options(plan.subject.experiment.certify, identity);
+  identify_options(job.subject.experiment.certify, identity);
   identity.shard = "1/1";
-  settle_identity(plan.subject, c.sampler->classes(), identity);
-  return plan;
+  settle_identity(job.subject, c.sampler->classes(), identity);
+  return job;
 }
 
 }  // namespace fedsmooth::jobs

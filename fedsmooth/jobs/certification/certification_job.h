@@ -45,13 +45,13 @@ struct CertificationJob {
 
 /// Loads model and data. Throws an Error if options are impossible or if the classifier is not a
 /// function (Sampler::check()).
-CertificationJob load_plan(const CertifyArguments& arguments, const Overrides& overrides,
-                           const Context& context, TestSets& test_sets);
+CertificationJob load_job(const CertifyArguments& arguments, const Overrides& overrides,
+                          const Context& context, TestSets& test_sets);
 
 /// Makes the job for a classifier and images that the caller has. Throws an Error if images or
 /// options are impossible, for a classifier of several groups, and if the classifier is not a
 /// function.
-CertificationJob plan_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
-                              const CertificationOptions& options);
+CertificationJob job_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
+                             const CertificationOptions& options);
 
 }  // namespace fedsmooth::jobs

@@ -11,22 +11,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-LabelledImage planned_image(const CertificationJob& plan, size_t i) {
-  const int64_t row = plan.row(i);
-  return {plan.data.image(row), static_cast<uint32_t>(plan.images[i]), plan.data.label(row)};
+LabelledImage image_of(const CertificationJob& job, size_t i) {
+  const int64_t row = job.row(i);
+  return {job.data.image(row), static_cast<uint32_t>(job.images[i]), job.data.label(row)};
 }
 
 // Returns a row with the fields that all rows share.
-CertificateRow common_row(const CertificationJob& plan) {
-  const Experiment& e = plan.subject.experiment;
-  const Sampler& sampler = *plan.sampler;
+CertificateRow common_row(const CertificationJob& job) {
+  const Experiment& e = job.subject.experiment;
+  const Sampler& sampler = *job.sampler;
   CertificateRow row;
   row.n0 = e.certify.selection_votes();
   row.alpha = e.certify.level();
   if (sampler.groups() > 0) row.malicious = e.certify.malicious;
-  row.sigma = plan.subject.sigma;
-  row.seed = *plan.identity.seed;
-  row.subject = *plan.identity.subject;
+  row.sigma = job.subject.sigma;
+  row.seed = *job.identity.seed;
+  row.subject = *job.identity.subject;
   row.base = sampler.description();
   row.noise = &sampler.law();
   row.rule = e.certify.rule();
@@ -38,12 +38,12 @@ CertificateRow common_row(const CertificationJob& plan) {
   return row;
 }
 
-std::vector<CertificateRow> rows_of(const CertificationJob& plan,
+std::vector<CertificateRow> rows_of(const CertificationJob& job,
                                     const std::vector<LabelledImage>& images,
                                     const std::vector<Certificate>& found,
                                     Clock::time_point start) {
   const std::chrono::duration<double> spent = Clock::now() - start;
-  CertificateRow row = common_row(plan);
+  CertificateRow row = common_row(job);
   row.seconds = spent.count() / static_cast<double>(images.size());
   std::vector<CertificateRow> rows;
   for (size_t i = 0; i < images.size(); ++i) {
@@ -57,14 +57,14 @@ std::vector<CertificateRow> rows_of(const CertificationJob& plan,
 
 }  // namespace
 
-std::vector<CertificateRow> certify_wave(const CertificationJob& plan, int64_t begin, int64_t end) {
+std::vector<CertificateRow> certify_wave(const CertificationJob& job, int64_t begin, int64_t end) {
   const auto start = Clock::now();
-  const Experiment& e = plan.subject.experiment;
+  const Experiment& e = job.subject.experiment;
   std::vector<LabelledImage> images;
-  for (int64_t i = begin; i < end; ++i) images.push_back(planned_image(plan, i));
-  return rows_of(plan, images,
-                 certify_all(*plan.sampler, images, plan.subject.sigma, e.certify,
-                             *plan.identity.seed, plan.budget.get()),
+  for (int64_t i = begin; i < end; ++i) images.push_back(image_of(job, i));
+  return rows_of(job, images,
+                 certify_all(*job.sampler, images, job.subject.sigma, e.certify, *job.identity.seed,
+                             job.budget.get()),
                  start);
 }
 
@@ -84,21 +84,21 @@ std::vector<CertificateRow> undecided_rows(const std::vector<CertificateRow>& ro
   return undecided;
 }
 
-std::vector<CertificateRow> continue_wave(const CertificationJob& plan,
+std::vector<CertificateRow> continue_wave(const CertificationJob& job,
                                           const std::vector<CertificateRow>& rows) {
   const auto start = Clock::now();
-  const Experiment& e = plan.subject.experiment;
+  const Experiment& e = job.subject.experiment;
   std::vector<LabelledImage> images;
   std::vector<Certificate> earlier;
   for (const CertificateRow& row : rows) {
-    const auto at = std::lower_bound(plan.images.begin(), plan.images.end(), row.index);
-    images.push_back(planned_image(plan, at - plan.images.begin()));
+    const auto at = std::lower_bound(job.images.begin(), job.images.end(), row.index);
+    images.push_back(image_of(job, at - job.images.begin()));
     earlier.push_back(row.certificate);
   }
   std::vector<CertificateRow> continued =
-      rows_of(plan, images,
-              continue_all(*plan.sampler, images, earlier, plan.subject.sigma, e.certify,
-                           *plan.identity.seed, *plan.budget),
+      rows_of(job, images,
+              continue_all(*job.sampler, images, earlier, job.subject.sigma, e.certify,
+                           *job.identity.seed, *job.budget),
               start);
   for (size_t i = 0; i < rows.size(); ++i) continued[i].seconds += rows[i].seconds;
   return continued;

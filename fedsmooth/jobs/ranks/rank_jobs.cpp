@@ -48,9 +48,9 @@ void take_jobs(const Context& context) {
     if (job == kNoMoreJobs) return;
     try {
       if (job["kind"] == "train") {
-        take_training(job, context);
+        work_on_training(job, context);
       } else {
-        take_certification(job, context);
+        work_on_certification(job, context);
       }
     } catch (const Refused&) {  // rank 0 reports the error and may announce another job
     }
@@ -109,7 +109,7 @@ int lead_group(const Context& context, const std::function<int()>& lead) {
 }
 
 void meet(const Context& context, const std::function<json()>& describe) {
-  take_gpu(ranks_of(context).local_rank());
+  choose_gpu(ranks_of(context).local_rank());
   agree(ranks_of(context), [&] {
     json described = describe();
     if (ranks_of(context).size() > 1) described.update(describe_build());

@@ -36,7 +36,8 @@ int lead_group(const Context& context, const std::function<int()>& lead);
 int run_on_ranks(const Context& context, const std::function<nlohmann::json()>& describe,
                  const std::function<int()>& lead);
 
-/// Sends a job from rank 0 to the others, which run it by take_training() or take_certification().
+/// Sends a job from rank 0 to the others, which run it by work_on_training() or
+/// work_on_certification().
 void announce_job(Ranks& ranks, const nlohmann::json& job);
 
 /// Returns every key of the experiment with its value, for a comparison between ranks.

@@ -263,8 +263,8 @@ cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-cudaError_t take_values(const float* vector, const int* positions, int64_t count, float* values,
-                        cudaStream_t stream) {
+cudaError_t gather_values(const float* vector, const int* positions, int64_t count, float* values,
+                          cudaStream_t stream) {
   take_kernel<<<blocks_for(count, 1), kThreads, 0, stream>>>(vector, positions, count, values);
   return cudaGetLastError();
 }

@@ -68,8 +68,8 @@ struct WeightCheck {
 cudaError_t check_weights(const WeightCheck& check, cudaStream_t stream);
 
 /// Computes values[i] = vector[positions[i]], for the weights or the momentum of one client.
-cudaError_t take_values(const float* vector, const int* positions, int64_t count, float* values,
-                        cudaStream_t stream);
+cudaError_t gather_values(const float* vector, const int* positions, int64_t count, float* values,
+                          cudaStream_t stream);
 /// Computes vector[positions[i]] = values[i], for the weights or the momentum of one client.
 cudaError_t place_values(const float* values, const int* positions, int64_t count, float* vector,
                          cudaStream_t stream);

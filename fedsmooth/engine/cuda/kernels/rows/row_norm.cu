@@ -244,7 +244,7 @@ cudaError_t sum_map(Precision precision, const MapSums& s, cudaStream_t stream) 
   });
 }
 
-cudaError_t take_statistics(const NormStatistics& s, cudaStream_t stream) {
+cudaError_t compute_statistics(const NormStatistics& s, cudaStream_t stream) {
   return launch_dependent(statistics_kernel, s.clients, kSumThreads, 0, stream, s);
 }
 

@@ -27,7 +27,7 @@ struct NormWeights {
   int64_t scale = 0, bias = 0, mean = 0, variance = 0;
 };
 
-/// Arguments of take_statistics().
+/// Arguments of compute_statistics().
 struct NormStatistics {
   int clients = 0, rows = 0, parts = 0;
   MapShape map;
@@ -37,7 +37,7 @@ struct NormStatistics {
   int64_t values_client = 0;     // number of channels of all norms
 };
 /// Computes this pass's values from the sums, and updates the running statistics.
-cudaError_t take_statistics(const NormStatistics& s, cudaStream_t stream);
+cudaError_t compute_statistics(const NormStatistics& s, cudaStream_t stream);
 
 /// Arguments of apply_norm().
 struct NormApply {
@@ -45,7 +45,7 @@ struct NormApply {
   MapShape map;
   const void *x = nullptr, *add = nullptr;  // `add` null: none
   bool relu = false;
-  const NormValues* values = nullptr;  // of take_statistics()
+  const NormValues* values = nullptr;  // of compute_statistics()
   int64_t values_client = 0;
   void* y = nullptr;
 };
@@ -61,7 +61,7 @@ struct NormGradient {
   int parts = 0;          // of sums that a convolution has computed; 0: none has
   NormWeights weights;
   float* gradients = nullptr;    // [client, size]
-  NormValues* values = nullptr;  // of take_statistics()
+  NormValues* values = nullptr;  // of compute_statistics()
   int64_t values_client = 0;
   void* dx = nullptr;
 };
