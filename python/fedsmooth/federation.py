@@ -9,186 +9,48 @@ that of fs.train(), for any number of nodes.
     run = server.train("runs/federated")
 """
 
-import hashlib
 import json
 import os
 import pathlib
-import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from . import _core, masks
-from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
+from ._messages import (
+    Answer,
+    Hello,
+    Task,
+    change_experiment,
+    classes_of,
+    format_clients,
+    read_experiment,
+    section,
+)
+from ._node import Node, own_images, rename_labels
 from ._progress import bar_or_none
 from ._train import Run
-from ._values import overrides_to_pairs
+
+__all__ = [
+    "Answer",
+    "Hello",
+    "Node",
+    "Server",
+    "Task",
+    "change_experiment",
+    "classes_of",
+    "own_images",
+    "read_experiment",
+    "rename_labels",
+    "section",
+]
 
 MAX_IMAGES = 1_000_000
 MAX_GIVEN_UP = 3  # rounds in a row, before a run ends
-
-
-@dataclass(frozen=True)
-class Hello:
-    """What a node says of itself before the first round."""
-
-    version: str
-    commit: str
-    device: str
-    arithmetic: str  # how its CPU rounds
-    data_sha256: str  # empty: the images are its own
-    images: int
-    client: int = -1  # its number, if the images are its own
-    public_key: bytes = b""  # if sums are masked
-
-    def identity(self, experiment: str) -> str:
-        """A digest of all that decides a node's answers. Every answer repeats it."""
-        decisive = [self.version, self.commit, self.device, self.arithmetic, self.data_sha256, self.images, self.client]
-        return hashlib.sha256(json.dumps([experiment, *decisive]).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Task:
-    """One node's part of a round."""
-
-    t: int  # the round, from 0
-    attempt: int  # of the round, if nodes failed in it
-    total: int  # images of the whole cohort
-    clients: list[int]
-    weights: np.ndarray  # float32, one after another
-    # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
-    public_keys: list[bytes] = field(default_factory=list)
-    assignment: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Answer:
-    t: int
-    attempt: int
-    identity: str
-    words: np.ndarray  # int64: sums, kept share, dropped clients, telemetry
-
-
-def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> str:
-    """An experiment file as TOML with every key, as Node and Server take it."""
-    path = pathlib.Path(path)
-    text = _core.read_file(path).decode(errors="replace")
-    return change_experiment(text, overrides, str(path))
-
-
-def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, name: str = "experiment") -> str:
-    """TOML with every key, overridden. `name` is for messages."""
-    return _core.complete_experiment(text, name, overrides_to_pairs(overrides))
-
-
-def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
-    """Images [N, C, H, W] as bytes, or as floats that are bytes over 255, and labels [N]."""
-    found = to_numpy(images, "images")
-    found = to_bytes_if_exact(found if found.dtype == np.uint8 else to_floats(images, "images"))
-    if found.dtype != np.uint8:
-        raise Error("images: are not bytes over 255; give bytes")
-    return found, [int(label) for label in to_numpy(labels, "labels")]
-
-
-def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[str]) -> list[int]:
-    """Labels by the classes of a node's folder, `here`, as the server numbers them."""
-    unknown = sorted(set(here) - set(there))
-    if unknown:
-        raise Error(f"data: class {unknown[0]!r} is not one of the federation's: {', '.join(there)}")
-    return [there.index(here[label]) for label in labels]
-
-
-class Node:
-    """A node's side.
-
-    experiment: TOML, as the server has it.
-    overrides: what is other on this machine. A node reads only files that are named here: data.root,
-        partition.file and objective.teacher of the server's experiment are refused.
-    images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
-        class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
-        can be run.
-    private_key: of masks.new_key(), if sums are to be masked.
-    answered: the last round that was answered under masks with this key; -1: none. A node that is made anew for
-        every message keeps it, beside the key, from the `answered` of the one before.
-    """
-
-    def __init__(
-        self,
-        experiment: str,
-        overrides: Mapping[str, Any] | None = None,
-        *,
-        images: Array | None = None,
-        labels: Array | None = None,
-        class_names: Sequence[str] = (),
-        client: int = 0,
-        private_key: bytes = b"",
-        answered: int = -1,
-        device: str = "auto",
-        threads: int = 0,
-    ) -> None:
-        self.experiment, self._private_key, self.answered = experiment, private_key, answered
-        here = change_experiment(experiment, overrides)
-        self._client = -1 if images is None else client
-        _refuse_named_files(experiment, overrides or {}, own=images is not None)
-        if images is None:
-            self._native = _core.Node(here, device, threads)
-        else:
-            own, numbers = own_images(images, labels)
-            self._native = _core.Node(here, own, numbers, list(class_names), client, device, threads)
-
-    def hello(self) -> Hello:
-        f = self._native.facts
-        key = masks.public_key(self._private_key) if self._private_key else b""
-        return Hello(f.version, f.commit, f.device, f.arithmetic, f.data_sha256, f.images, self._client, key)
-
-    def run(self, task: Task) -> Answer:
-        """Trains the task's clients. An Error for a task that cannot be meant."""
-        if type(task.t) is not int or task.t < 0:
-            raise Error(f"task: its round is {task.t!r}")
-        if bool(task.public_keys) != bool(self._private_key):
-            raise Error("task: masks are asked for on one side only")
-        if self._private_key:
-            self._check_masked(task)
-            self.answered = task.t  # before there is an answer: one that is lost is not given again
-        words = self._native.run(task.t, task.total, list(task.clients), np.ascontiguousarray(task.weights))
-        if self._private_key:
-            words = masks.mask(words, self._private_key, task.public_keys, self._about(task))
-        return Answer(task.t, task.attempt, self.hello().identity(self.experiment), words)
-
-    def _check_masked(self, task: Task) -> None:
-        """Two answers to one round under masks would show a difference between what was asked."""
-        if task.t <= self.answered:
-            raise Error(f"task: round {task.t + 1} under masks; round {self.answered + 1} was answered already")
-        named = dict(zip(task.public_keys, task.assignment, strict=False))
-        if len(task.assignment) != len(task.public_keys) or named.get(self.hello().public_key) != _name(task.clients):
-            raise Error("task: its assignment does not say which clients this node is asked for")
-
-    def _about(self, task: Task) -> bytes:
-        """What masks are used for once: the round, and all that any node is asked for in it."""
-        asked = [self.experiment, task.t, task.attempt, task.total, task.assignment]
-        told = hashlib.sha256(json.dumps(asked).encode())
-        told.update(task.weights.tobytes())
-        return told.digest()
-
-
-def _name(clients: Sequence[int]) -> str:
-    return " ".join(map(str, clients))
-
-
-def _refuse_named_files(experiment: str, overrides: Mapping[str, Any], own: bool) -> None:
-    """A server must not choose what a node opens. A node with its own images opens no other data."""
-    named, usual = tomllib.loads(experiment), tomllib.loads(change_experiment(""))
-    of_data = () if own else (("data", "root"), ("partition", "file"))
-    for table, key in (*of_data, ("objective", "teacher")):
-        if f"{table}.{key}" not in overrides and named[table][key] != usual[table][key]:
-            raise Error(
-                f"{table}.{key}={named[table][key]!r}: the server names a file of this node; "
-                f"the node's own configuration must name it"
-            )
 
 
 class Server:
@@ -338,7 +200,7 @@ class Server:
         """Sends, and adds what comes back; what went wrong."""
         weights = round.weights
         masked = sorted(asked) if self.masked else []
-        keys, named = [self.nodes[n].public_key for n in masked], [_name(asked[n]) for n in masked]
+        keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]
         tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys, named) for n, clients in asked.items()}
         self.messages += len(tasks)
         self.bytes_down += len(tasks) * weights.nbytes
@@ -401,14 +263,3 @@ class Server:
             if not 1 <= hello.images <= self.max_images:
                 raise Error(f"node {number}: {hello.images} images, from 1 to {self.max_images} are allowed")
         return [by_client[client][1].images for client in sorted(by_client)]
-
-
-def section(experiment: str, name: str) -> dict[str, Any]:
-    """A table of the experiment, such as certify."""
-    return tomllib.loads(experiment)[name]
-
-
-def classes_of(experiment: str) -> list[str]:
-    """The class names of the experiment's test data."""
-    data = section(experiment, "data")
-    return _core.load_data(data["name"], data["root"], "test")[2]
