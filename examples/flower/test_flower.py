@@ -20,6 +20,7 @@ from fedsmooth.federation import Task
 
 EXPERIMENT = APP / "fedsmooth_flower" / "experiment.toml"
 SMALL = {"train.rounds": 2, "train.local.steps": 2, "certify.every": 400}
+LOCAL_PORT = 39091  # of a SuperLink that flwr starts
 SET = " ".join(f"{key}={value}" for key, value in SMALL.items())
 
 
@@ -53,21 +54,22 @@ def readme_commands():
 
 def run_readme(tmp_path, superlink, nodes, run):
     """Commands as they stand there, in a copy of this folder; what the last one printed."""
-    if is_open(8000):
-        pytest.skip("port 8000 is taken")
+    if is_open(8000 if superlink else LOCAL_PORT):
+        pytest.skip("Flower's port is taken")
     shutil.copytree(APP, tmp_path / "examples" / "flower", ignore=shutil.ignore_patterns("__pycache__", "home", "runs"))
     home = tmp_path / "examples" / "flower" / "home"
     home.mkdir()
     shutil.copy(APP / "home" / "config.toml", home)
     export = next(line for line in readme_commands() if line.startswith("export "))
     with Processes(tmp_path) as all_of_it:
-        all_of_it.start("superlink", "bash", "-c", f"{export}; exec {superlink}")
-        all_of_it.wait_for_port("superlink", 8000)
+        if superlink:
+            all_of_it.start("superlink", "bash", "-c", f"{export}; exec {superlink}")
+            all_of_it.wait_for_port("superlink", 8000)
         for number, node in enumerate(nodes):
             all_of_it.start(f"node{number}", "bash", "-c", f"{export}; exec {node}")
         start = time.monotonic()
-        ran = all_of_it.start("run", "bash", "-c", f"{export}; exec {run}").wait(timeout=300)
-        assert ran == 0, all_of_it.log("run") + all_of_it.log("superlink")
+        ran = all_of_it.start("run", "bash", "-c", f"{export}; exec {run}").wait(timeout=600)
+        assert ran == 0, all_of_it.log("run")
         printed = all_of_it.log("run")
         print(f"the run: {time.monotonic() - start:.1f} s")
     assert model_of(printed) == trained_here(tmp_path, {})
@@ -76,18 +78,17 @@ def run_readme(tmp_path, superlink, nodes, run):
     return printed
 
 
-def test_the_readme_s_simulation(tmp_path):
-    """Two commands."""
-    commands = readme_commands()
-    first = next(i for i, line in enumerate(commands) if "--simulation" in line)
-    run_readme(tmp_path, commands[first], [], commands[first + 1])
+def test_the_readme_s_simulation_learns(tmp_path):
+    """One command, for which flwr starts a SuperLink of its own."""
+    run = next(line for line in readme_commands() if "local-simulation" in line)
+    printed = run_readme(tmp_path, None, [], run)
+    right = re.search(r"flower: ([0-9.]+)% of \d+ test images get the right answer; guessing gets 10.0%", printed)
+    assert float(right[1]) >= 30, printed
 
 
 def test_the_readme_s_commands(tmp_path):
     superlink, *nodes, run = readme_commands()[-4:]
-    start = time.monotonic()
     run_readme(tmp_path, superlink, nodes, run)
-    assert time.monotonic() - start < 120
 
 
 def test_two_nodes_give_the_bits_of_train(tmp_path):

@@ -77,8 +77,15 @@ def write_run(folder: pathlib.Path, experiment: str, round: Any) -> pathlib.Path
 def certify(folder: pathlib.Path) -> None:
     """As `fedsmooth certify FOLDER --resume`: with all of the experiment's [certify]."""
     table = fs.certify_run(folder, resume=True)
-    found = ", ".join(f"{table.certified_accuracy(r):.3f} at {r}" for r in (0.0, 0.25, 0.5))
-    say(f"certified accuracy: {found} ({len(table)} images, {folder.name})")
+    experiment = (folder / "experiment.toml").read_text()
+    sigma = federation.section(experiment, "smoothing")["sigma"]
+    right, near, far = (f"{table.certified_accuracy(radius):.1%}" for radius in (0.0, sigma, 2 * sigma))
+    guessing = 1 / len(federation.classes_of(experiment))
+    say(f"{folder.name}: {right} of {len(table)} test images get the right answer; guessing gets {guessing:.1%}")
+    say(
+        f"certified: for {near} no change up to l2 length {sigma:g} alters the right answer, "
+        f"for {far} none up to {2 * sigma:g}"
+    )
 
 
 def greet(grid: Grid, count: int, setup: dict[str, Any], timeout: float) -> dict[int, federation.Hello]:
