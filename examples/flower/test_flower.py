@@ -6,12 +6,14 @@ import shutil
 import struct
 import time
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fedsmooth_flower import client_app, server_app
 from flwr.app import ConfigRecord
+from flwr.common.constant import ErrorCode
 from loopback import APP, Loopback, Processes, is_open, make_certificates, make_node_key
 
 import fedsmooth as fs
@@ -155,6 +157,40 @@ def test_private_images_over_tls_by_authenticated_nodes(tmp_path):
     assert not (tmp_path / "flower" / "run" / "clients.tsv").exists()
 
 
+FRAGILE = """
+try:
+    from fedsmooth import federation
+    honest = federation.Node.run
+    def run(self, task):
+        if task.t == 1:
+            raise RuntimeError("/data/ward/patient-17.png: the disk is full")
+        return honest(self, task)
+    federation.Node.run = run
+except ImportError:
+    pass
+"""
+
+
+def test_bad_private_nodes_are_named_and_do_not_end_the_run(tmp_path):
+    """One without images, and one that fails in round 2 of 3."""
+    images, labels, names = _core.load_data("shapes", "", "train")
+    (tmp_path / "fragile").mkdir()
+    (tmp_path / "fragile" / "sitecustomize.py").write_text(FRAGILE)
+    (tmp_path / "own3" / "train").mkdir(parents=True)
+    with Loopback(tmp_path / "flower") as flower:
+        for n, held in enumerate((range(0, 40), range(40, 100), range(100, 130))):
+            write_own_images(tmp_path / f"own{n}", images[held], np.array(labels)[held], names)
+        for n, name in enumerate("abcd"):
+            config = f'name="hospital {name}" data="image-folder" root="{tmp_path / f"own{n}"}"'
+            flower.add_node(n, config, python_path=tmp_path / "fragile" if n == 1 else None)
+        printed = flower.run(f'nodes=4 private=true set="{SET} train.rounds=3" out="run" certify-every=-1')
+    assert re.search(r"left out: hospital d \(node \d+\): ", printed)
+    assert "4, and 3 nodes are here: 3 a round" in printed
+    assert re.search(r"hospital b \(node \d+\) did not answer in round 2: RuntimeError; its own log", printed)
+    assert re.findall(r"round (\d): .*1 client dropped", printed) == ["2"]
+    assert model_of(printed) and str(tmp_path / "own") not in printed and "patient" not in printed
+
+
 class LyingGrid:
     """Both replies say that they are node 1's."""
 
@@ -191,16 +227,19 @@ def test_the_server_says_for_whom_it_waits(monkeypatch):
     said = []
     monkeypatch.setattr(server_app, "say", said.append)
     monkeypatch.setattr(server_app, "POLL", 0.01)
-    assert server_app.wait_for(SlowGrid(), 2, timeout=10.0) == [1, 2]
+    assert server_app.wait_for(SlowGrid(), 2, 2, timeout=10.0) == [1, 2]
     assert said == ["waiting for 2 nodes, 1 is here"]
     with pytest.raises(fs.Error, match="1 are connected, 3 are wanted"):
-        server_app.wait_for(SlowGrid(), 3, timeout=0.0)
+        server_app.wait_for(SlowGrid(), 3, 3, timeout=0.0)
+    assert server_app.wait_for(SlowGrid(), 3, 1, timeout=0.0) == [1]
+    assert said[-1] == "no longer waiting for 3 nodes, 1 is here"
 
 
-HELLO = federation.Hello("0.2.0", "commit", "cpu", "fp32", "", 10)
+HELLO = federation.Hello(_core.version, _core.commit, "cpu", "fp32", "", 10, 0, name="hospital a")
 
 
-def named(content, name):
+def refusing(name, why):
+    content = server_app.records.pack({"refusal": why})
     content["node"] = ConfigRecord({"name": name})
     return content
 
@@ -208,17 +247,53 @@ def named(content, name):
 def test_nodes_that_cannot_take_part_are_named_and_the_others_go_on(monkeypatch):
     said = []
     replies = {
-        1: named(server_app.records.from_hello(HELLO), "hospital a"),
-        2: named(server_app.records.pack({"refusal": "data: class 'x' is not one of the federation's"}), "hospital b"),
-        3: "RuntimeError in /home/someone/app.py",
+        1: server_app.records.from_hello(HELLO),
+        2: refusing("hospital b", "data: class 'x' is not one\nof the federation's"),
+        3: server_app.in_words(ErrorCode.CLIENT_APP_CRASHED),
+        5: server_app.records.from_hello(replace(HELLO, client=1, version="0.1", name="hospital e")),
     }
+    setup = {"experiment": federation.read_experiment(EXPERIMENT), "private": True, "masked": False}
+    config = {"nodes": 5, "min-nodes": 1, "timeout": 1.0, "max-images": 100}
     monkeypatch.setattr(server_app, "say", said.append)
-    monkeypatch.setattr(server_app, "wait_for", lambda *_: [1, 2, 3])
+    monkeypatch.setattr(server_app, "wait_for", lambda *_: [1, 2, 3, 4, 5])
     monkeypatch.setattr(server_app, "exchange", lambda *_: replies)
-    assert server_app.greet(None, 1, {}, 1.0) == {1: HELLO}
-    assert any("hospital b (node 2): data: class 'x'" in line for line in said) and "/home" not in str(said)
-    with pytest.raises(fs.Error, match=r"1 of 2 can take part; hospital b .*; node 3: it failed"):
-        server_app.greet(None, 2, {}, 1.0)
+    assert server_app.greet(None, config, setup) == {1: HELLO}
+    assert said == [
+        "left out: hospital b (node 2): data: class 'x' is not one of the federation's",
+        "left out: node 3: client app crashed; its own log says more",
+        "left out: node 4: it did not answer in time",
+        f"left out: hospital e (node 5): its version is '0.1', expected {_core.version!r}",
+    ]
+    with pytest.raises(fs.Error, match=r"1 of 2 can take part; hospital b .*; node 3: .*; node 4: .*; hospital e"):
+        server_app.greet(None, config | {"min-nodes": 2}, setup)
+
+
+class FailingGrid(SlowGrid):
+    """Its node's app raises."""
+
+    def push_messages(self, messages):
+        return list(messages)
+
+    def pull_messages(self, ids):
+        error = SimpleNamespace(code=ErrorCode.CLIENT_APP_RAISED_EXCEPTION, reason="no file /data/ward 7/x.png")
+        metadata = SimpleNamespace(reply_to_message_id=ids[0])
+        return [SimpleNamespace(metadata=metadata, has_error=lambda: True, error=error)]
+
+
+def test_the_server_repeats_no_reason_of_flower_s(monkeypatch):
+    monkeypatch.setattr(server_app, "Message", lambda content, dst_node_id, **_: dst_node_id)
+    found = server_app.exchange(FailingGrid(), {1: (None, "train")}, timeout=5.0)
+    assert found == {1: "client app raised exception; its own log says more"}
+
+
+def test_a_node_says_why_without_paths():
+    def told(error):
+        return client_app.refusal(error, {"root": "/data/ward 7"})["config"]["refusal"]
+
+    assert told(fs.Error("/data/ward 7/train: no such folder")) == ".../train: no such folder"
+    assert told(RuntimeError("/data/ward 7/patient.png")) == "RuntimeError; its own log says more"
+    refused = server_app.to_answer(client_app.refusal(fs.Error("data: is gone"), {}))
+    assert refused == "data: is gone"
 
 
 def test_the_server_hears_no_paths_of_a_node():
@@ -260,12 +335,13 @@ def test_a_hostile_node_is_refused_and_the_others_continue(tmp_path):
 CURIOUS = """
 try:
     from fedsmooth import federation
-    once = federation.Server._ask_once
-    def twice(self, round, attempt, asked, total):
-        failed = once(self, round, attempt, asked, total)
-        self._say(f"asked again: {len(once(self, round, attempt, asked, type(total)(round)))} refused")
-        return failed
-    federation.Server._ask_once = twice
+    once = federation.Server._exchange
+    def twice(self, parts):
+        answers = once(self, parts)
+        again = [a for a in once(self, parts).values() if not isinstance(a, federation.Answer)]
+        self._say(f"asked again: {len(again)} refused")
+        return answers
+    federation.Server._exchange = twice
 except ImportError:
     pass
 """

@@ -25,12 +25,13 @@ struct AskedRound {
 
 /// Who runs a run's clients, if not this process; see federation.h.
 struct Federation {
-  /// What the nodes' answers add up to: RoundSum::total(). Nothing: the round is given up, so that
-  /// the weights stay and the next round follows.
-  std::function<std::vector<long long>(const AskedRound&)> ask;
+  /// What the nodes' answers to each round add up to: RoundSum::total(). Nothing: the round is
+  /// given up, so that the weights stay and the next round follows. There is one round for each
+  /// group.
+  std::function<std::vector<std::vector<long long>>(const std::vector<AskedRound>&)> ask;
   std::string device, arithmetic;  // of the nodes
-  /// How many images of its own each node has, one client each. Empty: nodes have the experiment's
-  /// data.
+  /// How many images of its own each client has, a node each; 0 of a number that no node has.
+  /// Empty: nodes have the experiment's data.
   std::vector<int64_t> images;
 };
 

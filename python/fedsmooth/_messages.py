@@ -27,6 +27,7 @@ class Hello:
     images: int
     client: int = -1  # its number, if the images are its own
     public_key: bytes = b""  # if sums are masked
+    name: str = ""  # for messages
 
     def identity(self, experiment: str) -> str:
         """A digest of all that decides a node's answers. Every answer repeats it."""

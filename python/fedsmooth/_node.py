@@ -93,7 +93,9 @@ class Node:
         if task.t <= self.answered:
             raise Error(f"task: round {task.t + 1} under masks; round {self.answered + 1} was answered already")
         named = dict(zip(task.public_keys, task.assignment, strict=False))
-        if len(task.assignment) != len(task.public_keys) or named.get(self.hello().public_key) != format_clients(task.clients):
+        if len(task.assignment) != len(task.public_keys) or named.get(self.hello().public_key) != format_clients(
+            task.clients
+        ):
             raise Error("task: its assignment does not say which clients this node is asked for")
 
     def _about(self, task: Task) -> bytes:

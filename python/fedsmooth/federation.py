@@ -13,14 +13,15 @@ import json
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from . import _core, masks
+from . import _core
 from ._core import Error
+from ._members import MAX_IMAGES, call, choose_nodes
 from ._messages import (
     Answer,
     Hello,
@@ -41,7 +42,9 @@ __all__ = [
     "Node",
     "Server",
     "Task",
+    "call",
     "change_experiment",
+    "choose_nodes",
     "classes_of",
     "own_images",
     "read_experiment",
@@ -49,22 +52,34 @@ __all__ = [
     "section",
 ]
 
-MAX_IMAGES = 1_000_000
 MAX_GIVEN_UP = 3  # rounds in a row, before a run ends
+MAX_FAILURES = 3  # of a node with images of its own, in a row, before it is not asked again
+
+
+@dataclass
+class _Part:
+    """A round while its nodes are asked."""
+
+    round: _core.AskedRound
+    total: _core.RoundSum
+    tasks: dict[int, Task] = field(default_factory=dict)
+    words: np.ndarray | None = None  # what became of it
 
 
 class Server:
     """The server's side: trains by nodes that `send` reaches.
 
-    nodes: by number, what each said. One that cannot take part is an Error.
+    nodes: by number, what each said. One that cannot take part is an Error; choose_nodes() leaves it out.
     send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
         one whose answer cannot be read has an Error there.
     private: every node holds images of its own and is one client.
     masked: pairwise masks hide every node's sums; only their total is seen.
     failures: "drop": the round is that of the clients that were answered for, or under masks is given up: the weights
         stay; "again": the others' clients go to the nodes that are left, not under masks; "stop".
-    A node that failed, or whose answer was refused, is not asked again; `lost` and `refused` have the reasons, and
-    `given_up` the rounds, counted from 1.
+    min_nodes: with fewer private nodes left the run ends.
+    A private node that failed is asked again in the next round, until it failed in MAX_FAILURES rounds in a row. Any
+    other node that failed, and one whose answer was refused, is not asked again. `failed` has the reasons of every
+    failure by node, `lost` and `refused` why a node is not asked again, and `given_up` the rounds, counted from 1.
     """
 
     def __init__(
@@ -76,6 +91,7 @@ class Server:
         private: bool = False,
         masked: bool = False,
         failures: str = "drop",
+        min_nodes: int = 1,
         max_images: int = MAX_IMAGES,
         say: Callable[[str], Any] = lambda line: None,
     ) -> None:
@@ -90,18 +106,19 @@ class Server:
             raise Error(f"server.clusters={clusters}: under masks a node answers once in a round; use 1")
         if not nodes:
             raise Error("nodes: there are none")
+        _, others = choose_nodes(experiment, nodes, private=private, masked=masked, max_images=max_images)
+        if others:
+            raise Error("; ".join(others.values()))
         self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
-        self.private, self.masked, self.failures, self.max_images = private, masked, failures, max_images
+        self.private, self.masked, self.failures, self._min_nodes = private, masked, failures, min_nodes
+        self.failed: dict[int, list[str]] = {}
         self.lost: dict[int, str] = {}
         self.refused: dict[int, str] = {}
         self.given_up: list[int] = []
         self._given_up_in_a_row = 0
+        self._failed_in_a_row: dict[int, int] = {}
         self.messages = 0
         self.bytes_down = self.bytes_up = 0
-        self._expected = None if private else _core.Node(experiment, "cpu", 0).facts
-        self._images = self._count_images() if private else []
-        for number in self.nodes:
-            self._check_hello(number)
 
     def train(
         self,
@@ -116,17 +133,18 @@ class Server:
         first = self.nodes[min(self.nodes)]
         folder = pathlib.Path(out)
 
-        def ask(round: _core.AskedRound) -> np.ndarray:
-            if before_round is not None:
-                before_round(round)
-            return self.ask(round)
+        def ask(rounds: list[_core.AskedRound]) -> list[np.ndarray]:
+            for round in rounds:
+                if before_round is not None:
+                    before_round(round)
+            return self.ask(rounds)
 
         run = _core.federate(
-            self.experiment,
+            self._fitting_experiment(),
             ask,
             first.device,
             first.arithmetic,
-            self._images,
+            self._count_images(),
             folder,
             resume,
             on_round,
@@ -142,44 +160,83 @@ class Server:
             "messages": self.messages,
             "bytes_to_nodes": self.bytes_down,
             "bytes_from_nodes": self.bytes_up,
+            "failed": self.failed,
             "lost": self.lost,
             "refused": self.refused,
             "given_up": self.given_up,
         }
 
-    def ask(self, round: _core.AskedRound) -> np.ndarray:
-        """The words of a round's clients: those that nobody answered for are counted as dropped. None if the round is
-        given up."""
-        total = _core.RoundSum(round)
+    def ask(self, rounds: Sequence[_core.AskedRound]) -> list[np.ndarray]:
+        """The words of each round's clients: those that nobody answered for are counted as dropped. None of a round
+        that is given up. Nodes are asked for all rounds at once."""
+        parts = [_Part(round, _core.RoundSum(round)) for round in rounds]
         attempt = 0
-        while missing := [k for k in round.clients if k not in set(total.clients)]:
-            asked = self._deal(missing)
-            if self.masked and len(asked) < 2:
-                raise Error(f"round {round.t + 1}: {len(asked)} nodes are left, and masks need two")
-            if not asked:
-                break
-            failed = self._ask_once(round, attempt, asked, total)
-            if failed and self.failures == "stop":
-                raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
-            if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
-                return self._give_up(round, "masks need every answer")
-            if not failed or self.failures == "drop":
-                break
+        while still := [part for part in parts if part.words is None]:
+            for part in still:
+                self._plan(part, attempt)
+            answers = self._exchange(still)
+            for part in still:
+                if part.words is None:
+                    self._take(part, answers)
             attempt += 1
+        return [part.words for part in parts if part.words is not None]
+
+    def _plan(self, part: _Part, attempt: int) -> None:
+        """Who is asked for what; or the round is given up before anybody is."""
+        round, left = part.round, self._left()
+        if self.private and len(left) < self._min_nodes:
+            raise Error(f"round {round.t + 1}: {len(left)} nodes are left of {len(self.nodes)}; {self._reasons()}")
+        if self.masked and len(left) < 2:
+            raise Error(f"round {round.t + 1}: {len(left)} nodes are left, and masks need two")
+        asked = self._deal([k for k in round.clients if k not in set(part.total.clients)])
+        part.tasks = {}
+        if self.masked and len(asked) < 2:
+            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need 2")
+            return
+        masked = sorted(asked) if self.masked else []
+        keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]
+        weights = round.weights
+        for node, clients in asked.items():
+            part.tasks[node] = Task(round.t, attempt, round.total, clients, weights, keys, named)
+
+    def _exchange(self, parts: Sequence[_Part]) -> Mapping[int, Any]:
+        tasks = {node: task for part in parts for node, task in part.tasks.items()}
+        self.messages += len(tasks)
+        self.bytes_down += sum(task.weights.nbytes for task in tasks.values())
+        return self._send(tasks) if tasks else {}
+
+    def _take(self, part: _Part, answers: Mapping[int, Any]) -> None:
+        """Adds what came back, and ends the round unless others are to be asked for what is missing."""
+        round = part.round
+        failed = self._add_answers(part, answers)
+        if failed and self.failures == "stop":
+            raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
+        if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
+            part.words = self._give_up_in_a_row(round, "masks need every answer")
+        elif self.private and not part.total.clients:
+            part.words = self._give_up(round, "no node answered")
+        elif not failed or self.failures == "drop":
+            part.words = self._sum(part)
+
+    def _sum(self, part: _Part) -> np.ndarray:
         try:
-            words = total.total()
+            words = part.total.total()
         except Error as error:
             if not self.masked or self.failures == "stop":
                 raise
-            return self._give_up(round, f"the total means nothing ({error}), and masks hide whose words are wrong")
+            why = f"the total means nothing ({error}), and masks hide whose words are wrong"
+            return self._give_up_in_a_row(part.round, why)
         self._given_up_in_a_row = 0
         return words
 
-    def _give_up(self, round: _core.AskedRound, why: str) -> np.ndarray:
-        self.given_up.append(round.t + 1)
+    def _give_up_in_a_row(self, round: _core.AskedRound, why: str) -> np.ndarray:
         self._given_up_in_a_row += 1
         if self._given_up_in_a_row > MAX_GIVEN_UP:
             raise Error(f"round {round.t + 1}: {why}; so were {MAX_GIVEN_UP} rounds before it given up")
+        return self._give_up(round, why)
+
+    def _give_up(self, round: _core.AskedRound, why: str) -> np.ndarray:
+        self.given_up.append(round.t + 1)
         self._say(f"round {round.t + 1} is given up: {why}; the weights stay")
         return np.zeros(0, np.int64)
 
@@ -194,35 +251,42 @@ class Server:
     def _left(self) -> dict[int, Hello]:
         return {n: hello for n, hello in self.nodes.items() if n not in self.lost and n not in self.refused}
 
-    def _ask_once(
-        self, round: _core.AskedRound, attempt: int, asked: dict[int, list[int]], total: _core.RoundSum
-    ) -> list[str]:
-        """Sends, and adds what comes back; what went wrong."""
-        weights = round.weights
-        masked = sorted(asked) if self.masked else []
-        keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]
-        tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys, named) for n, clients in asked.items()}
-        self.messages += len(tasks)
-        self.bytes_down += len(tasks) * weights.nbytes
-        answers = self._send(tasks)
+    def _add_answers(self, part: _Part, answers: Mapping[int, Any]) -> list[str]:
+        """Adds what came back; what went wrong."""
         failed = []
-        for node, task in tasks.items():
+        for node, task in part.tasks.items():
             answer = answers.get(node, "nothing came")
             if not isinstance(answer, (Answer, Error)):
-                self.lost[node] = f"round {round.t + 1}: {answer}"
-                failed.append(f"node {node} did not answer: {answer}")
-                self._say(failed[-1])
+                failed.append(self._note_failure(node, task.t, str(answer)))
                 continue
             try:
                 words = self._checked_words(node, task, answer)
-                (total.add_masked if self.masked else total.add)(task.clients, words)
+                (part.total.add_masked if self.masked else part.total.add)(task.clients, words)
             except Error as error:
-                self.refused[node] = f"round {round.t + 1}: {error}"
-                failed.append(f"the answer of node {node} is refused: {error}")
+                self.refused[node] = f"round {task.t + 1}: {error}"
+                failed.append(f"the answer of {self._call(node)} is refused: {error}")
                 self._say(failed[-1])
             else:
+                self._failed_in_a_row.pop(node, None)
                 self.bytes_up += words.nbytes
         return failed
+
+    def _note_failure(self, node: int, t: int, why: str) -> str:
+        reason, said = f"round {t + 1}: {why}", f"{self._call(node)} did not answer in round {t + 1}: {why}"
+        self.failed.setdefault(node, []).append(reason)
+        self._failed_in_a_row[node] = self._failed_in_a_row.get(node, 0) + 1
+        if not self.private or self.masked or self._failed_in_a_row[node] >= MAX_FAILURES:
+            self.lost[node] = reason
+            self._say(f"{said}; it is not asked again")
+        else:
+            self._say(said)
+        return said
+
+    def _call(self, node: int) -> str:
+        return call(node, self.nodes[node].name)
+
+    def _reasons(self) -> str:
+        return "; ".join(f"{self._call(node)}: {why}" for node, why in (self.lost | self.refused).items())
 
     def _checked_words(self, node: int, task: Task, answer: Answer | Error) -> np.ndarray:
         if isinstance(answer, Error):
@@ -240,26 +304,21 @@ class Server:
             raise Error("an array with gaps")
         return words
 
-    def _check_hello(self, number: int) -> None:
-        hello, first = self.nodes[number], self.nodes[min(self.nodes)]
-        if self._expected is not None:
-            facts = {"version": self._expected.version, "commit": self._expected.commit}
-            facts["data_sha256"] = self._expected.data_sha256
-        else:
-            facts = {"version": _core.version, "commit": _core.commit, "data_sha256": ""}
-        facts |= {"device": first.device, "arithmetic": first.arithmetic}
-        for name, wanted in facts.items():
-            if (found := getattr(hello, name)) != wanted:
-                raise Error(f"node {number}: its {name} is {found!r}, expected {wanted!r}")
-        if self.masked and len(hello.public_key) != masks.KEY_BYTES:
-            raise Error(f"node {number}: has no key for masks")
-
     def _count_images(self) -> list[int]:
-        """Of each client, in the order of their numbers."""
-        by_client = {hello.client: (number, hello) for number, hello in self.nodes.items()}
-        if sorted(by_client) != list(range(len(self.nodes))):
-            raise Error(f"nodes: their client numbers must be 0 to {len(self.nodes) - 1}, each once")
-        for number, hello in by_client.values():
-            if not 1 <= hello.images <= self.max_images:
-                raise Error(f"node {number}: {hello.images} images, from 1 to {self.max_images} are allowed")
-        return [by_client[client][1].images for client in sorted(by_client)]
+        """Of each client, by number; 0 of a number that no node has."""
+        if not self.private:
+            return []
+        counts = {hello.client: hello.images for hello in self.nodes.values()}
+        return [counts.get(client, 0) for client in range(max(counts) + 1)]
+
+    def _fitting_experiment(self) -> str:
+        """With rounds that are not of more clients than private nodes are there."""
+        wanted, clusters = (
+            section(self.experiment, name)[key]
+            for name, key in (("train", "clients_per_round"), ("server", "clusters"))
+        )
+        fitting = len(self.nodes) - len(self.nodes) % clusters
+        if not self.private or wanted <= len(self.nodes) or fitting == 0:
+            return self.experiment
+        self._say(f"train.clients_per_round={wanted}, and {len(self.nodes)} nodes are here: {fitting} a round")
+        return change_experiment(self.experiment, {"train.clients_per_round": fitting})
