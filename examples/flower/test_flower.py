@@ -191,6 +191,23 @@ def test_bad_private_nodes_are_named_and_do_not_end_the_run(tmp_path):
     assert model_of(printed) and str(tmp_path / "own") not in printed and "patient" not in printed
 
 
+def test_private_nodes_train_groups(tmp_path):
+    """Clients 0 to 3 in two groups, of which both have some."""
+    assert {_core.group_of(client, 2, 0) for client in range(4)} == {1, 2}
+    images, labels, names = _core.load_data("shapes", "", "train")
+    with Loopback(tmp_path / "flower") as flower:
+        for n in range(4):
+            held = range(40 * n, 40 * n + 40)
+            write_own_images(tmp_path / f"own{n}", images[held], np.array(labels)[held], names)
+            flower.add_node(n, f'data="image-folder" root="{tmp_path / f"own{n}"}"')
+        printed = flower.run(f'nodes=4 private=true set="{SET} groups.count=2 certify.n=100" out="run"')
+    assert re.findall(r"round (\d) of 2 groups: loss", printed) == ["1", "2"]
+    assert model_of(printed)
+    for group in ("group-01", "group-02"):
+        assert (tmp_path / "flower" / "run" / group / "DONE").exists()
+    assert "test images get the right answer" in printed
+
+
 class LyingGrid:
     """Both replies say that they are node 1's."""
 

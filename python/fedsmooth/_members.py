@@ -1,14 +1,17 @@
 """Which nodes can take part in a federation together, by what they say of themselves."""
 
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
 
 from . import _core, masks
-from ._messages import Hello
+from ._core import Error
+from ._messages import Hello, section
 
 MAX_IMAGES = 1_000_000
 MAX_CLIENTS = 1_000_000
 MAX_NAME = 60
+MASKED_GROUP = 3  # nodes of a group that masks hide
 
 
 def call(number: int, name: str) -> str:
@@ -40,8 +43,37 @@ def choose_nodes(
         if why:
             others[number] = f"{call(number, hello.name)}: {why}"
     if private:
-        others |= _same_numbers({number: hello for number, hello in nodes.items() if number not in others})
+        twice = _same_numbers({number: hello for number, hello in nodes.items() if number not in others})
+        if twice and groups_of(experiment) > 1:  # to leave them out would let one node reach two groups
+            raise Error("; ".join(twice.values()))
+        others |= twice
     return {number: hello for number, hello in nodes.items() if number not in others}, others
+
+
+def groups_of(experiment: str) -> int:
+    """How many groups a federation trains."""
+    groups = section(experiment, "groups")
+    return groups["count"] if groups["number"] == 0 else 1
+
+
+def check_masked_groups(experiment: str, nodes: Mapping[int, Hello]) -> None:
+    """The total of two nodes shows each of them the other's sums: a masked round of a group needs three."""
+    count, seed = groups_of(experiment), tomllib.loads(experiment)["seed"]
+    wanted, clusters = section(experiment, "train")["clients_per_round"], section(experiment, "server")["clusters"]
+    if wanted // clusters < MASKED_GROUP:
+        raise Error(f"train.clients_per_round={wanted}: a masked round of a group needs {MASKED_GROUP} clients")
+    members: dict[int, list[str]] = {group: [] for group in range(1, count + 1)}
+    for number, hello in nodes.items():
+        members[_core.group_of(hello.client, count, seed)].append(call(number, hello.name))
+    small = [
+        f"group {group} has {len(names)} ({', '.join(names) or 'none'})"
+        for group, names in members.items()
+        if len(names) // clusters < MASKED_GROUP
+    ]
+    if small:
+        raise Error(
+            f"groups.count={count}: under masks each group needs {MASKED_GROUP * clusters} nodes; {'; '.join(small)}"
+        )
 
 
 def _difference(hello: Hello, wanted: Mapping[str, str]) -> str:

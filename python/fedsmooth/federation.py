@@ -12,6 +12,7 @@ that of fs.train(), for any number of nodes.
 import json
 import os
 import pathlib
+import tomllib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,7 +22,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from ._members import MAX_IMAGES, call, choose_nodes
+from ._members import MASKED_GROUP, MAX_IMAGES, call, check_masked_groups, choose_nodes, groups_of
 from ._messages import (
     Answer,
     Hello,
@@ -46,6 +47,7 @@ __all__ = [
     "change_experiment",
     "choose_nodes",
     "classes_of",
+    "groups_of",
     "own_images",
     "read_experiment",
     "rename_labels",
@@ -78,7 +80,8 @@ class Server:
         stay; "again": the others' clients go to the nodes that are left, not under masks; "stop".
     min_nodes: with fewer private nodes left the run ends.
     A private node that failed is asked again in the next round, until it failed in MAX_FAILURES rounds in a row. Any
-    other node that failed, and one whose answer was refused, is not asked again. `failed` has the reasons of every
+    other node that failed, and one whose answer was refused, is not asked again. Of several groups, no node ends the
+    run: a round that cannot be summed is given up for its group. `failed` has the reasons of every
     failure by node, `lost` and `refused` why a node is not asked again, and `given_up` the rounds, counted from 1.
     """
 
@@ -109,6 +112,11 @@ class Server:
         _, others = choose_nodes(experiment, nodes, private=private, masked=masked, max_images=max_images)
         if others:
             raise Error("; ".join(others.values()))
+        self._groups = groups_of(experiment)
+        if self._groups > 1 and failures == "stop":
+            raise Error("failures='stop': one node could end the training of all groups; use drop")
+        if self._groups > 1 and masked:
+            check_masked_groups(experiment, nodes)
         self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
         self.private, self.masked, self.failures, self._min_nodes = private, masked, failures, min_nodes
         self.failed: dict[int, list[str]] = {}
@@ -184,14 +192,15 @@ class Server:
     def _plan(self, part: _Part, attempt: int) -> None:
         """Who is asked for what; or the round is given up before anybody is."""
         round, left = part.round, self._left()
-        if self.private and len(left) < self._min_nodes:
+        if self._groups == 1 and self.private and len(left) < self._min_nodes:
             raise Error(f"round {round.t + 1}: {len(left)} nodes are left of {len(self.nodes)}; {self._reasons()}")
-        if self.masked and len(left) < 2:
+        if self._groups == 1 and self.masked and len(left) < 2:
             raise Error(f"round {round.t + 1}: {len(left)} nodes are left, and masks need two")
+        fewest = 2 if self._groups == 1 else MASKED_GROUP
         asked = self._deal([k for k in round.clients if k not in set(part.total.clients)])
         part.tasks = {}
-        if self.masked and len(asked) < 2:
-            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need 2")
+        if self.masked and len(asked) < fewest:
+            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need {fewest}")
             return
         masked = sorted(asked) if self.masked else []
         keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]
@@ -231,13 +240,14 @@ class Server:
 
     def _give_up_in_a_row(self, round: _core.AskedRound, why: str) -> np.ndarray:
         self._given_up_in_a_row += 1
-        if self._given_up_in_a_row > MAX_GIVEN_UP:
+        if self._groups == 1 and self._given_up_in_a_row > MAX_GIVEN_UP:
             raise Error(f"round {round.t + 1}: {why}; so were {MAX_GIVEN_UP} rounds before it given up")
         return self._give_up(round, why)
 
     def _give_up(self, round: _core.AskedRound, why: str) -> np.ndarray:
         self.given_up.append(round.t + 1)
-        self._say(f"round {round.t + 1} is given up: {why}; the weights stay")
+        of_group = f" of group {self._group_of(round.clients[0])}" if self._groups > 1 else ""
+        self._say(f"round {round.t + 1}{of_group} is given up: {why}; the weights stay")
         return np.zeros(0, np.int64)
 
     def _deal(self, clients: list[int]) -> dict[int, list[int]]:
@@ -285,6 +295,9 @@ class Server:
     def _call(self, node: int) -> str:
         return call(node, self.nodes[node].name)
 
+    def _group_of(self, client: int) -> int:
+        return _core.group_of(client, self._groups, tomllib.loads(self.experiment)["seed"])
+
     def _reasons(self) -> str:
         return "; ".join(f"{self._call(node)}: {why}" for node, why in (self.lost | self.refused).items())
 
@@ -318,7 +331,7 @@ class Server:
             for name, key in (("train", "clients_per_round"), ("server", "clusters"))
         )
         fitting = len(self.nodes) - len(self.nodes) % clusters
-        if not self.private or wanted <= len(self.nodes) or fitting == 0:
+        if not self.private or self._groups > 1 or wanted <= len(self.nodes) or fitting == 0:
             return self.experiment
         self._say(f"train.clients_per_round={wanted}, and {len(self.nodes)} nodes are here: {fitting} a round")
         return change_experiment(self.experiment, {"train.clients_per_round": fitting})

@@ -142,9 +142,10 @@ class PrivateNodesTest : public FederationTest {
       jobs::RoundSum sum(round);
       for (const int64_t k : round.clients) {
         asked_.insert(k);
+        if (k == silent_) continue;
         sum.add({k}, nodes_.at(k)->run(round.t, round.total, {k}, flatten(round.model.weights)));
       }
-      return sum.total();
+      return sum.clients().empty() ? Words() : sum.total();
     });
     return federation;
   }
@@ -158,6 +159,7 @@ class PrivateNodesTest : public FederationTest {
 
   std::vector<std::unique_ptr<jobs::Node>> nodes_;
   std::set<int64_t> asked_;
+  int64_t silent_ = -1;  // does not answer
 };
 
 TEST_F(PrivateNodesTest, GiveTheBitsOfTheSameImagesInOnePlace) {
@@ -173,6 +175,48 @@ TEST_F(PrivateNodesTest, NumbersWithoutANodeAreNotTrained) {
   EXPECT_EQ(asked_, (std::set<int64_t>{0, 2, 4}));
   experiment_.train.clients_per_round = 4;
   expect_error([&] { train(nodes, "more"); }, "train.clients_per_round=4: there are 3 clients");
+}
+
+class GroupsOfNodesTest : public PrivateNodesTest {
+ protected:
+  void SetUp() override {
+    PrivateNodesTest::SetUp();
+    experiment_.groups.count = 2;
+    for (int64_t k = 0; k < 8; ++k) held_.push_back({5 * k, 5 * k + 3, 5 * k + 1});
+  }
+  std::string model_of(const std::string& run, int64_t group) {
+    return read_file(group_folder(path(run), group) / "model.safetensors");
+  }
+
+  std::vector<std::vector<int64_t>> held_;
+};
+
+TEST_F(GroupsOfNodesTest, GroupsHaveTheBitsOfOneProcessAndAreAskedTogether) {
+  jobs::Federation nodes = open_nodes(held_);
+  std::vector<size_t> together;
+  nodes.ask = [&, ask = nodes.ask](const std::vector<jobs::AskedRound>& rounds) {
+    together.push_back(rounds.size());
+    return ask(rounds);
+  };
+  const std::string apart = train(nodes, "apart").model_sha256;
+  EXPECT_EQ(together, std::vector<size_t>(experiment_.train.rounds, 2));
+  EXPECT_EQ(apart, train_partition());
+  for (const int64_t g : {1, 2}) EXPECT_EQ(model_of("apart", g), model_of("here", g));
+  EXPECT_NE(model_of("apart", 1), model_of("apart", 2));
+}
+
+TEST_F(GroupsOfNodesTest, ASilentOrMissingNodeChangesNothingInAnotherGroup) {
+  experiment_.train.clients_per_round = 8;
+  const jobs::Federation nodes = open_nodes(held_);
+  train(nodes, "all");
+  silent_ = clients_of_group({2, 1}, 8, experiment_.seed).front();
+  train(nodes, "silent");
+  held_[silent_].clear();
+  train(open_nodes(held_), "missing");
+  for (const std::string run : {"silent", "missing"}) {
+    EXPECT_EQ(model_of(run, 2), model_of("all", 2));
+    EXPECT_NE(model_of(run, 1), model_of("all", 1));
+  }
 }
 
 TEST_F(FederationTest, ARunResumesOnOtherNodes) {

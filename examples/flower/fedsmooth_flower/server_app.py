@@ -4,7 +4,8 @@ import math
 import pathlib
 import shlex
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from logging import INFO
 from typing import Any
 
@@ -26,6 +27,8 @@ MAX_REASON = 300  # characters of what a node says
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
     experiment = read_experiment(config)
+    if federation.groups_of(experiment) > 1 and int(config["certify-every"]) > 0:
+        raise fs.Error(f"certify-every={config['certify-every']}: several groups are certified after training; use 0")
     setup = {"experiment": experiment, "private": config["private"], "masked": config["masked"], "class_names": []}
     if config["private"]:
         setup["class_names"] = federation.classes_of(experiment)
@@ -52,21 +55,32 @@ def read_experiment(config: dict[str, Any]) -> str:
 
 def train_and_certify(server: federation.Server, config: dict[str, Any]) -> None:
     every, out = int(config["certify-every"]), pathlib.Path(config["out"])
-    started = time.monotonic()
+    started, groups, rows = time.monotonic(), federation.groups_of(server.experiment), defaultdict(list)
 
     def before_round(round: Any) -> None:
         if every > 0 and round.t > 0 and round.t % every == 0:
             certify(write_run(out / f"round-{round.t}", server.experiment, round))
 
     def on_round(row: Any) -> None:
-        lost = f", {row.dropped} clients dropped" if row.dropped else ""
-        say(f"round {row.round}: loss {row.loss:.4f}, {row.seconds:.1f} s{lost}")
+        rows[row.round].append(row)
+        if len(rows[row.round]) == groups:
+            say(describe(rows.pop(row.round)))
 
     run = server.train(out, resume=config["resume"], on_round=on_round, before_round=before_round)
     say(f"{run.rounds} rounds in {time.monotonic() - started:.1f} s: {server.report()}")
     if every >= 0:
         certify(run.folder)
     say(f"model {run.model_sha256} in {run.folder}")
+
+
+def describe(rows: Sequence[Any]) -> str:
+    """A round, of one group or of several."""
+    losses = [row.loss for row in rows if not math.isnan(row.loss)]
+    loss = sum(losses) / len(losses) if losses else math.nan
+    dropped = sum(row.dropped for row in rows)
+    lost = f", {dropped} client{'s' if dropped > 1 else ''} dropped" if dropped else ""
+    of_groups = f" of {len(rows)} groups" if len(rows) > 1 else ""
+    return f"round {rows[0].round}{of_groups}: loss {loss:.4f}, {max(row.seconds for row in rows):.1f} s{lost}"
 
 
 def write_run(folder: pathlib.Path, experiment: str, round: Any) -> pathlib.Path:
@@ -85,9 +99,11 @@ def certify(folder: pathlib.Path) -> None:
     sigma = federation.section(experiment, "smoothing")["sigma"]
     right, near, far = (f"{table.certified_accuracy(radius):.1%}" for radius in (0.0, sigma, 2 * sigma))
     guessing = 1 / len(federation.classes_of(experiment))
+    malicious = federation.section(experiment, "certify")["malicious"]
+    whatever = f", whatever {malicious} malicious clients do" if malicious else ""
     say(f"{folder.name}: {right} of {len(table)} test images get the right answer; guessing gets {guessing:.1%}")
     say(
-        f"certified: for {near} no change up to l2 length {sigma:g} alters the right answer, "
+        f"certified{whatever}: for {near} no change up to l2 length {sigma:g} alters the right answer, "
         f"for {far} none up to {2 * sigma:g}"
     )
 

@@ -11,9 +11,9 @@ namespace fedsmooth::jobs {
 /// one of them.
 void check_groups(const Experiment& experiment);
 
-/// Refuses groups where nodes train: one node with clients of several groups would reach all of
-/// these.
-void refuse_groups_on_nodes(const Experiment& experiment);
+/// Refuses groups on nodes that have the experiment's data: one that trains clients of several
+/// groups would reach the models of all of these.
+void refuse_groups_on_shared_nodes(const Experiment& experiment);
 
 /// The experiment of one of the groups, from 1.
 Experiment experiment_of_group(const Experiment& experiment, int64_t number);
