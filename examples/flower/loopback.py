@@ -90,6 +90,16 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def working_in(folder: pathlib.Path) -> list[int]:
+    """Processes whose working directory it is."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink() == folder.resolve():
+                found.append(int(process.name))
+    return found
+
+
 class Processes:
     """Programs of this environment, started in `folder`, where NAME.log has what each printed. Leaving the `with`
     block ends all of them."""
@@ -109,6 +119,9 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._started):
             self.kill(process)
+        for pid in working_in(self.folder):  # what they left running
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def start(self, name: str, *command: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """`more` goes into its environment."""

@@ -1,5 +1,6 @@
 #include "fedsmooth/distributed/remote_executor.h"
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/distributed/round_plan.h"
 #include "fedsmooth/distributed/round_words.h"
@@ -22,9 +23,13 @@ std::optional<std::string> RemoteExecutor::unsupported(const Round& round) const
 
 std::vector<RoundResult> RemoteExecutor::run(const std::vector<Round>& rounds) {
   std::vector<RoundResult> results;
-  for (const Round& round : rounds) {
+  const std::vector<std::vector<long long>> answers = ask_(rounds);
+  check(answers.size() == rounds.size(), "nodes: words of {} rounds, expected {}", answers.size(),
+        rounds.size());
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    const Round& round = rounds[r];
+    const std::vector<long long>& words = answers[r];
     const int64_t sums = SumSizes(round.global, parameters(round.task.network)).words();
-    const std::vector<long long> words = ask_(round);
     if (words.empty()) {
       RoundResult& given_up = results.emplace_back();
       given_up.is_given_up = true;

@@ -1,6 +1,6 @@
 // Rounds whose clients run on nodes that the caller reaches by means of its own, such as a platform
 // for federated learning. Per round a node receives one message and sends one, whatever the number
-// of its clients.
+// of its clients. The rounds of several runs are asked for together.
 #pragma once
 
 #include "fedsmooth/federated/train.h"
@@ -9,9 +9,9 @@ namespace fedsmooth {
 
 class RemoteExecutor : public Executor {
  public:
-  /// Returns the words (see round_words.h) of a round's clients, in which clients without an answer
-  /// count as dropped. An empty result gives the round up.
-  using Ask = std::function<std::vector<long long>(const Round& round)>;
+  /// Returns the words (see round_words.h) of each round's clients, in which clients without an
+  /// answer count as dropped. Empty words give a round up.
+  using Ask = std::function<std::vector<std::vector<long long>>(const std::vector<Round>& rounds)>;
 
   explicit RemoteExecutor(Ask ask) : ask_(std::move(ask)) {}
   /// Refuses reductions that need each client's weights, because nodes send sums.

@@ -259,9 +259,9 @@ void check_train_options(const TrainOptions& o, const AttackOptions& attack,
   if (!o.milestones.empty() && o.schedule != Schedule::kStep) {
     throw Error("train.milestones: need train.schedule=\"step\"");
   }
-  if (o.clients_per_round > partition.clients() && partition.group() == 0) {
+  if (o.clients_per_round > partition.count_members() && partition.group() == 0) {
     throw Error("train.clients_per_round={}: there are {} clients", o.clients_per_round,
-                partition.clients());
+                partition.count_members());
   }
   if (o.mode == Mode::kCentralized && o.local.decay != 1) {
     throw Error(

@@ -56,7 +56,7 @@ void check_own(const Dataset& images) {
 }
 
 const Experiment& without_groups(const Experiment& experiment) {
-  refuse_groups_on_nodes(experiment);
+  refuse_groups_on_shared_nodes(experiment);
   return experiment;
 }
 
@@ -115,7 +115,7 @@ Node::Node(const Experiment& experiment, const Context& context)
       partition_(std::make_unique<Partition>(make_partition(experiment_, setting_->train))) {}
 
 Node::Node(const Experiment& experiment, const OwnImages& own, const Context& context)
-    : experiment_(without_groups(experiment)), own_(true) {
+    : experiment_(experiment), own_(true) {
   check_own(own.images);
   setting_ = std::make_unique<TrainingContext>(experiment_, own.images, context);
   partition_ = only_client(own.client, own.images.size());

@@ -161,7 +161,9 @@ TrainedRun train(const TrainArguments& given, const Context& context) {
   const TrainArguments run{experiment, given.folder, given.resume, given.on_round,
                            given.federation};
   check_groups(experiment);
-  if (given.federation != nullptr) refuse_groups_on_nodes(experiment);
+  if (given.federation != nullptr && given.federation->images.empty()) {
+    refuse_groups_on_shared_nodes(experiment);
+  }
   if (experiment.groups.are_trained()) return train_groups(run, context);
   const bool is_new = !fs::exists(run.folder / "DONE");
   if (is_new) {

@@ -25,12 +25,13 @@ struct AskedRound {
 
 /// The nodes that run the clients in place of this process; see federation.h.
 struct Federation {
-  /// Returns the sum of the nodes' answers to a round: RoundSum::total(). An empty sum gives the
-  /// round up: the weights stay, and the next round follows.
-  std::function<std::vector<long long>(const AskedRound&)> ask;
+  /// Returns the sum of the nodes' answers to each round, of which there is one for each group:
+  /// RoundSum::total(). An empty sum gives its round up: the weights stay, and the next round
+  /// follows.
+  std::function<std::vector<std::vector<long long>>(const std::vector<AskedRound>&)> ask;
   std::string device, arithmetic;  // of the nodes
-  /// The number of images of each node, if each has its own and is one client. Empty: nodes have
-  /// the experiment's data.
+  /// The number of images of each node, if each has its own and is one client; 0 for a client
+  /// number that no node has. Empty: nodes have the experiment's data.
   std::vector<int64_t> images;
 };
 

@@ -9,7 +9,6 @@ that of fs.train(), for any number of nodes.
     run = server.train("runs/federated")
 """
 
-import hashlib
 import json
 import os
 import pathlib
@@ -21,188 +20,69 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, masks
-from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
+from . import _core
 from ._core import Error
+from ._members import MASKED_GROUP, MAX_IMAGES, call, check_masked_groups, choose_nodes, groups_of
+from ._messages import (
+    Answer,
+    Hello,
+    Task,
+    change_experiment,
+    classes_of,
+    format_clients,
+    read_experiment,
+    section,
+)
+from ._node import Node, own_images, rename_labels
 from ._progress import bar_or_none
 from ._train import Run
-from ._values import overrides_to_pairs
 
-MAX_IMAGES = 1_000_000
+__all__ = [
+    "Answer",
+    "Hello",
+    "Node",
+    "Server",
+    "Task",
+    "call",
+    "change_experiment",
+    "choose_nodes",
+    "classes_of",
+    "groups_of",
+    "own_images",
+    "read_experiment",
+    "rename_labels",
+    "section",
+]
+
 MAX_GIVEN_UP = 3  # rounds in a row, before a run ends
+MAX_FAILURES = 3  # of a node with images of its own, in a row, before it is not asked again
 
 
-@dataclass(frozen=True)
-class Hello:
-    """What a node says of itself before the first round."""
+@dataclass
+class _Part:
+    """A round while its nodes are asked."""
 
-    version: str
-    commit: str
-    device: str
-    arithmetic: str  # how its CPU rounds
-    data_sha256: str  # empty: the images are its own
-    images: int
-    client: int = -1  # its number, if the images are its own
-    public_key: bytes = b""  # if sums are masked
-
-    def identity(self, experiment: str) -> str:
-        """A digest of all that decides a node's answers. Every answer repeats it."""
-        decisive = [self.version, self.commit, self.device, self.arithmetic, self.data_sha256, self.images, self.client]
-        return hashlib.sha256(json.dumps([experiment, *decisive]).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class Task:
-    """One node's part of a round."""
-
-    t: int  # the round, from 0
-    attempt: int  # of the round, if nodes failed in it
-    total: int  # images of the whole cohort
-    clients: list[int]
-    weights: np.ndarray  # float32, one after another
-    # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
-    public_keys: list[bytes] = field(default_factory=list)
-    assignment: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Answer:
-    t: int
-    attempt: int
-    identity: str
-    words: np.ndarray  # int64: sums, kept share, dropped clients, telemetry
-
-
-def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> str:
-    """An experiment file as TOML with every key, as Node and Server take it."""
-    path = pathlib.Path(path)
-    text = _core.read_file(path).decode(errors="replace")
-    return change_experiment(text, overrides, str(path))
-
-
-def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, name: str = "experiment") -> str:
-    """TOML with every key, overridden. `name` is for messages."""
-    return _core.complete_experiment(text, name, overrides_to_pairs(overrides))
-
-
-def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
-    """Images [N, C, H, W] as bytes, or as floats that are bytes over 255, and labels [N]."""
-    found = to_numpy(images, "images")
-    found = to_bytes_if_exact(found if found.dtype == np.uint8 else to_floats(images, "images"))
-    if found.dtype != np.uint8:
-        raise Error("images: are not bytes over 255; give bytes")
-    return found, [int(label) for label in to_numpy(labels, "labels")]
-
-
-def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[str]) -> list[int]:
-    """Labels by the classes of a node's folder, `here`, as the server numbers them."""
-    unknown = sorted(set(here) - set(there))
-    if unknown:
-        raise Error(f"data: class {unknown[0]!r} is not one of the federation's: {', '.join(there)}")
-    return [there.index(here[label]) for label in labels]
-
-
-class Node:
-    """A node's side.
-
-    experiment: TOML, as the server has it.
-    overrides: what is other on this machine. A node reads only files that are named here: data.root,
-        partition.file and objective.teacher of the server's experiment are refused.
-    images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
-        class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
-        can be run.
-    private_key: of masks.new_key(), if sums are to be masked.
-    answered: the last round that was answered under masks with this key; -1: none. A node that is made anew for
-        every message keeps it, beside the key, from the `answered` of the one before.
-    """
-
-    def __init__(
-        self,
-        experiment: str,
-        overrides: Mapping[str, Any] | None = None,
-        *,
-        images: Array | None = None,
-        labels: Array | None = None,
-        class_names: Sequence[str] = (),
-        client: int = 0,
-        private_key: bytes = b"",
-        answered: int = -1,
-        device: str = "auto",
-        threads: int = 0,
-    ) -> None:
-        self.experiment, self._private_key, self.answered = experiment, private_key, answered
-        here = change_experiment(experiment, overrides)
-        self._client = -1 if images is None else client
-        _refuse_named_files(experiment, overrides or {}, own=images is not None)
-        if images is None:
-            self._native = _core.Node(here, device, threads)
-        else:
-            own, numbers = own_images(images, labels)
-            self._native = _core.Node(here, own, numbers, list(class_names), client, device, threads)
-
-    def hello(self) -> Hello:
-        f = self._native.facts
-        key = masks.public_key(self._private_key) if self._private_key else b""
-        return Hello(f.version, f.commit, f.device, f.arithmetic, f.data_sha256, f.images, self._client, key)
-
-    def run(self, task: Task) -> Answer:
-        """Trains the task's clients. An Error for a task that cannot be meant."""
-        if type(task.t) is not int or task.t < 0:
-            raise Error(f"task: its round is {task.t!r}")
-        if bool(task.public_keys) != bool(self._private_key):
-            raise Error("task: masks are asked for on one side only")
-        if self._private_key:
-            self._check_masked(task)
-            self.answered = task.t  # before there is an answer: one that is lost is not given again
-        words = self._native.run(task.t, task.total, list(task.clients), np.ascontiguousarray(task.weights))
-        if self._private_key:
-            words = masks.mask(words, self._private_key, task.public_keys, self._about(task))
-        return Answer(task.t, task.attempt, self.hello().identity(self.experiment), words)
-
-    def _check_masked(self, task: Task) -> None:
-        """Two answers to one round under masks would show a difference between what was asked."""
-        if task.t <= self.answered:
-            raise Error(f"task: round {task.t + 1} under masks; round {self.answered + 1} was answered already")
-        named = dict(zip(task.public_keys, task.assignment, strict=False))
-        if len(task.assignment) != len(task.public_keys) or named.get(self.hello().public_key) != _name(task.clients):
-            raise Error("task: its assignment does not say which clients this node is asked for")
-
-    def _about(self, task: Task) -> bytes:
-        """What masks are used for once: the round, and all that any node is asked for in it."""
-        asked = [self.experiment, task.t, task.attempt, task.total, task.assignment]
-        told = hashlib.sha256(json.dumps(asked).encode())
-        told.update(task.weights.tobytes())
-        return told.digest()
-
-
-def _name(clients: Sequence[int]) -> str:
-    return " ".join(map(str, clients))
-
-
-def _refuse_named_files(experiment: str, overrides: Mapping[str, Any], own: bool) -> None:
-    """A server must not choose what a node opens. A node with its own images opens no other data."""
-    named, usual = tomllib.loads(experiment), tomllib.loads(change_experiment(""))
-    of_data = () if own else (("data", "root"), ("partition", "file"))
-    for table, key in (*of_data, ("objective", "teacher")):
-        if f"{table}.{key}" not in overrides and named[table][key] != usual[table][key]:
-            raise Error(
-                f"{table}.{key}={named[table][key]!r}: the server names a file of this node; "
-                f"the node's own configuration must name it"
-            )
+    round: _core.AskedRound
+    total: _core.RoundSum
+    tasks: dict[int, Task] = field(default_factory=dict)
+    words: np.ndarray | None = None  # what became of it
 
 
 class Server:
     """The server's side: trains by nodes that `send` reaches.
 
-    nodes: by number, what each said. One that cannot take part is an Error.
+    nodes: by number, what each said. One that cannot take part is an Error; choose_nodes() leaves it out.
     send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
         one whose answer cannot be read has an Error there.
     private: every node holds images of its own and is one client.
     masked: pairwise masks hide every node's sums; only their total is seen.
     failures: "drop": the round is that of the clients that were answered for, or under masks is given up: the weights
         stay; "again": the others' clients go to the nodes that are left, not under masks; "stop".
-    A node that failed, or whose answer was refused, is not asked again; `lost` and `refused` have the reasons, and
-    `given_up` the rounds, counted from 1.
+    min_nodes: with fewer private nodes left the run ends.
+    A private node that failed is asked again in the next round, until it failed in MAX_FAILURES rounds in a row. Any
+    other node that failed, and one whose answer was refused, is not asked again. Of several groups, no node ends the
+    run: a round that cannot be summed is given up for its group. `failed` has the reasons of every
+    failure by node, `lost` and `refused` why a node is not asked again, and `given_up` the rounds, counted from 1.
     """
 
     def __init__(
@@ -214,6 +94,7 @@ class Server:
         private: bool = False,
         masked: bool = False,
         failures: str = "drop",
+        min_nodes: int = 1,
         max_images: int = MAX_IMAGES,
         say: Callable[[str], Any] = lambda line: None,
     ) -> None:
@@ -228,18 +109,24 @@ class Server:
             raise Error(f"server.clusters={clusters}: under masks a node answers once in a round; use 1")
         if not nodes:
             raise Error("nodes: there are none")
+        _, others = choose_nodes(experiment, nodes, private=private, masked=masked, max_images=max_images)
+        if others:
+            raise Error("; ".join(others.values()))
+        self._groups = groups_of(experiment)
+        if self._groups > 1 and failures == "stop":
+            raise Error("failures='stop': one node could end the training of all groups; use drop")
+        if self._groups > 1 and masked:
+            check_masked_groups(experiment, nodes)
         self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
-        self.private, self.masked, self.failures, self.max_images = private, masked, failures, max_images
+        self.private, self.masked, self.failures, self._min_nodes = private, masked, failures, min_nodes
+        self.failed: dict[int, list[str]] = {}
         self.lost: dict[int, str] = {}
         self.refused: dict[int, str] = {}
         self.given_up: list[int] = []
         self._given_up_in_a_row = 0
+        self._failed_in_a_row: dict[int, int] = {}
         self.messages = 0
         self.bytes_down = self.bytes_up = 0
-        self._expected = None if private else _core.Node(experiment, "cpu", 0).facts
-        self._images = self._count_images() if private else []
-        for number in self.nodes:
-            self._check_hello(number)
 
     def train(
         self,
@@ -254,17 +141,18 @@ class Server:
         first = self.nodes[min(self.nodes)]
         folder = pathlib.Path(out)
 
-        def ask(round: _core.AskedRound) -> np.ndarray:
-            if before_round is not None:
-                before_round(round)
-            return self.ask(round)
+        def ask(rounds: list[_core.AskedRound]) -> list[np.ndarray]:
+            for round in rounds:
+                if before_round is not None:
+                    before_round(round)
+            return self.ask(rounds)
 
         run = _core.federate(
-            self.experiment,
+            self._fitting_experiment(),
             ask,
             first.device,
             first.arithmetic,
-            self._images,
+            self._count_images(),
             folder,
             resume,
             on_round,
@@ -280,45 +168,86 @@ class Server:
             "messages": self.messages,
             "bytes_to_nodes": self.bytes_down,
             "bytes_from_nodes": self.bytes_up,
+            "failed": self.failed,
             "lost": self.lost,
             "refused": self.refused,
             "given_up": self.given_up,
         }
 
-    def ask(self, round: _core.AskedRound) -> np.ndarray:
-        """The words of a round's clients: those that nobody answered for are counted as dropped. None if the round is
-        given up."""
-        total = _core.RoundSum(round)
+    def ask(self, rounds: Sequence[_core.AskedRound]) -> list[np.ndarray]:
+        """The words of each round's clients: those that nobody answered for are counted as dropped. None of a round
+        that is given up. Nodes are asked for all rounds at once."""
+        parts = [_Part(round, _core.RoundSum(round)) for round in rounds]
         attempt = 0
-        while missing := [k for k in round.clients if k not in set(total.clients)]:
-            asked = self._deal(missing)
-            if self.masked and len(asked) < 2:
-                raise Error(f"round {round.t + 1}: {len(asked)} nodes are left, and masks need two")
-            if not asked:
-                break
-            failed = self._ask_once(round, attempt, asked, total)
-            if failed and self.failures == "stop":
-                raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
-            if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
-                return self._give_up(round, "masks need every answer")
-            if not failed or self.failures == "drop":
-                break
+        while still := [part for part in parts if part.words is None]:
+            for part in still:
+                self._plan(part, attempt)
+            answers = self._exchange(still)
+            for part in still:
+                if part.words is None:
+                    self._take(part, answers)
             attempt += 1
+        return [part.words for part in parts if part.words is not None]
+
+    def _plan(self, part: _Part, attempt: int) -> None:
+        """Who is asked for what; or the round is given up before anybody is."""
+        round, left = part.round, self._left()
+        if self._groups == 1 and self.private and len(left) < self._min_nodes:
+            raise Error(f"round {round.t + 1}: {len(left)} nodes are left of {len(self.nodes)}; {self._reasons()}")
+        if self._groups == 1 and self.masked and len(left) < 2:
+            raise Error(f"round {round.t + 1}: {len(left)} nodes are left, and masks need two")
+        fewest = 2 if self._groups == 1 else MASKED_GROUP
+        asked = self._deal([k for k in round.clients if k not in set(part.total.clients)])
+        part.tasks = {}
+        if self.masked and len(asked) < fewest:
+            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need {fewest}")
+            return
+        masked = sorted(asked) if self.masked else []
+        keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]
+        weights = round.weights
+        for node, clients in asked.items():
+            part.tasks[node] = Task(round.t, attempt, round.total, clients, weights, keys, named)
+
+    def _exchange(self, parts: Sequence[_Part]) -> Mapping[int, Any]:
+        tasks = {node: task for part in parts for node, task in part.tasks.items()}
+        self.messages += len(tasks)
+        self.bytes_down += sum(task.weights.nbytes for task in tasks.values())
+        return self._send(tasks) if tasks else {}
+
+    def _take(self, part: _Part, answers: Mapping[int, Any]) -> None:
+        """Adds what came back, and ends the round unless others are to be asked for what is missing."""
+        round = part.round
+        failed = self._add_answers(part, answers)
+        if failed and self.failures == "stop":
+            raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
+        if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
+            part.words = self._give_up_in_a_row(round, "masks need every answer")
+        elif self.private and not part.total.clients:
+            part.words = self._give_up(round, "no node answered")
+        elif not failed or self.failures == "drop":
+            part.words = self._sum(part)
+
+    def _sum(self, part: _Part) -> np.ndarray:
         try:
-            words = total.total()
+            words = part.total.total()
         except Error as error:
             if not self.masked or self.failures == "stop":
                 raise
-            return self._give_up(round, f"the total means nothing ({error}), and masks hide whose words are wrong")
+            why = f"the total means nothing ({error}), and masks hide whose words are wrong"
+            return self._give_up_in_a_row(part.round, why)
         self._given_up_in_a_row = 0
         return words
 
+    def _give_up_in_a_row(self, round: _core.AskedRound, why: str) -> np.ndarray:
+        self._given_up_in_a_row += 1
+        if self._groups == 1 and self._given_up_in_a_row > MAX_GIVEN_UP:
+            raise Error(f"round {round.t + 1}: {why}; so were {MAX_GIVEN_UP} rounds before it given up")
+        return self._give_up(round, why)
+
     def _give_up(self, round: _core.AskedRound, why: str) -> np.ndarray:
         self.given_up.append(round.t + 1)
-        self._given_up_in_a_row += 1
-        if self._given_up_in_a_row > MAX_GIVEN_UP:
-            raise Error(f"round {round.t + 1}: {why}; so were {MAX_GIVEN_UP} rounds before it given up")
-        self._say(f"round {round.t + 1} is given up: {why}; the weights stay")
+        of_group = f" of group {self._group_of(round.clients[0])}" if self._groups > 1 else ""
+        self._say(f"round {round.t + 1}{of_group} is given up: {why}; the weights stay")
         return np.zeros(0, np.int64)
 
     def _deal(self, clients: list[int]) -> dict[int, list[int]]:
@@ -332,35 +261,45 @@ class Server:
     def _left(self) -> dict[int, Hello]:
         return {n: hello for n, hello in self.nodes.items() if n not in self.lost and n not in self.refused}
 
-    def _ask_once(
-        self, round: _core.AskedRound, attempt: int, asked: dict[int, list[int]], total: _core.RoundSum
-    ) -> list[str]:
-        """Sends, and adds what comes back; what went wrong."""
-        weights = round.weights
-        masked = sorted(asked) if self.masked else []
-        keys, named = [self.nodes[n].public_key for n in masked], [_name(asked[n]) for n in masked]
-        tasks = {n: Task(round.t, attempt, round.total, clients, weights, keys, named) for n, clients in asked.items()}
-        self.messages += len(tasks)
-        self.bytes_down += len(tasks) * weights.nbytes
-        answers = self._send(tasks)
+    def _add_answers(self, part: _Part, answers: Mapping[int, Any]) -> list[str]:
+        """Adds what came back; what went wrong."""
         failed = []
-        for node, task in tasks.items():
+        for node, task in part.tasks.items():
             answer = answers.get(node, "nothing came")
             if not isinstance(answer, (Answer, Error)):
-                self.lost[node] = f"round {round.t + 1}: {answer}"
-                failed.append(f"node {node} did not answer: {answer}")
-                self._say(failed[-1])
+                failed.append(self._note_failure(node, task.t, str(answer)))
                 continue
             try:
                 words = self._checked_words(node, task, answer)
-                (total.add_masked if self.masked else total.add)(task.clients, words)
+                (part.total.add_masked if self.masked else part.total.add)(task.clients, words)
             except Error as error:
-                self.refused[node] = f"round {round.t + 1}: {error}"
-                failed.append(f"the answer of node {node} is refused: {error}")
+                self.refused[node] = f"round {task.t + 1}: {error}"
+                failed.append(f"the answer of {self._call(node)} is refused: {error}")
                 self._say(failed[-1])
             else:
+                self._failed_in_a_row.pop(node, None)
                 self.bytes_up += words.nbytes
         return failed
+
+    def _note_failure(self, node: int, t: int, why: str) -> str:
+        reason, said = f"round {t + 1}: {why}", f"{self._call(node)} did not answer in round {t + 1}: {why}"
+        self.failed.setdefault(node, []).append(reason)
+        self._failed_in_a_row[node] = self._failed_in_a_row.get(node, 0) + 1
+        if not self.private or self.masked or self._failed_in_a_row[node] >= MAX_FAILURES:
+            self.lost[node] = reason
+            self._say(f"{said}; it is not asked again")
+        else:
+            self._say(said)
+        return said
+
+    def _call(self, node: int) -> str:
+        return call(node, self.nodes[node].name)
+
+    def _group_of(self, client: int) -> int:
+        return _core.group_of(client, self._groups, tomllib.loads(self.experiment)["seed"])
+
+    def _reasons(self) -> str:
+        return "; ".join(f"{self._call(node)}: {why}" for node, why in (self.lost | self.refused).items())
 
     def _checked_words(self, node: int, task: Task, answer: Answer | Error) -> np.ndarray:
         if isinstance(answer, Error):
@@ -378,37 +317,21 @@ class Server:
             raise Error("an array with gaps")
         return words
 
-    def _check_hello(self, number: int) -> None:
-        hello, first = self.nodes[number], self.nodes[min(self.nodes)]
-        if self._expected is not None:
-            facts = {"version": self._expected.version, "commit": self._expected.commit}
-            facts["data_sha256"] = self._expected.data_sha256
-        else:
-            facts = {"version": _core.version, "commit": _core.commit, "data_sha256": ""}
-        facts |= {"device": first.device, "arithmetic": first.arithmetic}
-        for name, wanted in facts.items():
-            if (found := getattr(hello, name)) != wanted:
-                raise Error(f"node {number}: its {name} is {found!r}, expected {wanted!r}")
-        if self.masked and len(hello.public_key) != masks.KEY_BYTES:
-            raise Error(f"node {number}: has no key for masks")
-
     def _count_images(self) -> list[int]:
-        """Of each client, in the order of their numbers."""
-        by_client = {hello.client: (number, hello) for number, hello in self.nodes.items()}
-        if sorted(by_client) != list(range(len(self.nodes))):
-            raise Error(f"nodes: their client numbers must be 0 to {len(self.nodes) - 1}, each once")
-        for number, hello in by_client.values():
-            if not 1 <= hello.images <= self.max_images:
-                raise Error(f"node {number}: {hello.images} images, from 1 to {self.max_images} are allowed")
-        return [by_client[client][1].images for client in sorted(by_client)]
+        """Of each client, by number; 0 of a number that no node has."""
+        if not self.private:
+            return []
+        counts = {hello.client: hello.images for hello in self.nodes.values()}
+        return [counts.get(client, 0) for client in range(max(counts) + 1)]
 
-
-def section(experiment: str, name: str) -> dict[str, Any]:
-    """A table of the experiment, such as certify."""
-    return tomllib.loads(experiment)[name]
-
-
-def classes_of(experiment: str) -> list[str]:
-    """The class names of the experiment's test data."""
-    data = section(experiment, "data")
-    return _core.load_data(data["name"], data["root"], "test")[2]
+    def _fitting_experiment(self) -> str:
+        """With rounds that are not of more clients than private nodes are there."""
+        wanted, clusters = (
+            section(self.experiment, name)[key]
+            for name, key in (("train", "clients_per_round"), ("server", "clusters"))
+        )
+        fitting = len(self.nodes) - len(self.nodes) % clusters
+        if not self.private or self._groups > 1 or wanted <= len(self.nodes) or fitting == 0:
+            return self.experiment
+        self._say(f"train.clients_per_round={wanted}, and {len(self.nodes)} nodes are here: {fitting} a round")
+        return change_experiment(self.experiment, {"train.clients_per_round": fitting})

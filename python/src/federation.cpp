@@ -82,16 +82,20 @@ Numpy<int64_t> run_node(Node& node, int64_t t, int64_t total, const std::vector<
   return words_to_numpy(words);
 }
 
-// As train(), with rounds that `ask` answers: a function from a round to int64 words.
+// As train(), with rounds that `ask` answers: a function from rounds to int64 words of each.
 jobs::TrainedRun federate(const std::string& toml, const nb::object& ask, const std::string& device,
                           const std::string& arithmetic, const std::vector<int64_t>& images,
                           const std::filesystem::path& out, bool resume, const nb::object& on_round,
                           const nb::object& progress, const nb::object& warn) {
   const Experiment experiment = parse(toml);
   const jobs::Federation federation{
-      [&](const AskedRound& round) {
+      [&](const std::vector<AskedRound>& rounds) {
         const nb::gil_scoped_acquire acquired;
-        return to_words(nb::cast<Given<int64_t>>(ask(round), /*convert=*/false));
+        std::vector<Words> all;
+        for (const nb::handle words : ask(rounds)) {
+          all.push_back(to_words(nb::cast<Given<int64_t>>(words, /*convert=*/false)));
+        }
+        return all;
       },
       device, arithmetic, images};
   const auto stop = std::make_shared<std::atomic<bool>>(false);
@@ -146,6 +150,8 @@ void bind_federation(nb::module_& m) {
            nb::arg("weights").noconvert());
   m.def("complete_experiment", complete_experiment, nb::arg("text"), nb::arg("name"),
         nb::arg("overrides"), "The experiment as TOML with every key.");
+  m.def("group_of", group_of, nb::arg("client"), nb::arg("count"), nb::arg("seed"),
+        "The group of a client, from 1: a hash of its number, keyed by the experiment's seed.");
   m.def("federate", federate, nb::arg("toml"), nb::arg("ask"), nb::arg("device"),
         nb::arg("arithmetic"), nb::arg("images"), nb::arg("out"), nb::arg("resume"),
         nb::arg("on_round").none(), nb::arg("progress").none(), nb::arg("warn").none());

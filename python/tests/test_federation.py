@@ -4,12 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from federations import OVERRIDES, files_of, lose, make_server, open_node, open_nodes, unmasked
 
 import fedsmooth as fs
-from fedsmooth import _core, masks
-from fedsmooth.federation import Node, Server, Task, change_experiment, read_experiment, section
-
-OVERRIDES = {"data.augment": True, "train.clients_per_round": 5, "train.server_momentum": 0.3}
+from fedsmooth import masks
+from fedsmooth.federation import Node, Server, Task, change_experiment, read_experiment
 
 
 @pytest.fixture(scope="module")
@@ -23,33 +22,10 @@ def here(experiment_file, tmp_path_factory):
     return fs.train(experiment_file, OVERRIDES, out=tmp_path_factory.mktemp("here") / "run").model_sha256
 
 
-def files_of(experiment):
-    return {"data.root": section(experiment, "data")["root"]}
-
-
-def open_node(experiment, masked=False):
-    """On the machine of the server, whose files it may open."""
-    return Node(experiment, files_of(experiment), private_key=masks.new_key() if masked else b"", threads=1)
-
-
-def open_nodes(experiment, count, masked=False):
-    return {n: open_node(experiment, masked) for n in range(1, count + 1)}
-
-
 @pytest.fixture(scope="module")
 def three(experiment):
     """Without masks, nodes keep nothing of a round, so that tests may share them."""
     return open_nodes(experiment, 3)
-
-
-def make_server(experiment, nodes, change=lambda node, task, answer: answer, **options):
-    """`change` makes of a node's answer what arrives; None: nothing does."""
-
-    def send(tasks):
-        answers = {n: change(n, task, nodes[n].run(task)) for n, task in tasks.items()}
-        return {n: answer for n, answer in answers.items() if answer is not None}
-
-    return Server(experiment, {n: node.hello() for n, node in nodes.items()}, send, **options)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -74,14 +50,6 @@ def test_masks_leave_no_trace_in_the_result(experiment, here, tmp_path, count):
     assert max(seen) < 0.01  # what the server gets of one node has nothing in common with its words
 
 
-def unmasked(task):
-    return dataclasses.replace(task, public_keys=[], assignment=[])
-
-
-def lose(number, t):
-    return lambda node, task, answer: None if (node, task.t) == (number, t) else answer
-
-
 def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(experiment, three, here, tmp_path):
     heard = []
     server = make_server(experiment, three, lose(2, 1), say=heard.append)
@@ -98,32 +66,6 @@ def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(exp
         make_server(experiment, three, lose(2, 1), failures="stop").train(tmp_path / "stop")
     with pytest.raises(fs.Error, match="no node answered"):
         make_server(experiment, three, lambda *_: None).train(tmp_path / "none")
-
-
-def test_a_late_answer_shows_nothing_of_its_node(experiment_file, apart, tmp_path):
-    """Node 12's answer to round 2 comes after the server gave it up, and everything that was sent is kept: no two
-    totals of the round exist, and the next one, of the others, does not uncover its sums."""
-    pytest.importorskip("cryptography")
-    experiment = read_experiment(experiment_file, OVERRIDES | {"train.rounds": 4, "train.clients_per_round": 3})
-    nodes, plain = open_private(experiment, apart, masked=True), open_private(experiment, apart)
-    answers, sums, heard = {}, {}, []
-
-    def late(node, task, answer):
-        assert (task.t, node) not in answers  # each round is asked once
-        answers[task.t, node], sums[task.t, node] = answer.words, plain[node].run(unmasked(task)).words
-        return None if (node, task.t) == (12, 1) else answer
-
-    server = make_server(experiment, nodes, late, private=True, masked=True, say=heard.append)
-    server.train(tmp_path / "run")
-    assert sorted(answers) == [(0, 10), (0, 11), (0, 12), (1, 10), (1, 11), (1, 12), (2, 10), (2, 11), (3, 10), (3, 11)]
-    assert list(server.lost) == [12] and server.report()["given_up"] == [2]
-    assert "round 2 is given up" in heard[-1]
-    rows = (tmp_path / "run" / "rounds.tsv").read_text().splitlines()[1:]
-    assert [row.split("\t")[7] for row in rows] == ["0", "3", "1", "1"]
-    everything = sum(answers[1, node] for node in (10, 11, 12))
-    assert np.array_equal(everything, sum(sums[1, node] for node in (10, 11, 12)))  # what the late answer completes
-    others = answers[2, 10] + answers[2, 11]
-    assert not np.array_equal(everything - others, sums[1, 12])
 
 
 def test_masked_rounds_are_given_up_or_end_the_run(experiment, tmp_path):
@@ -260,7 +202,11 @@ def test_masked_words_that_mean_nothing_give_a_round_up_and_many_end_the_run(exp
         scramble = with_fields(words=lambda w: noise.integers(-(2**63), 2**63 - 1, w.size))
         nodes = open_nodes(longer, 2, masked=True)
         server = make_server(
-            longer, nodes, lambda node, _, answer: scramble(answer) if node == 2 else answer, masked=True, failures=failures
+            longer,
+            nodes,
+            lambda node, _, answer: scramble(answer) if node == 2 else answer,
+            masked=True,
+            failures=failures,
         )
         return server, lambda: server.train(tmp_path / out)
 
@@ -279,74 +225,6 @@ def test_nodes_that_would_give_other_bits_are_refused_before_the_first_round(exp
     hellos[2] = dataclasses.replace(hellos[2], **{name: "another"})
     with pytest.raises(fs.Error, match=f"node 2: its {name} is 'another'"):
         Server(experiment, hellos, lambda tasks: {})
-
-
-@pytest.fixture(scope="module")
-def apart(few_images):
-    """What three nodes hold of the training images, and the class names."""
-    images, labels, names = _core.load_data("arrays", str(few_images), "train")
-    held = [list(range(0, 30)), list(range(30, 37)), list(range(50, 62))]
-    return [(images[h], np.array(labels)[h]) for h in held], names, held
-
-
-def open_private(experiment, apart, masked=False):
-    data, names, _ = apart
-    return {
-        10 + client: Node(
-            experiment,
-            images=images,
-            labels=labels,
-            class_names=names,
-            client=client,
-            private_key=masks.new_key() if masked else b"",
-        )
-        for client, (images, labels) in enumerate(data)
-    }
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_private_images_give_the_bits_of_a_simulation(experiment_file, tmp_path, apart, masked):
-    if masked:
-        pytest.importorskip("cryptography")
-    overrides = OVERRIDES | {"train.clients_per_round": 3}
-    experiment = read_experiment(experiment_file, overrides)
-    nodes = open_private(experiment, apart, masked)
-    assert all(node.hello().data_sha256 == "" for node in nodes.values())
-    run = make_server(experiment, nodes, private=True, masked=masked).train(tmp_path / "apart")
-    rows = [f"{client}\t{i}" for client, held in enumerate(apart[2]) for i in held]
-    (tmp_path / "p.tsv").write_text("\n".join([*rows, ""]))
-    together = overrides | {"partition.kind": "file", "partition.file": str(tmp_path / "p.tsv")}
-    assert fs.train(experiment_file, together, out=tmp_path / "together").model_sha256 == run.model_sha256
-    assert not (tmp_path / "apart" / "clients.tsv").exists()
-
-
-def test_what_a_private_node_may_say(experiment, apart):
-    hellos = {n: node.hello() for n, node in open_private(experiment, apart).items()}
-
-    def serve(**changes):
-        changed = hellos | {11: dataclasses.replace(hellos[11], **changes)}
-        return Server(experiment, changed, lambda tasks: {}, private=True)
-
-    serve()
-    for images in (0, -1, 2**60):
-        with pytest.raises(fs.Error, match=f"node 11: {images} images"):
-            serve(images=images)
-    for client in (0, 3, -1):
-        with pytest.raises(fs.Error, match="client numbers"):
-            serve(client=client)
-    with pytest.raises(fs.Error, match="nobody else"):
-        Server(experiment, hellos, lambda tasks: {}, private=True, failures="again")
-
-
-def test_labels_go_by_the_server_s_class_names(experiment, apart):
-    from fedsmooth.federation import rename_labels
-
-    assert rename_labels([0, 1, 1], ["dog", "cat"], ["bird", "cat", "dog"]) == [2, 1, 1]
-    with pytest.raises(fs.Error, match="'fox'"):
-        rename_labels([0], ["fox"], ["bird"])
-    images, labels = apart[0][0]
-    with pytest.raises(fs.Error, match="label 1[0-9]"):
-        Node(experiment, images=images, labels=labels + 10, class_names=apart[1])
 
 
 def test_masks_refuse_what_would_show_a_node_s_words():

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/records/run.h"
@@ -17,6 +18,18 @@ std::vector<float> flatten(const Weights& weights) {
   std::vector<float> values;
   for (const Array& w : weights) values.insert(values.end(), w.floats(), w.floats() + w.count());
   return values;
+}
+
+using Words = std::vector<long long>;
+
+// Answers to rounds that are asked together.
+template <typename AskOne>
+auto one_by_one(AskOne ask) {
+  return [ask](const std::vector<jobs::AskedRound>& rounds) {
+    std::vector<Words> all;
+    for (const jobs::AskedRound& round : rounds) all.push_back(ask(round));
+    return all;
+  };
 }
 
 // One node stands for all, as nodes keep nothing from one task to the next.
@@ -43,7 +56,7 @@ class FederationTest : public JobTest {
   // Clients in turn to `count` nodes, whose answers are added from the last to the first.
   static jobs::Federation share_out(int count, bool lose_last = false) {
     const jobs::NodeFacts facts = node_->facts();
-    return {[count, lose_last](const jobs::AskedRound& round) {
+    return {one_by_one([count, lose_last](const jobs::AskedRound& round) {
               jobs::RoundSum sum(round);
               for (int i = count - 1 - lose_last; i >= 0; --i) {
                 std::vector<int64_t> clients;
@@ -54,7 +67,7 @@ class FederationTest : public JobTest {
                         node_->run(round.t, round.total, clients, flatten(round.model.weights)));
               }
               return sum.total();
-            },
+            }),
             facts.device,
             facts.arithmetic,
             {}};
@@ -89,10 +102,10 @@ TEST_F(FederationTest, ClientsOfASilentNodeAreCountedAsDropped) {
 TEST_F(FederationTest, ARoundThatIsGivenUpLeavesTheWeights) {
   jobs::Federation federation = share_out(1);
   std::vector<std::vector<float>> weights;
-  federation.ask = [&, ask = federation.ask](const jobs::AskedRound& round) {
+  federation.ask = one_by_one([&, ask = federation.ask](const jobs::AskedRound& round) {
     weights.push_back(flatten(round.model.weights));
-    return round.t == 1 ? std::vector<long long>() : ask(round);
-  };
+    return round.t == 1 ? Words() : ask({round}).front();
+  });
   train(federation, "given-up");
   ASSERT_EQ(weights.size(), 3);
   EXPECT_NE(weights[1], weights[0]);
@@ -103,37 +116,107 @@ TEST_F(FederationTest, ARoundThatIsGivenUpLeavesTheWeights) {
   EXPECT_EQ(rows[2].dropped, 0);
 }
 
-// Nodes that hold what the partition's clients hold give the bits of a training on all images.
-TEST_F(FederationTest, OwnImagesGiveTheBitsOfTheSameImagesInOnePlace) {
-  const Dataset all = load_dataset(experiment_.data, Split::kTrain);
-  const std::vector<std::vector<int64_t>> held = {{3, 1, 8, 9, 12}, {0, 5, 30}, {7, 2, 11, 4}};
-  std::string tsv;
-  jobs::Federation federation;
-  std::vector<std::unique_ptr<jobs::Node>> nodes;
-  for (int64_t k = 0; k < 3; ++k) {
-    jobs::OwnImages own{{all.images.pick(held[k]), {}, all.class_names}, k};
-    for (const int64_t image : held[k]) {
-      tsv += fmt::format("{}\t{}\n", k, image);
-      own.images.labels.push_back(all.label(image));
+// Nodes that hold what clients hold in path("partition.tsv"): the images held[k], or none.
+class PrivateNodesTest : public FederationTest {
+ protected:
+  jobs::Federation open_nodes(const std::vector<std::vector<int64_t>>& held) {
+    const Dataset all = load_dataset(experiment_.data, Split::kTrain);
+    std::string tsv;
+    jobs::Federation federation;
+    federation.device = "cpu";
+    nodes_.resize(held.size());
+    for (int64_t k = 0; k < std::ssize(held); ++k) {
+      federation.images.push_back(std::ssize(held[k]));
+      if (held[k].empty()) continue;
+      jobs::OwnImages own{{all.images.pick(held[k]), {}, all.class_names}, k};
+      for (const int64_t image : held[k]) {
+        tsv += fmt::format("{}\t{}\n", k, image);
+        own.images.labels.push_back(all.label(image));
+      }
+      nodes_[k] = std::make_unique<jobs::Node>(experiment_, own, context_);
+      EXPECT_EQ(nodes_[k]->facts().data_sha256, "");
+      EXPECT_EQ(nodes_[k]->facts().images, federation.images[k]);
     }
-    nodes.push_back(std::make_unique<jobs::Node>(experiment_, own, context_));
-    EXPECT_EQ(nodes.back()->facts().data_sha256, "");
-    federation.images.push_back(nodes.back()->facts().images);
+    write_file(path("partition.tsv"), tsv);
+    federation.ask = one_by_one([this](const jobs::AskedRound& round) {
+      jobs::RoundSum sum(round);
+      for (const int64_t k : round.clients) {
+        asked_.insert(k);
+        if (k == silent_) continue;
+        sum.add({k}, nodes_.at(k)->run(round.t, round.total, {k}, flatten(round.model.weights)));
+      }
+      return sum.clients().empty() ? Words() : sum.total();
+    });
+    return federation;
   }
-  federation.device = "cpu";
-  federation.ask = [&](const jobs::AskedRound& round) {
-    jobs::RoundSum sum(round);
-    for (const int64_t k : round.clients) {
-      sum.add({k}, nodes[k]->run(round.t, round.total, {k}, flatten(round.model.weights)));
-    }
-    return sum.total();
-  };
-  const std::string apart = train(federation, "apart").model_sha256;
+
+  // The same images in one place.
+  std::string train_partition() {
+    experiment_.partition.kind = PartitionKind::kFile;
+    experiment_.partition.file = path("partition.tsv");
+    return train_here();
+  }
+
+  std::vector<std::unique_ptr<jobs::Node>> nodes_;
+  std::set<int64_t> asked_;
+  int64_t silent_ = -1;  // does not answer
+};
+
+TEST_F(PrivateNodesTest, GiveTheBitsOfTheSameImagesInOnePlace) {
+  const jobs::Federation nodes = open_nodes({{3, 1, 8, 9, 12}, {0, 5, 30}, {7, 2, 11, 4}});
+  const std::string apart = train(nodes, "apart").model_sha256;
   EXPECT_FALSE(std::filesystem::exists(path("apart") / "clients.tsv"));
-  write_file(path("partition.tsv"), tsv);
-  experiment_.partition.kind = PartitionKind::kFile;
-  experiment_.partition.file = path("partition.tsv");
-  EXPECT_EQ(apart, train_here());
+  EXPECT_EQ(apart, train_partition());
+}
+
+TEST_F(PrivateNodesTest, NumbersWithoutANodeAreNotTrained) {
+  const jobs::Federation nodes = open_nodes({{3, 1, 8}, {}, {7, 2}, {}, {11, 4, 6}});
+  train(nodes, "apart");
+  EXPECT_EQ(asked_, (std::set<int64_t>{0, 2, 4}));
+  experiment_.train.clients_per_round = 4;
+  expect_error([&] { train(nodes, "more"); }, "train.clients_per_round=4: there are 3 clients");
+}
+
+class GroupsOfNodesTest : public PrivateNodesTest {
+ protected:
+  void SetUp() override {
+    PrivateNodesTest::SetUp();
+    experiment_.groups.count = 2;
+    for (int64_t k = 0; k < 8; ++k) held_.push_back({5 * k, 5 * k + 3, 5 * k + 1});
+  }
+  std::string model_of(const std::string& run, int64_t group) {
+    return read_file(group_folder(path(run), group) / "model.safetensors");
+  }
+
+  std::vector<std::vector<int64_t>> held_;
+};
+
+TEST_F(GroupsOfNodesTest, GroupsHaveTheBitsOfOneProcessAndAreAskedTogether) {
+  jobs::Federation nodes = open_nodes(held_);
+  std::vector<size_t> together;
+  nodes.ask = [&, ask = nodes.ask](const std::vector<jobs::AskedRound>& rounds) {
+    together.push_back(rounds.size());
+    return ask(rounds);
+  };
+  const std::string apart = train(nodes, "apart").model_sha256;
+  EXPECT_EQ(together, std::vector<size_t>(experiment_.train.rounds, 2));
+  EXPECT_EQ(apart, train_partition());
+  for (const int64_t g : {1, 2}) EXPECT_EQ(model_of("apart", g), model_of("here", g));
+  EXPECT_NE(model_of("apart", 1), model_of("apart", 2));
+}
+
+TEST_F(GroupsOfNodesTest, ASilentOrMissingNodeChangesNothingInAnotherGroup) {
+  experiment_.train.clients_per_round = 8;
+  const jobs::Federation nodes = open_nodes(held_);
+  train(nodes, "all");
+  silent_ = clients_of_group({2, 1}, 8, experiment_.seed).front();
+  train(nodes, "silent");
+  held_[silent_].clear();
+  train(open_nodes(held_), "missing");
+  for (const std::string run : {"silent", "missing"}) {
+    EXPECT_EQ(model_of(run, 2), model_of("all", 2));
+    EXPECT_NE(model_of(run, 1), model_of("all", 1));
+  }
 }
 
 TEST_F(FederationTest, ARunResumesOnOtherNodes) {
@@ -155,7 +238,7 @@ TEST_F(FederationTest, ARunResumesOnOtherNodes) {
 TEST_F(FederationTest, WhatCannotBeMeantIsRefused) {
   jobs::Federation federation = share_out(1);
   std::vector<float> weights;
-  federation.ask = [&, ask = federation.ask](const jobs::AskedRound& round) {
+  federation.ask = one_by_one([&, ask = federation.ask](const jobs::AskedRound& round) {
     weights = flatten(round.model.weights);
     jobs::RoundSum sum(round);
     expect_error([&] { sum.total(); }, "no node answered");
@@ -168,8 +251,8 @@ TEST_F(FederationTest, WhatCannotBeMeantIsRefused) {
     expect_error([&] { sum.add_masked({round.clients.back()}, {}); }, "0 words");
     sum.add_masked({round.clients.back()}, std::vector<long long>(words.size(), 1LL << 60));
     expect_error([&] { sum.total(); }, "dropped");
-    return ask(round);
-  };
+    return ask({round}).front();
+  });
   train(federation, "run");
   jobs::Node& node = *node_;
   expect_error([&] { node.run(0, 60, {0, 99}, weights); }, "client 99");

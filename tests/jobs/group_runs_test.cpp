@@ -191,9 +191,9 @@ TEST_F(GroupRunsTest, WhatGroupsWouldShareIsRefusedByName) {
   jobs::Federation nodes;
   EXPECT_NE(refusal([&] {
               jobs::train({experiment_, path("x"), false, {}, &nodes}, context_);
-            }).find("not on nodes"),
+            }).find("not on nodes that share the clients"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { jobs::Node(experiment_, context_); }).find("not on nodes"),
+  EXPECT_NE(refusal([&] { jobs::Node(experiment_, context_); }).find("use private nodes"),
             std::string::npos);
   EXPECT_FALSE(fs::exists(path("x")));
 }

@@ -8,10 +8,11 @@ image, if the experiment uses one. A node opens no file that only the server nam
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from logging import ERROR
 from typing import Any
 
-from flwr.app import ConfigRecord, Context, Message
+from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common import log
 
@@ -27,21 +28,32 @@ def hello(message: Message, context: Context) -> Message:
     """What this node is, or why it cannot take part: the full reason goes to its own log, not to the server."""
     here = context.node_config
     try:
-        reply = records.from_hello(open_node(message, context).hello())
-    except Error as error:
-        log(ERROR, "this node cannot take part: %s", error)
-        reply = records.pack({"refusal": without_paths(str(error), str(here.get("root", "")))})
-    reply["node"] = ConfigRecord({"name": name(here)})
+        reply = records.from_hello(replace(open_node(message, context).hello(), name=name(here)))
+    except Exception as error:
+        reply = refusal(error, here)
+        reply["node"] = ConfigRecord({"name": name(here)})
     return Message(reply, reply_to=message)
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
-    node = open_node(message, context)
-    answer = node.run(records.to_task(message.content))
+    """A node's part of a round, or why there is none, as in hello()."""
+    try:
+        node = open_node(message, context)
+        answer = node.run(records.to_task(message.content))
+    except Exception as error:
+        return Message(refusal(error, context.node_config), reply_to=message)
     if "masks" in context.state:
         context.state["masks"]["answered"] = node.answered
     return Message(records.from_answer(answer), reply_to=message)
+
+
+def refusal(error: Exception, here: Mapping[str, Any]) -> RecordDict:
+    """An answer that says why there is none. What this app does not refuse itself may say anything: the server hears
+    its kind alone."""
+    log(ERROR, "this node cannot take part", exc_info=error)
+    told = str(error) if isinstance(error, Error) else f"{type(error).__name__}; its own log says more"
+    return records.pack({"refusal": without_paths(told, str(here.get("root", "")))})
 
 
 def open_node(message: Message, context: Context) -> Node:
@@ -65,7 +77,7 @@ def open_node(message: Message, context: Context) -> Node:
 
 
 def name(config: Mapping[str, Any]) -> str:
-    return str(config.get("name", f"partition {number(config)}"))
+    return str(config.get("name", f"partition {config.get('client', config.get('partition-id', -1))}"))
 
 
 def without_paths(reason: str, root: str) -> str:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "fedsmooth/base/check.h"
@@ -121,28 +122,37 @@ Partition::Partition(const PartitionOptions& options, const std::vector<int64_t>
   }
 }
 
-Partition::Partition(std::vector<std::vector<int64_t>> images)
+Partition::Partition(std::vector<std::vector<int64_t>> images, uint64_t seed)
     : options_{.kind = PartitionKind::kFile, .clients = std::ssize(images)},
-      seed_(0),
-      listed_(std::move(images)) {}
+      seed_(seed),
+      listed_(std::move(images)) {
+  std::vector<int64_t> present;
+  for (int64_t k = 0; k < clients(); ++k) {
+    if (!listed_[k].empty()) present.push_back(k);
+  }
+  if (std::ssize(present) < clients()) members_ = std::move(present);
+}
 
 void Partition::take_group(const GroupOptions& o) {
-  members_ = clients_of_group(o, clients(), seed_);
+  const std::vector<int64_t> of_group = clients_of_group(o, clients(), seed_), all = members();
+  std::vector<int64_t> both;
+  std::ranges::set_intersection(of_group, all, std::back_inserter(both));
+  members_ = both;
   group_ = o.number;
-  if (members_.empty()) {
+  if (both.empty()) {
     throw Error("groups.count={}: none of the {} clients is in group {}; use fewer groups", o.count,
                 clients(), o.number);
   }
 }
 
 std::vector<int64_t> Partition::members() const {
-  if (group_ > 0) return members_;
+  if (members_) return *members_;
   std::vector<int64_t> all(clients());
   std::iota(all.begin(), all.end(), int64_t{0});
   return all;
 }
 
-int64_t Partition::count_members() const { return group_ > 0 ? std::ssize(members_) : clients(); }
+int64_t Partition::count_members() const { return members_ ? std::ssize(*members_) : clients(); }
 
 std::vector<int64_t> Partition::images(int64_t k) const {
   check(0 <= k && k < clients(), "Partition: client {} of {}", k, clients());

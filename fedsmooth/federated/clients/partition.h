@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,8 @@ class Partition {
   Partition(const PartitionOptions& options, const std::vector<int64_t>& labels, int64_t classes,
             uint64_t seed);
 
-  /// Makes the partition in which client k holds images[k].
-  explicit Partition(std::vector<std::vector<int64_t>> images);
+  /// Makes the partition in which client k holds images[k]. A client without images is not trained.
+  explicit Partition(std::vector<std::vector<int64_t>> images, uint64_t seed = 0);
 
   int64_t clients() const { return options_.clients; }
 
@@ -67,7 +68,7 @@ class Partition {
   std::vector<int64_t> shard_order_;          // kShards
   std::vector<std::vector<int64_t>> listed_;  // kFile
   int64_t group_ = 0;
-  std::vector<int64_t> members_;  // of the group
+  std::optional<std::vector<int64_t>> members_;  // none: all clients
 };
 
 /// Reads a TSV of client and image, and returns the images of each client. Throws an Error that

@@ -44,7 +44,7 @@ void train_those_left(const std::vector<Experiment>& experiments, const TrainArg
     if (fs::exists(folder / "DONE")) {
       start_run(folder, e, all.resume);  // throws if the experiment differs
     } else {
-      left.push_back({e, folder, all.resume, all.on_round});
+      left.push_back({e, folder, all.resume, all.on_round, all.federation});
     }
   }
   if (!left.empty()) rethrow_first(left, train_together(left, context));
@@ -120,11 +120,11 @@ void check_groups(const Experiment& e) {
   }
 }
 
-void refuse_groups_on_nodes(const Experiment& e) {
+void refuse_groups_on_shared_nodes(const Experiment& e) {
   if (e.groups.count == 1) return;
   throw Error(
-      "groups.count={}: not on nodes, as one that has clients of several groups reaches all of "
-      "their models; train in one process or on ranks",
+      "groups.count={}: not on nodes that share the clients, as one that has clients of several "
+      "groups reaches all of their models; use private nodes, of one client each",
       e.groups.count);
 }
 

@@ -11,9 +11,9 @@ namespace fedsmooth::jobs {
 /// models of more than one group, or which could not be certified.
 void check_groups(const Experiment& experiment);
 
-/// Throws an Error for an experiment of several groups. Call it where nodes train: a node with
-/// clients of several groups would influence the models of all of these.
-void refuse_groups_on_nodes(const Experiment& experiment);
+/// Throws an Error for an experiment of several groups. Call it where nodes have the experiment's
+/// data: a node with clients of several groups would influence the models of all of these.
+void refuse_groups_on_shared_nodes(const Experiment& experiment);
 
 /// Returns the experiment of one group, numbered from 1.
 Experiment experiment_of_group(const Experiment& experiment, int64_t number);

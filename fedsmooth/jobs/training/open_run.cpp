@@ -70,7 +70,11 @@ AskedRound describe(const Round& round) {
 }
 
 ChosenExecutor hand_out_rounds(const Federation& federation) {
-  const auto ask = [f = federation.ask](const Round& round) { return f(describe(round)); };
+  const auto ask = [f = federation.ask](const std::vector<Round>& rounds) {
+    std::vector<AskedRound> asked;
+    for (const Round& round : rounds) asked.push_back(describe(round));
+    return f(asked);
+  };
   return {std::make_unique<RemoteExecutor>(ask), federation.device};
 }
 
@@ -174,7 +178,9 @@ Partition partition_of(const TrainingContext& setting, const Experiment& experim
   if (setting.images_elsewhere.empty()) return make_partition(experiment, setting.train);
   std::vector<std::vector<int64_t>> images;
   for (const int64_t count : setting.images_elsewhere) images.emplace_back(count);
-  return Partition(std::move(images));
+  Partition partition(std::move(images), experiment.seed);
+  if (experiment.groups.number > 0) partition.take_group(experiment.groups);
+  return partition;
 }
 
 LocalTask local_task(const TrainingContext& setting, const Experiment& e) {

@@ -1,0 +1,85 @@
+"""What a federation's server and its nodes tell each other, and the experiment that both have."""
+
+import hashlib
+import json
+import os
+import pathlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._values import overrides_to_pairs
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a node says of itself before the first round."""
+
+    version: str
+    commit: str
+    device: str
+    arithmetic: str  # how its CPU rounds
+    data_sha256: str  # empty: the images are its own
+    images: int
+    client: int = -1  # its number, if the images are its own
+    public_key: bytes = b""  # if sums are masked
+    name: str = ""  # for messages
+
+    def identity(self, experiment: str) -> str:
+        """A digest of all that decides a node's answers. Every answer repeats it."""
+        decisive = [self.version, self.commit, self.device, self.arithmetic, self.data_sha256, self.images, self.client]
+        return hashlib.sha256(json.dumps([experiment, *decisive]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One node's part of a round."""
+
+    t: int  # the round, from 0
+    attempt: int  # of the round, if nodes failed in it
+    total: int  # images of the whole cohort
+    clients: list[int]
+    weights: np.ndarray  # float32, one after another
+    # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
+    public_keys: list[bytes] = field(default_factory=list)
+    assignment: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Answer:
+    t: int
+    attempt: int
+    identity: str
+    words: np.ndarray  # int64: sums, kept share, dropped clients, telemetry
+
+
+def format_clients(clients: Sequence[int]) -> str:
+    """As the assignment of a Task names them."""
+    return " ".join(map(str, clients))
+
+
+def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> str:
+    """An experiment file as TOML with every key, as Node and Server take it."""
+    path = pathlib.Path(path)
+    text = _core.read_file(path).decode(errors="replace")
+    return change_experiment(text, overrides, str(path))
+
+
+def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, name: str = "experiment") -> str:
+    """TOML with every key, overridden. `name` is for messages."""
+    return _core.complete_experiment(text, name, overrides_to_pairs(overrides))
+
+
+def section(experiment: str, name: str) -> dict[str, Any]:
+    """A table of the experiment, such as certify."""
+    return tomllib.loads(experiment)[name]
+
+
+def classes_of(experiment: str) -> list[str]:
+    """The class names of the experiment's test data."""
+    data = section(experiment, "data")
+    return _core.load_data(data["name"], data["root"], "test")[2]
