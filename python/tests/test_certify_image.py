@@ -72,6 +72,12 @@ def test_it_abstains_in_words(model_file, colour_file):
     assert str(proved) == "abstains, nothing is proved"
 
 
+def test_another_classifier_than_the_certified_one_is_warned_of(model, model_file, colour_file, test_set):
+    fs.certify(model, test_set, n=500, out=model_file.with_name("model.certificates.tsv"))
+    with pytest.warns(UserWarning, match="^this is not the classifier that was certified"):
+        fs.certify_image(model_file, colour_file, sigma=0.5, n=500, device="cpu")
+
+
 def test_mistakes_are_refused(model, model_file, colour_file, tmp_path):
     for arguments, options, message in (
         ((model, colour_file), {}, "model: a Model is not a path"),
