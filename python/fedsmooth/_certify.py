@@ -14,7 +14,7 @@ from ._core import Error
 from ._model import Model
 from ._numbers import as_count
 from ._progress import bar_or_none
-from ._smooth import Budget, Smooth
+from ._smooth import Smooth, make_budget
 from ._table import Path, Table, file_of
 from ._test_set import pick
 from ._values import overrides_to_pairs
@@ -61,7 +61,7 @@ def certify(
     if sigma not in (None, smooth.sigma):
         raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
     first, given = pick(test_set, every, limit, smooth, class_names, name)
-    budget = Budget.of(n0, n, alpha, smooth.radius, radii, beta, plan)
+    budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
 
     def write(path: pathlib.Path) -> None:
         def ask(votes: _core.Votes) -> None:
@@ -71,14 +71,8 @@ def certify(
                 sha256=smooth.sha256,
                 given=given,
                 sigma=smooth.sigma,
-                n0=budget.n0,
-                n=budget.n,
-                alpha=budget.alpha,
-                radius=budget.radius,
+                budget=budget,
                 only_correct=only_correct,
-                radii=budget.radii,
-                beta=budget.beta,
-                plan=budget.plan,
                 seed=smooth.seed,
                 every=as_count("every", every),
                 limit=as_count("limit", limit),

@@ -112,14 +112,12 @@ void make_images(ImagesGiven* made, const nb::object& images, const std::vector<
 }
 
 void write_table(Votes& votes, const std::string& name, const std::string& sha256,
-                 const ImagesGiven& given, double sigma, int64_t n0, int64_t n, double alpha,
-                 const std::string& radius, bool only_correct, const std::vector<double>& radii,
-                 double beta, double plan, std::optional<uint64_t> seed, int64_t every,
-                 int64_t limit, const std::filesystem::path& out, bool resume,
-                 const nb::object& progress) {
+                 const ImagesGiven& given, double sigma, const CertifyOptions& budget,
+                 bool only_correct, std::optional<uint64_t> seed, int64_t every, int64_t limit,
+                 const std::filesystem::path& out, bool resume, const nb::object& progress) {
   CertificationOptions options;
-  static_cast<CertifyOptions&>(options) =
-      make_options(n0, n, alpha, radius, only_correct, radii, beta, plan);
+  static_cast<CertifyOptions&>(options) = budget;
+  options.only_correct = only_correct;
   options.sigma = sigma;
   options.seed = seed;
   options.every = every;
@@ -169,10 +167,9 @@ void bind_tables(nb::module_& m) {
       .def("__init__", make_images, nb::arg("images"), nb::arg("labels"), nb::arg("class_names"),
            nb::arg("indices"), nb::arg("name"), nb::arg("sha256"));
   m.def("write_table", write_table, nb::kw_only(), nb::arg("votes"), nb::arg("name"),
-        nb::arg("sha256"), nb::arg("given"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
-        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("radii"),
-        nb::arg("beta"), nb::arg("plan"), nb::arg("seed").none(), nb::arg("every"),
-        nb::arg("limit"), nb::arg("out"), nb::arg("resume"), nb::arg("progress").none());
+        nb::arg("sha256"), nb::arg("given"), nb::arg("sigma"), nb::arg("budget"),
+        nb::arg("only_correct"), nb::arg("seed").none(), nb::arg("every"), nb::arg("limit"),
+        nb::arg("out"), nb::arg("resume"), nb::arg("progress").none());
 }
 
 }  // namespace fedsmooth::python

@@ -79,11 +79,7 @@ class DeviceCall {
 
 std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images,
                                         const std::vector<uint32_t>& indices, double sigma,
-                                        int64_t n0, int64_t n, double alpha,
-                                        const std::string& radius, const std::vector<double>& radii,
-                                        double beta, double plan, uint64_t seed) {
-  const CertifyOptions options =
-      make_options(n0, n, alpha, radius, /*only_correct=*/false, radii, beta, plan);
+                                        const CertifyOptions& options, uint64_t seed) {
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
@@ -127,6 +123,12 @@ BaseClassifier on_host(const std::shared_ptr<nb::callable>& f, int64_t classes, 
     return std::make_unique<CallableSampler>(base, law);
   };
   return base;
+}
+
+void make_budget(CertifyOptions* made, int64_t n0, int64_t n, double alpha,
+                 const std::string& radius, const std::vector<double>& radii, double beta,
+                 double plan) {
+  new (made) CertifyOptions{n0, n, alpha, parse_radius(radius), false, radii, beta, plan};
 }
 
 // A function often leads back to the Smooth that holds its votes; the collector must see that.
@@ -201,13 +203,12 @@ const NoiseLaw& parse_noise(const std::string& name) {
   throw Error("noise={:?}: must be float or exact", name);
 }
 
-CertifyOptions make_options(int64_t n0, int64_t n, double alpha, const std::string& radius,
-                            bool only_correct, const std::vector<double>& radii, double beta,
-                            double plan) {
-  return {n0, n, alpha, parse_radius(radius), only_correct, radii, beta, plan};
-}
-
 void bind_votes(nb::module_& m) {
+  nb::class_<CertifyOptions>(m, "Budget", "How many votes are drawn, and what they prove.")
+      .def("__init__", make_budget, nb::kw_only(), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"),
+           nb::arg("radius"), nb::arg("radii"), nb::arg("beta"), nb::arg("plan"))
+      .def_ro("n0", &CertifyOptions::n0)
+      .def_ro("alpha", &CertifyOptions::alpha);
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
       .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
@@ -230,8 +231,7 @@ void bind_votes(nb::module_& m) {
           },
           nb::arg("shape"), "Whether f is a function of single images; its fingerprint.")
       .def("certify", certify_images, nb::arg("images").noconvert(), nb::arg("indices"),
-           nb::arg("sigma"), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"),
-           nb::arg("radii"), nb::arg("beta"), nb::arg("plan"), nb::arg("seed"))
+           nb::arg("sigma"), nb::arg("budget"), nb::arg("seed"))
       .def("predict", predict_image, nb::arg("image").noconvert(), nb::arg("sigma"), nb::arg("n"),
            nb::arg("alpha"), nb::arg("seed"), nb::arg("index"));
 }
