@@ -40,7 +40,8 @@ class Model:
     @property
     def network(self) -> dict[str, Any]:
         """The layers, as in the model file."""
-        return json.loads(self._native.network)
+        network: dict[str, Any] = json.loads(self._native.network)
+        return network
 
     @property
     def base(self) -> str:

@@ -2,6 +2,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -15,18 +16,18 @@ namespace fedsmooth::python {
 namespace {
 
 template <typename T>
-nb::object to_column(std::vector<T> given) {
+Numpy<T> to_column(std::vector<T> given) {
   auto values = std::make_unique<std::vector<T>>(std::move(given));
   T* data = values->data();
   const size_t count = values->size();
   const nb::capsule keeper(values.get(),
                            [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   values.release();
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, &count, keeper));
+  return Numpy<T>(data, {count}, keeper);
 }
 
 template <typename T, typename Get>
-nb::object column(const std::vector<CertificateRow>& rows, Get get) {
+Numpy<T> column(const std::vector<CertificateRow>& rows, Get get) {
   std::vector<T> values;
   for (const CertificateRow& row : rows) values.push_back(static_cast<T>(get(row)));
   return to_column(std::move(values));
@@ -48,7 +49,8 @@ nb::tuple tallies(const std::vector<CertificateRow>& rows, int64_t classes, Get 
                         to_column(std::move(votes)), classes);
 }
 
-nb::dict columns(const std::vector<CertificateRow>& rows, int64_t classes) {
+nb::typed<nb::dict, nb::str, nb::any> columns(const std::vector<CertificateRow>& rows,
+                                              int64_t classes) {
   using Row = const CertificateRow&;
   nb::dict all;
   all["idx"] = column<int64_t>(rows, [](Row r) { return r.index; });
@@ -76,7 +78,8 @@ nb::dict columns(const std::vector<CertificateRow>& rows, int64_t classes) {
   return all;
 }
 
-nb::tuple load_data(const std::string& name, const std::string& root, const std::string& split) {
+std::tuple<Numpy<uint8_t>, std::vector<int64_t>, std::vector<std::string>> load_data(
+    const std::string& name, const std::string& root, const std::string& split) {
   if (split != "train" && split != "test") throw Error("split={:?}: must be train or test", split);
   DataOptions options;
   options.name = name;
@@ -86,7 +89,7 @@ nb::tuple load_data(const std::string& name, const std::string& root, const std:
     const nb::gil_scoped_release released;
     data = load_dataset(options, split == "train" ? Split::kTrain : Split::kTest);
   }
-  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels, data.class_names);
+  return {to_numpy<uint8_t>(data.images), data.labels, data.class_names};
 }
 
 Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "fedsmooth/base/parallel.h"
@@ -11,6 +12,7 @@
 namespace fedsmooth::python {
 namespace {
 
+using Function = nb::typed<nb::callable, nb::any(nb::any)>;
 using Result = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // One call of Python's function, from a thread without the GIL.
@@ -99,14 +101,15 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
   });
 }
 
-nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, int64_t n,
-                        double alpha, uint64_t seed, uint32_t index) {
+std::tuple<int64_t, std::vector<int64_t>> predict_image(Votes& votes, const Given<float>& image,
+                                                        double sigma, int64_t n, double alpha,
+                                                        uint64_t seed, uint32_t index) {
   check_predict_options(n, alpha, sigma, votes.sampler()->law());
   const Array x = to_array(image);
   if (x.axes() != 3) throw Error("image: {} axes, expected [C, H, W]", x.axes());
   const Prediction found = votes.with_sampler(
       [&](Sampler& sampler) { return predict(sampler, x, sigma, n, alpha, seed, index); });
-  return nb::make_tuple(found.predict, found.votes);
+  return {found.predict, found.votes};
 }
 
 void check_batch(int64_t classes, int64_t batch) {
@@ -210,11 +213,11 @@ void bind_votes(nb::module_& m) {
       .def_ro("n0", &CertifyOptions::n0)
       .def_ro("alpha", &CertifyOptions::alpha);
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&>(),
+      .def(nb::init<Function, int64_t, int64_t, const std::string&, const std::string&>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
            nb::arg("noise"))
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&,
-                    nb::callable, const Shape&, int, uintptr_t>(),
+      .def(nb::init<Function, int64_t, int64_t, const std::string&, const std::string&, Function,
+                    const Shape&, int, uintptr_t>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
            nb::arg("noise"), nb::arg("on_gpu"), nb::arg("input"), nb::arg("gpu"), nb::arg("stream"))
       .def(nb::init<const Model&, const std::string&, int, const std::string&>(), nb::arg("model"),
