@@ -1,8 +1,10 @@
-// fedsmooth completion bash|man: completion for the shell and the manual page, from the tables that
-// --help and the experiment file have.
+// fedsmooth completion bash|fish|zsh|man: completion for the shell and the manual page, from the
+// tables that --help and the experiment file have.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 
 #include "cli/options.h"
 #include "fedsmooth/base/error.h"
@@ -75,6 +77,100 @@ complete -o default -F _fedsmooth fedsmooth
                      commands.substr(1), keys.substr(1), cases, names_of(app).substr(1));
 }
 
+// A word in single quotes. Both fish and zsh read '\'' as a quote within it.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// "'--out:table to write' ..." as zsh's _describe reads it, a line each.
+std::string described_options(const CLI::App& app) {
+  std::string lines;
+  for (const CLI::Option* option : options_of(app, /*positional=*/false)) {
+    for (const std::string& name : option->get_lnames()) {
+      lines += fmt::format("      {}\n", quoted("--" + name + ":" + option->get_description()));
+    }
+  }
+  return lines;
+}
+
+std::string zsh_completion(const CLI::App& app) {
+  std::string keys, commands, cases;
+  for (const std::string& key : experiment_keys()) keys += fmt::format(" --{}=", key);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    commands +=
+        fmt::format("    {}\n", quoted(command->get_name() + ":" + command->get_description()));
+    cases += fmt::format("    {}) flags=(\n{}    ){} ;;\n", command->get_name(),
+                         described_options(*command), takes_keys(*command) ? " takes_keys=1" : "");
+  }
+  return fmt::format(R"(#compdef fedsmooth
+# Completion of fedsmooth for zsh; written by `fedsmooth completion zsh`.
+_fedsmooth() {{
+  local command= takes_keys= word
+  local -a verbs flags keys
+  verbs=(
+{0}  )
+  keys=({1})
+  for word in ${{words[2,CURRENT-1]}}; do
+    (( ${{verbs[(I)${{(b)word}}:*]}} )) && command=$word && break
+  done
+  case $command in
+{2}    *) flags=(
+{3}    ) ;;
+  esac
+  if [[ $PREFIX == -* ]]; then
+    _describe -o option flags
+    [[ -n $takes_keys ]] && compadd -S '' -a keys
+  elif [[ -z $command ]]; then
+    _describe command verbs
+  else
+    _files
+  fi
+}}
+# As a function of fpath this file is the function's body; otherwise it is sourced.
+if [[ ${{zsh_eval_context[-1]}} == loadautofunc ]]; then
+  _fedsmooth "$@"
+else
+  compdef _fedsmooth fedsmooth
+fi
+)",
+                     commands, keys.substr(1), cases, described_options(app));
+}
+
+// One `complete` for each option, which applies where `condition` holds.
+std::string fish_options(const CLI::App& app, const std::string& condition) {
+  std::string lines;
+  for (const CLI::Option* option : options_of(app, /*positional=*/false)) {
+    for (const std::string& name : option->get_lnames()) {
+      lines += fmt::format("complete -c fedsmooth -n \"{}\" -l {}{} -d {}\n", condition, name,
+                           takes_value(*option) ? " -r" : "", quoted(option->get_description()));
+    }
+  }
+  return lines;
+}
+
+std::string fish_completion(const CLI::App& app) {
+  const std::string kSeen = "__fish_seen_subcommand_from ", kNone = "not " + kSeen + "$commands";
+  std::vector<std::string> names, with_keys;
+  std::string lines = fish_options(app, kNone);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string& name = names.emplace_back(command->get_name());
+    lines += fmt::format("complete -c fedsmooth -n \"{}\" -f -a {} -d {}\n", kNone, name,
+                         quoted(command->get_description()));
+    lines += fish_options(*command, kSeen + name);
+    if (takes_keys(*command)) with_keys.push_back(name);
+  }
+  for (const std::string& key : experiment_keys()) {
+    lines += fmt::format("complete -c fedsmooth -n \"{}{}\" -l {} -r\n", kSeen,
+                         fmt::join(with_keys, " "), key);
+  }
+  return fmt::format(
+      "# Completion of fedsmooth for fish; written by `fedsmooth completion fish`.\n"
+      "set -l commands {}\n{}",
+      fmt::join(names, " "), lines);
+}
+
 // Text for troff: a backslash, a hyphen, and a line that begins with a dot or an apostrophe are
 // special there.
 std::string troff(const std::string& text) {
@@ -144,14 +240,23 @@ std::string manual_page(const CLI::App& app) {
 
 void add_completion(CLI::App& app, CommandContext& common) {
   auto what = std::make_shared<std::string>();
-  Command c(app, common, "completion", "print the completion for bash, or the manual page",
+  Command c(app, common, "completion", "print the completion for a shell, or the manual page",
             "  fedsmooth completion bash > ~/.local/share/bash-completion/completions/fedsmooth\n"
+            "  fedsmooth completion fish > ~/.config/fish/completions/fedsmooth.fish\n"
+            "  fedsmooth completion zsh > ~/.zsh/_fedsmooth   # a folder of fpath\n"
             "  fedsmooth completion man > fedsmooth.1");
-  c.argument("what", *what, "bash or man");
+  c.argument("what", *what, "bash, fish, zsh or man");
   c.on_run([what, &app] {
-    if (*what != "bash" && *what != "man")
-      throw Error("completion {}: there are bash and man", *what);
-    fmt::print("{}", *what == "bash" ? bash_completion(app) : manual_page(app));
+    const std::map<std::string, std::string (*)(const CLI::App&)> writers = {
+        {"bash", bash_completion},
+        {"fish", fish_completion},
+        {"zsh", zsh_completion},
+        {"man", manual_page}};
+    const auto writer = writers.find(*what);
+    if (writer == writers.end()) {
+      throw Error("completion {}: there are bash, fish, zsh and man", *what);
+    }
+    fmt::print("{}", writer->second(app));
     return 0;
   });
 }

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -16,18 +15,6 @@
 
 namespace fedsmooth::cli {
 namespace {
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Data sets without names call their classes by number, and images of the test set are numbers.
-std::string spoken_class(const std::string& name) {
-  return is_number(name) ? "class " + name : name;
-}
-std::string spoken_image(const std::string& name) {
-  return is_number(name) ? "image " + name : name;
-}
 
 // "stripes (996 of 1000 votes; dots 4)", or "abstains (of 1000 votes: stripes 510, dots 490)".
 std::string describe(const jobs::Answer& answer, int64_t n) {
@@ -39,11 +26,12 @@ std::string describe(const jobs::Answer& answer, int64_t n) {
   std::vector<std::string> parts;
   for (const size_t c : order) {
     if (answer.votes[c] == 0 || static_cast<int64_t>(c) == answer.predict) continue;
-    parts.push_back(fmt::format("{} {}", spoken_class(answer.class_names[c]), answer.votes[c]));
+    parts.push_back(
+        fmt::format("{} {}", jobs::spoken_name("class", answer.class_names[c]), answer.votes[c]));
   }
   const std::string others = fmt::format("{}", fmt::join(parts, ", "));
   if (answer.predict < 0) return fmt::format("abstains (of {} votes: {})", n, others);
-  return fmt::format("{} ({} of {} votes{}{})", spoken_class(answer.class_name),
+  return fmt::format("{} ({} of {} votes{}{})", jobs::spoken_name("class", answer.class_name),
                      answer.votes[answer.predict], n, others.empty() ? "" : "; ", others);
 }
 
@@ -58,22 +46,11 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
                          {"votes", answer.votes},
                          {"seed", std::to_string(answer.seed)}});
     } else {
-      fmt::print("{}: {}\n", spoken_image(answer.image), describe(answer, a.n));
+      fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), describe(answer, a.n));
     }
   });
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
-}
-
-// Rounded down: "stripes, proved within 0.76" of 0.769.
-std::string describe(const jobs::ProvedAnswer& answer) {
-  if (answer.certificate.predict < 0) return "abstains, nothing is proved";
-  const std::string norm = answer.norm == "l2" ? "" : " in " + answer.norm;
-  const double radius = answer.certificate.radius;
-  const int digits = radius < 0.1 ? 4 : 2;
-  const double scale = std::pow(10, digits);
-  return fmt::format("{}, proved within {:.{}f}{}", spoken_class(answer.class_name),
-                     std::floor(radius * scale) / scale, digits, norm);
 }
 
 int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
@@ -88,7 +65,7 @@ int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
                          {"classes", names},
                          {"seed", std::to_string(answer.seed)}});
     } else {
-      fmt::print("{}: {{{}}}\n", spoken_image(answer.image), fmt::join(names, ", "));
+      fmt::print("{}: {{{}}}\n", jobs::spoken_name("image", answer.image), fmt::join(names, ", "));
     }
   }
   if (common.json) fmt::print("{}\n", dump_json(summary));
@@ -113,7 +90,7 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
                          {"count_top", c.counts.top},
                          {"seed", std::to_string(answer.seed)}});
     } else {
-      fmt::print("{}: {}\n", spoken_image(answer.image), describe(answer));
+      fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), jobs::describe(answer));
     }
   });
   if (common.json) fmt::print("{}\n", dump_json(summary));

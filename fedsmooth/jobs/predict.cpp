@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "fedsmooth/base/error.h"
@@ -123,6 +125,22 @@ std::vector<ProvedAnswer> certify_images(
     if (on_answer) on_answer(answers.back());
   }
   return answers;
+}
+
+std::string describe(const ProvedAnswer& answer) {
+  if (answer.certificate.predict == kAbstain) return "abstains, nothing is proved";
+  const std::string norm = answer.norm == "l2" ? "" : " in " + answer.norm;
+  const double radius = answer.certificate.radius;
+  const int digits = radius < 0.1 ? 4 : 2;
+  const double scale = std::pow(10, digits);
+  return fmt::format("{}, proved within {:.{}f}{}", spoken_name("class", answer.class_name),
+                     std::floor(radius * scale) / scale, digits, norm);
+}
+
+std::string spoken_name(const std::string& kind, const std::string& name) {
+  const bool is_number =
+      !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? kind + " " + name : name;
 }
 
 }  // namespace fedsmooth::jobs

@@ -52,4 +52,12 @@ std::vector<ProvedAnswer> certify_images(
     const PredictArguments& arguments, const Overrides& overrides, const Context& context,
     const std::function<void(const ProvedAnswer&)>& on_answer = {});
 
+/// Returns "stripes, proved within 0.76", with the radius rounded down, or "abstains, nothing is
+/// proved". Radii in other norms than l2 are followed by the norm.
+std::string describe(const ProvedAnswer& answer);
+
+/// Returns `name`, or "`kind` `name`" if it is a number: data sets without names call their classes
+/// by number, and images of the test set are numbers.
+std::string spoken_name(const std::string& kind, const std::string& name);
+
 }  // namespace fedsmooth::jobs

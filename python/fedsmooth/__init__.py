@@ -8,9 +8,9 @@ No image within l2 distance `radius` of x gets another answer from g, with proba
 """
 
 from . import _core
-from ._certify import certify, verify
+from ._certify import certify, certify_image, verify
 from ._conformal import Conformal
-from ._core import Attack, Comparison, Error, Round, Verification
+from ._core import Attack, Comparison, Error, ImageCertificate, Round, Verification
 from ._folder import save_folder
 from ._model import Model, from_torch, load
 from ._show import Plot
@@ -26,6 +26,7 @@ __all__ = [
     "Comparison",
     "Conformal",
     "Error",
+    "ImageCertificate",
     "Model",
     "Plot",
     "Round",
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "attack",
     "certify",
+    "certify_image",
     "certify_run",
     "compare",
     "from_torch",

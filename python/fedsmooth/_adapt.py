@@ -164,11 +164,11 @@ def _adapt_session(session: Any, flat: bool) -> Adapted:
     types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
     if inputs[0].type not in types:
         raise Error(f"session: its input is a {inputs[0].type}, expected floats")
-    dtype, name, names = types[inputs[0].type], inputs[0].name, [chosen.name]
+    dtype, name, asked = types[inputs[0].type], inputs[0].name, [chosen.name]
 
     def call(batch: np.ndarray) -> np.ndarray:
         given = (_features(batch) if flat else batch).astype(dtype, copy=False)
-        return to_logits(session.run(names, {name: given})[0])
+        return to_logits(session.run(asked, {name: given})[0])
 
     first = (inputs[0].shape or [None])[0]
     provider = session.get_providers()[0].removesuffix("ExecutionProvider").lower()

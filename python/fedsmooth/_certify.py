@@ -1,4 +1,4 @@
-"""A test set certified into a table, and a table verified."""
+"""A test set certified into a table, one image file certified, and a table verified."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from ._core import Error
 from ._model import Model
 from ._numbers import as_count
 from ._progress import bar_or_none
-from ._smooth import Budget, Smooth
+from ._smooth import Smooth, make_budget
 from ._table import Path, Table, file_of
 from ._test_set import pick
 from ._values import overrides_to_pairs
@@ -61,7 +61,7 @@ def certify(
     if sigma not in (None, smooth.sigma):
         raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
     first, given = pick(test_set, every, limit, smooth, class_names, name)
-    budget = Budget.of(n0, n, alpha, smooth.radius, radii, beta, plan)
+    budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
 
     def write(path: pathlib.Path) -> None:
         def ask(votes: _core.Votes) -> None:
@@ -71,14 +71,8 @@ def certify(
                 sha256=smooth.sha256,
                 given=given,
                 sigma=smooth.sigma,
-                n0=budget.n0,
-                n=budget.n,
-                alpha=budget.alpha,
-                radius=budget.radius,
+                budget=budget,
                 only_correct=only_correct,
-                radii=budget.radii,
-                beta=budget.beta,
-                plan=budget.plan,
                 seed=smooth.seed,
                 every=as_count("every", every),
                 limit=as_count("limit", limit),
@@ -100,6 +94,40 @@ def certify(
     except BaseException:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise
+
+
+def certify_image(
+    model: Path,
+    image: Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    sigma: float | None = None,
+    n: int | None = None,
+    seed: int | None = None,
+    device: str = "auto",
+    threads: int = 0,
+) -> _core.ImageCertificate:
+    """`fedsmooth certify MODEL IMAGE`: CERTIFY for one image file, answered in words by str().
+
+    model: a run folder, whose [certify] applies, or a model file. image: a PNG or JPEG file; a grey one has one
+        channel where the model's images have one. Digits name an image of the test set, as on the command line.
+    overrides: of the experiment: {"certify.alpha": 1e-4}. sigma, n: short for certify.sigma and certify.n; the
+        run's own, or for a model file that which it was trained for and 100,000, if left out.
+    seed: repeats the noise of an earlier answer; drawn by the system if left out.
+    """
+    for name, path in (("model", model), ("image", image)):
+        if not isinstance(path, (str, os.PathLike)):
+            raise Error(f"{name}: a {type(path).__name__} is not a path; what is in memory is certified by .certify()")
+    short = {"certify.sigma": sigma, "certify.n": None if n is None else as_count("n", n), "seed": seed}
+    given = {key: value for key, value in short.items() if value is not None}
+    return _core.certify_image(
+        model=os.fspath(model),
+        image=os.fspath(image),
+        overrides=overrides_to_pairs({**(overrides or {}), **given}),
+        device=device,
+        threads=threads,
+        warn=warnings.warn,
+    )
 
 
 def verify(

@@ -10,6 +10,7 @@ import copy
 import json
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,8 @@ class _Lowering:
     where the two paths part."""
 
     def __init__(self, root: nn.Module, graph: fx.Graph, values: _Values) -> None:
-        self.values, self.tensors = values, {}
+        self.values = values
+        self.tensors: dict[str, Any] = {}
         self._modules = dict(root.named_modules())
         self._before: dict[fx.Node, fx.Node | None] = {}
         self._layer: dict[fx.Node, Layer | None] = {}
@@ -141,7 +143,11 @@ class _Lowering:
         found: list[Layer] = []
         while last is not first:
             if layer := self._layer[last]:
-                found.insert(0, merge(layer, found.pop(0)) if found and merge(layer, found[0]) else layer)
+                merged = merge(layer, found[0]) if found else None
+                if merged is None:
+                    found.insert(0, layer)
+                else:
+                    found[0] = merged
             last = self._before[last]
         return found
 
@@ -151,9 +157,11 @@ class _Lowering:
         where = name_of(kind) if module is None else f"{node.target} ({name_of(kind)})"
         try:
             if module is None:
-                FUNCTIONS.get(kind, refuse)(self, node)
+                lower: Callable[..., None] = FUNCTIONS.get(kind, refuse)
+                lower(self, node)
             else:
-                (layer_of(kind) or refuse)(self, node, module)
+                lower = layer_of(kind) or refuse
+                lower(self, node, module)
         except Refusal as why:
             raise Error(f"from_torch: {where}: {why}; {SUGGESTION}") from None
 

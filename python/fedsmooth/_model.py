@@ -12,7 +12,7 @@ from . import _core
 from ._convert import Array, fit, to_floats
 from ._core import Error
 from ._numbers import as_count
-from ._smooth import Budget, Certificate, Smooth, draw_seed, make_certificates
+from ._smooth import Certificate, Smooth, draw_seed, make_budget, make_certificates
 
 
 class Model:
@@ -40,7 +40,8 @@ class Model:
     @property
     def network(self) -> dict[str, Any]:
         """The layers, as in the model file."""
-        return json.loads(self._native.network)
+        network: dict[str, Any] = json.loads(self._native.network)
+        return network
 
     @property
     def base(self) -> str:
@@ -85,7 +86,7 @@ class Model:
         floats = to_floats(images, "images")
         floats = fit(floats[None] if floats.ndim == 3 else floats, self.input)
         numbers = list(range(len(floats))) if indices is None else [int(i) for i in indices]
-        budget = Budget.of(n0, n, alpha, radius, radii, beta, plan)
+        budget = make_budget(n0, n, alpha, radius, radii, beta, plan)
         votes = self._votes_of_engine(self.num_classes, noise)
         number = draw_seed() if seed is None else as_count("seed", seed)
         return make_certificates(votes, floats, numbers, g.sigma, budget, number, noise)

@@ -48,37 +48,30 @@ def draw_seed() -> int:
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How many votes are drawn, and what they prove."""
-
-    n0: int
-    n: int
-    alpha: float
-    radius: str
-    radii: list[float]
-    beta: float
-    plan: float
-
-    @staticmethod
-    def of(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any, plan: Any) -> "Budget":
-        return Budget(
-            as_count("n0", n0),
-            as_count("n", n),
-            as_number("alpha", alpha),
-            radius,
-            as_radii(radii),
-            as_number("beta", beta),
-            as_number("plan", plan),
-        )
+def make_budget(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any, plan: Any) -> _core.Budget:
+    """How many votes are drawn, and what they prove, from numbers as users write them."""
+    return _core.Budget(
+        n0=as_count("n0", n0),
+        n=as_count("n", n),
+        alpha=as_number("alpha", alpha),
+        radius=radius,
+        radii=as_radii(radii),
+        beta=as_number("beta", beta),
+        plan=as_number("plan", plan),
+    )
 
 
 def make_certificates(
-    votes: _core.Votes, images: np.ndarray, indices: list[int], sigma: float, budget: Budget, seed: int, noise: str
+    votes: _core.Votes,
+    images: np.ndarray,
+    indices: list[int],
+    sigma: float,
+    budget: _core.Budget,
+    seed: int,
+    noise: str,
 ) -> list[Certificate]:
     """Certificates of images [N, C, H, W], float32."""
-    b = budget
-    found = votes.certify(images, indices, sigma, b.n0, b.n, b.alpha, b.radius, b.radii, b.beta, b.plan, seed)
+    found = votes.certify(images, indices, sigma, budget, seed)
     return [
         Certificate(
             predict=c.predict,
@@ -87,9 +80,9 @@ def make_certificates(
             selected=c.selected,
             count_top=c.count_top,
             count_runner_up=c.count_runner_up,
-            n0=b.n0,
+            n0=budget.n0,
             n=c.n,
-            alpha=b.alpha,
+            alpha=budget.alpha,
             sigma=sigma,
             seed=seed,
             index=index,
@@ -201,7 +194,7 @@ class Smooth:
         system's. A torch module in training mode is refused."""
         image = to_image(x)
         number = 0 if index is None else as_count("index", index)
-        budget = Budget.of(n0, n, alpha, self.radius, radii, beta, plan)
+        budget = make_budget(n0, n, alpha, self.radius, radii, beta, plan)
 
         def ask(votes: _core.Votes) -> Certificate:
             seed = draw_seed() if index is None else self._seed_for(votes, image)

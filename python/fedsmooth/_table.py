@@ -26,7 +26,7 @@ class Table:
     Abstentions stay in the denominator of every share, as in Cohen's analysis."""
 
     def __init__(
-        self, columns: dict[str, Any], path: pathlib.Path | None = None, *, name: str = "", is_scratch: bool = False
+        self, columns: Mapping[str, Any], path: pathlib.Path | None = None, *, name: str = "", is_scratch: bool = False
     ) -> None:
         columns = dict(columns)
         self._tallies = {name: columns.pop(name, None) for name in ("votes", "selection_votes")}
@@ -142,7 +142,8 @@ class Table:
     def _rows(self, name: str) -> np.ndarray:
         if len(self) == 0:
             raise Error(f"{self.path or 'table'}: no certificates yet")
-        return self[name]
+        rows: np.ndarray = self[name]
+        return rows
 
     def __repr__(self) -> str:
         if len(self) == 0:

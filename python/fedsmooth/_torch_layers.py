@@ -28,7 +28,7 @@ def is_constant(node: fx.Node) -> bool:
     if node.target is getattr:
         return node.args[1] in ("shape", "ndim")
     if node.target in ("mul", operator.mul, torch.mul):
-        return node.args[1:] == (0,)
+        return bool(node.args[1:] == (0,))
     return node.target in ("size", "dim", torch.zeros_like)
 
 
@@ -188,7 +188,7 @@ def _normalize(to: Lowering, node: fx.Node, mean: Any, sd: Any) -> None:
         found = spread[0, :, 0, 0]
         if not torch.equal(spread, found.view(-1, 1, 1).expand_as(spread)):
             raise Refusal("its mean or sd is not one number per channel")
-        return found.tolist()
+        return [float(value) for value in found]
 
     to.add(node, x, {"kind": "normalize", "mean": per_channel(mean), "sd": per_channel(sd)})
 
@@ -224,7 +224,7 @@ def _subsample(to: Lowering, node: fx.Node, module: Subsample) -> None:
 
 def _concatenate(to: Lowering, node: fx.Node) -> None:
     """torch.cat((x, zeros), 1), where zeros is x.mul(0) or torch.zeros_like(x): further channels."""
-    parts = node.args[0] if node.args[1:] == (1,) or node.kwargs == {"dim": 1} else ()
+    parts: Any = node.args[0] if node.args[1:] == (1,) or node.kwargs == {"dim": 1} else ()
     if len(parts) != 2 or not to.is_map(parts[0]) or to.is_map(parts[1]) or to.values.value(parts[1]).any():
         raise Refusal("zeros behind the channels of a map are known")
     to.add(node, parts[0], {"kind": "subsample", "stride": 1, "outputs": to.values.shape(node)[1]})

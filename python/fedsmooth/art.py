@@ -51,4 +51,5 @@ class RandomizedSmoothing:
         return np.array([c for c, _ in found], dtype=np.int64), np.array([r for _, r in found])
 
     def _answer(self, images: np.ndarray) -> np.ndarray:
-        return self.classifier.predict(images, batch_size=len(images))
+        logits: np.ndarray = self.classifier.predict(images, batch_size=len(images))
+        return logits

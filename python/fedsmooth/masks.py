@@ -30,11 +30,13 @@ def _x25519() -> Any:
 
 def new_key() -> bytes:
     """A private key from the system's randomness."""
-    return _x25519().X25519PrivateKey.generate().private_bytes_raw()
+    key: bytes = _x25519().X25519PrivateKey.generate().private_bytes_raw()
+    return key
 
 
 def public_key(private_key: bytes) -> bytes:
-    return _x25519().X25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
+    key: bytes = _x25519().X25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
+    return key
 
 
 def mask(words: np.ndarray, private_key: bytes, public_keys: Sequence[bytes], about: bytes) -> np.ndarray:

@@ -37,7 +37,11 @@ jobs::Context make_context(const std::string& device, int threads, const StopFla
   if (!warn.is_none()) {
     context.warn = [f = warn.ptr()](const std::string& line) {
       const nb::gil_scoped_acquire acquired;
-      nb::handle(f)(nb::str(in_python_words(line).c_str()));
+      const nb::handle call(f);  // nb::handle(f)(...) as a statement would declare another f
+      constexpr std::string_view kPrefix = "warning: ";  // Python says that of its own
+      const std::string_view text = line;
+      call(nb::str(
+          in_python_words(text.substr(text.starts_with(kPrefix) ? kPrefix.size() : 0)).c_str()));
     };
   }
   if (!progress.is_none()) {

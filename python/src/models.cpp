@@ -69,7 +69,7 @@ class Evaluator {
   std::unique_ptr<Workers> workers_;
 };
 
-nb::dict tensors(const Model& model) {
+nb::typed<nb::dict, nb::str, Numpy<float>> tensors(const Model& model) {
   nb::dict named;
   const std::vector<Parameter> wanted = parameters(model.network);
   for (size_t i = 0; i < wanted.size(); ++i) {

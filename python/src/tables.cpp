@@ -2,6 +2,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -15,18 +16,18 @@ namespace fedsmooth::python {
 namespace {
 
 template <typename T>
-nb::object to_column(std::vector<T> given) {
+Numpy<T> to_column(std::vector<T> given) {
   auto values = std::make_unique<std::vector<T>>(std::move(given));
   T* data = values->data();
   const size_t count = values->size();
   const nb::capsule keeper(values.get(),
                            [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   values.release();
-  return nb::cast(nb::ndarray<nb::numpy, T>(data, 1, &count, keeper));
+  return Numpy<T>(data, {count}, keeper);
 }
 
 template <typename T, typename Get>
-nb::object column(const std::vector<CertificateRow>& rows, Get get) {
+Numpy<T> column(const std::vector<CertificateRow>& rows, Get get) {
   std::vector<T> values;
   for (const CertificateRow& row : rows) values.push_back(static_cast<T>(get(row)));
   return to_column(std::move(values));
@@ -48,7 +49,8 @@ nb::tuple tallies(const std::vector<CertificateRow>& rows, int64_t classes, Get 
                         to_column(std::move(votes)), classes);
 }
 
-nb::dict columns(const std::vector<CertificateRow>& rows, int64_t classes) {
+nb::typed<nb::dict, nb::str, nb::any> columns(const std::vector<CertificateRow>& rows,
+                                              int64_t classes) {
   using Row = const CertificateRow&;
   nb::dict all;
   all["idx"] = column<int64_t>(rows, [](Row r) { return r.index; });
@@ -76,7 +78,8 @@ nb::dict columns(const std::vector<CertificateRow>& rows, int64_t classes) {
   return all;
 }
 
-nb::tuple load_data(const std::string& name, const std::string& root, const std::string& split) {
+std::tuple<Numpy<uint8_t>, std::vector<int64_t>, std::vector<std::string>> load_data(
+    const std::string& name, const std::string& root, const std::string& split) {
   if (split != "train" && split != "test") throw Error("split={:?}: must be train or test", split);
   DataOptions options;
   options.name = name;
@@ -86,7 +89,7 @@ nb::tuple load_data(const std::string& name, const std::string& root, const std:
     const nb::gil_scoped_release released;
     data = load_dataset(options, split == "train" ? Split::kTrain : Split::kTest);
   }
-  return nb::make_tuple(to_numpy<uint8_t>(data.images), data.labels, data.class_names);
+  return {to_numpy<uint8_t>(data.images), data.labels, data.class_names};
 }
 
 Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,
@@ -112,14 +115,12 @@ void make_images(ImagesGiven* made, const nb::object& images, const std::vector<
 }
 
 void write_table(Votes& votes, const std::string& name, const std::string& sha256,
-                 const ImagesGiven& given, double sigma, int64_t n0, int64_t n, double alpha,
-                 const std::string& radius, bool only_correct, const std::vector<double>& radii,
-                 double beta, double plan, std::optional<uint64_t> seed, int64_t every,
-                 int64_t limit, const std::filesystem::path& out, bool resume,
-                 const nb::object& progress) {
+                 const ImagesGiven& given, double sigma, const CertifyOptions& budget,
+                 bool only_correct, std::optional<uint64_t> seed, int64_t every, int64_t limit,
+                 const std::filesystem::path& out, bool resume, const nb::object& progress) {
   CertificationOptions options;
-  static_cast<CertifyOptions&>(options) =
-      make_options(n0, n, alpha, radius, only_correct, radii, beta, plan);
+  static_cast<CertifyOptions&>(options) = budget;
+  options.only_correct = only_correct;
   options.sigma = sigma;
   options.seed = seed;
   options.every = every;
@@ -169,10 +170,9 @@ void bind_tables(nb::module_& m) {
       .def("__init__", make_images, nb::arg("images"), nb::arg("labels"), nb::arg("class_names"),
            nb::arg("indices"), nb::arg("name"), nb::arg("sha256"));
   m.def("write_table", write_table, nb::kw_only(), nb::arg("votes"), nb::arg("name"),
-        nb::arg("sha256"), nb::arg("given"), nb::arg("sigma"), nb::arg("n0"), nb::arg("n"),
-        nb::arg("alpha"), nb::arg("radius"), nb::arg("only_correct"), nb::arg("radii"),
-        nb::arg("beta"), nb::arg("plan"), nb::arg("seed").none(), nb::arg("every"),
-        nb::arg("limit"), nb::arg("out"), nb::arg("resume"), nb::arg("progress").none());
+        nb::arg("sha256"), nb::arg("given"), nb::arg("sigma"), nb::arg("budget"),
+        nb::arg("only_correct"), nb::arg("seed").none(), nb::arg("every"), nb::arg("limit"),
+        nb::arg("out"), nb::arg("resume"), nb::arg("progress").none());
 }
 
 }  // namespace fedsmooth::python

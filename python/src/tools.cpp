@@ -1,5 +1,5 @@
-// What is done with tables and runs that are there: verified, attacked, joined, recomputed, and
-// whole sweeps.
+// What is done with tables and runs that are there: verified, attacked, joined, recomputed; single
+// images certified by a run; and whole sweeps.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -38,6 +38,16 @@ Verification verify_in_hand(Votes& votes, const std::string& name, const std::st
   const jobs::Context context = make_context("auto", 0, votes.stop(), progress, warn);
   return votes.with_sampler([&](Sampler&) {
     return jobs::verify_in_hand({table, images, n, sigma, seed}, classifier, given.images, context);
+  });
+}
+
+jobs::ProvedAnswer certify_image(const std::string& model, const std::string& image,
+                                 const Overrides& overrides, const std::string& device, int threads,
+                                 const nb::object& warn) {
+  const auto stop = std::make_shared<std::atomic<bool>>(false);
+  const jobs::Context context = make_context(device, threads, stop, nb::none(), warn);
+  return do_in_background(stop, [&] {
+    return jobs::certify_images({.path = model, .images = {image}}, overrides, context).at(0);
   });
 }
 
@@ -104,6 +114,43 @@ void bind_verification(nb::module_& m) {
         nb::arg("warn").none());
 }
 
+void bind_image_certificate(nb::module_& m) {
+  using jobs::ProvedAnswer;
+  nb::class_<ProvedAnswer>(m, "ImageCertificate", "What the votes on one image file prove.")
+      .def_ro("image", &ProvedAnswer::image, "As it was given.")
+      .def_prop_ro(
+          "label", [](const ProvedAnswer& a) { return a.certificate.predict; },
+          "The class, or ABSTAIN.")
+      .def_ro("class_name", &ProvedAnswer::class_name, "Its name; abstain if nothing is proved.")
+      .def_prop_ro(
+          "radius", [](const ProvedAnswer& a) { return a.certificate.radius; },
+          "In units of [0, 1] pixels, rounded down.")
+      .def_ro("norm", &ProvedAnswer::norm, "Of the radius: l2, l1 or linf.")
+      .def_prop_ro(
+          "selected", [](const ProvedAnswer& a) { return a.certificate.counts.selected; },
+          "The class that the n0 votes chose.")
+      .def_prop_ro(
+          "count_top", [](const ProvedAnswer& a) { return a.certificate.counts.top; },
+          "Fresh votes for it.")
+      .def_prop_ro(
+          "count_runner_up", [](const ProvedAnswer& a) { return a.certificate.counts.runner_up; },
+          "The most for any other class.")
+      .def_prop_ro(
+          "n", [](const ProvedAnswer& a) { return a.certificate.counts.n; }, "All fresh votes.")
+      .def_prop_ro(
+          "p_lower", [](const ProvedAnswer& a) { return a.certificate.p_lower; },
+          "Bound on the probability of `selected` under the noise.")
+      .def_ro("alpha", &ProvedAnswer::alpha, "Probability that this is wrong.")
+      .def_ro("seed", &ProvedAnswer::seed, "Of the noise: it repeats the votes.")
+      .def("__str__", [](const ProvedAnswer& a) { return jobs::describe(a); })
+      .def("__repr__", [](const ProvedAnswer& a) {
+        return fmt::format("ImageCertificate({}: {}; {} of {} votes)", a.image, jobs::describe(a),
+                           a.certificate.counts.top, a.certificate.counts.n);
+      });
+  m.def("certify_image", certify_image, nb::kw_only(), nb::arg("model"), nb::arg("image"),
+        nb::arg("overrides"), nb::arg("device"), nb::arg("threads"), nb::arg("warn").none());
+}
+
 void bind_attack(nb::module_& m) {
   using Point = AttackSummary::Point;
   nb::class_<Point>(m, "AttackedAtEpsilon", "Accuracy under an attack of one l2 radius.")
@@ -127,6 +174,7 @@ void bind_attack(nb::module_& m) {
 
 void bind_tools(nb::module_& m) {
   bind_verification(m);
+  bind_image_certificate(m);
   bind_attack(m);
   m.def("read_identity", read_identity, nb::arg("table"), "What a table is about, as JSON.");
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "fedsmooth/base/parallel.h"
@@ -11,6 +12,7 @@
 namespace fedsmooth::python {
 namespace {
 
+using Function = nb::typed<nb::callable, nb::any(nb::any)>;
 using Result = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // One call of Python's function, from a thread without the GIL.
@@ -79,11 +81,7 @@ class DeviceCall {
 
 std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images,
                                         const std::vector<uint32_t>& indices, double sigma,
-                                        int64_t n0, int64_t n, double alpha,
-                                        const std::string& radius, const std::vector<double>& radii,
-                                        double beta, double plan, uint64_t seed) {
-  const CertifyOptions options =
-      make_options(n0, n, alpha, radius, /*only_correct=*/false, radii, beta, plan);
+                                        const CertifyOptions& options, uint64_t seed) {
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
@@ -103,14 +101,15 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
   });
 }
 
-nb::tuple predict_image(Votes& votes, const Given<float>& image, double sigma, int64_t n,
-                        double alpha, uint64_t seed, uint32_t index) {
+std::tuple<int64_t, std::vector<int64_t>> predict_image(Votes& votes, const Given<float>& image,
+                                                        double sigma, int64_t n, double alpha,
+                                                        uint64_t seed, uint32_t index) {
   check_predict_options(n, alpha, sigma, votes.sampler()->law());
   const Array x = to_array(image);
   if (x.axes() != 3) throw Error("image: {} axes, expected [C, H, W]", x.axes());
   const Prediction found = votes.with_sampler(
       [&](Sampler& sampler) { return predict(sampler, x, sigma, n, alpha, seed, index); });
-  return nb::make_tuple(found.predict, found.votes);
+  return {found.predict, found.votes};
 }
 
 void check_batch(int64_t classes, int64_t batch) {
@@ -127,6 +126,12 @@ BaseClassifier on_host(const std::shared_ptr<nb::callable>& f, int64_t classes, 
     return std::make_unique<CallableSampler>(base, law);
   };
   return base;
+}
+
+void make_budget(CertifyOptions* made, int64_t n0, int64_t n, double alpha,
+                 const std::string& radius, const std::vector<double>& radii, double beta,
+                 double plan) {
+  new (made) CertifyOptions{n0, n, alpha, parse_radius(radius), false, radii, beta, plan};
 }
 
 // A function often leads back to the Smooth that holds its votes; the collector must see that.
@@ -201,19 +206,18 @@ const NoiseLaw& parse_noise(const std::string& name) {
   throw Error("noise={:?}: must be float or exact", name);
 }
 
-CertifyOptions make_options(int64_t n0, int64_t n, double alpha, const std::string& radius,
-                            bool only_correct, const std::vector<double>& radii, double beta,
-                            double plan) {
-  return {n0, n, alpha, parse_radius(radius), only_correct, radii, beta, plan};
-}
-
 void bind_votes(nb::module_& m) {
+  nb::class_<CertifyOptions>(m, "Budget", "How many votes are drawn, and what they prove.")
+      .def("__init__", make_budget, nb::kw_only(), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"),
+           nb::arg("radius"), nb::arg("radii"), nb::arg("beta"), nb::arg("plan"))
+      .def_ro("n0", &CertifyOptions::n0)
+      .def_ro("alpha", &CertifyOptions::alpha);
   nb::class_<Votes>(m, "Votes", nb::type_slots(slots), "Votes of one base classifier under noise.")
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&>(),
+      .def(nb::init<Function, int64_t, int64_t, const std::string&, const std::string&>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
            nb::arg("noise"))
-      .def(nb::init<nb::callable, int64_t, int64_t, const std::string&, const std::string&,
-                    nb::callable, const Shape&, int, uintptr_t>(),
+      .def(nb::init<Function, int64_t, int64_t, const std::string&, const std::string&, Function,
+                    const Shape&, int, uintptr_t>(),
            nb::arg("f"), nb::arg("classes"), nb::arg("batch"), nb::arg("description"),
            nb::arg("noise"), nb::arg("on_gpu"), nb::arg("input"), nb::arg("gpu"), nb::arg("stream"))
       .def(nb::init<const Model&, const std::string&, int, const std::string&>(), nb::arg("model"),
@@ -230,8 +234,7 @@ void bind_votes(nb::module_& m) {
           },
           nb::arg("shape"), "Whether f is a function of single images; its fingerprint.")
       .def("certify", certify_images, nb::arg("images").noconvert(), nb::arg("indices"),
-           nb::arg("sigma"), nb::arg("n0"), nb::arg("n"), nb::arg("alpha"), nb::arg("radius"),
-           nb::arg("radii"), nb::arg("beta"), nb::arg("plan"), nb::arg("seed"))
+           nb::arg("sigma"), nb::arg("budget"), nb::arg("seed"))
       .def("predict", predict_image, nb::arg("image").noconvert(), nb::arg("sigma"), nb::arg("n"),
            nb::arg("alpha"), nb::arg("seed"), nb::arg("index"));
 }

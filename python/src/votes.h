@@ -86,8 +86,4 @@ void bind_program(nb::module_& m);
 RadiusKind parse_radius(const std::string& name);
 /// float or exact.
 const NoiseLaw& parse_noise(const std::string& name);
-CertifyOptions make_options(int64_t n0, int64_t n, double alpha, const std::string& radius,
-                            bool only_correct, const std::vector<double>& radii, double beta,
-                            double plan);
-
 }  // namespace fedsmooth::python

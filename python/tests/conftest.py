@@ -1,5 +1,7 @@
 import json
 import signal
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -41,14 +43,16 @@ def image():
     return (0.5 + high * (x - 0.5)).astype(np.float32)
 
 
-def network(kernel_outputs=8, classes=4, batch_norm=False, sigma=0.25):
+def network(kernel_outputs=8, classes=4, batch_norm=False, sigma=0.25, shape=SHAPE):
     """A model file with random weights."""
     rng = np.random.default_rng(0)
+    channels, height, width = shape
     layers = [
-        {"kind": "normalize", "mean": [0.5] * 3, "sd": [0.25] * 3},
+        {"kind": "normalize", "mean": [0.5] * channels, "sd": [0.25] * channels},
         {"kind": "conv", "name": "c", "outputs": kernel_outputs, "kernel": 3, "padding": 1, "bias": True, "stride": 1},
     ]
-    tensors = {"c.weight": rng.normal(size=(kernel_outputs, 3, 3, 3)) / 5, "c.bias": rng.normal(size=kernel_outputs)}
+    kernel = rng.normal(size=(kernel_outputs, channels, 3, 3)) / 5
+    tensors = {"c.weight": kernel, "c.bias": rng.normal(size=kernel_outputs)}
     if batch_norm:
         layers.append({"kind": "batch-norm", "name": "b"})
         tensors |= {
@@ -62,9 +66,10 @@ def network(kernel_outputs=8, classes=4, batch_norm=False, sigma=0.25):
         {"kind": "max-pool", "kernel": 2, "stride": 2},
         {"kind": "linear", "name": "l", "outputs": classes, "bias": True},
     ]
-    tensors |= {"l.weight": rng.normal(size=(classes, kernel_outputs * 9)) / 5, "l.bias": np.zeros(classes)}
+    inputs = kernel_outputs * (height // 2) * (width // 2)
+    tensors |= {"l.weight": rng.normal(size=(classes, inputs)) / 5, "l.bias": np.zeros(classes)}
     metadata = {
-        "fedsmooth.network": json.dumps({"name": "test", "input": list(SHAPE), "layers": layers}),
+        "fedsmooth.network": json.dumps({"name": "test", "input": list(shape), "layers": layers}),
         "fedsmooth.sigma": str(sigma),
         "fedsmooth.classes": json.dumps([f"class {i}" for i in range(classes)]),
     }
@@ -86,6 +91,21 @@ def model(model_file):
 @pytest.fixture
 def native(model_file):
     return _core.model_from_bytes(model_file.read_bytes(), "test")
+
+
+def write_png(path, pixels):
+    """Bytes [H, W, 3], or [H, W] of a grey file."""
+    height, width = pixels.shape[:2]
+    colour = 2 if pixels.ndim == 3 else 0
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content)
+    return path
 
 
 def experiment_text(root):

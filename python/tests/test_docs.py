@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import PUBLISHED_ROWS
+from conftest import PUBLISHED_ROWS, write_png
 
 import fedsmooth as fs
 
@@ -39,6 +39,7 @@ def names(experiment_file, few_images, tmp_path, monkeypatch):
     model.save("model.safetensors")
     (tmp_path / "published.tsv").write_text(PUBLISHED_ROWS)
     images, labels = fs.load_data("arrays", few_images)
+    write_png(tmp_path / "cat.png", images[0].transpose(1, 2, 0))
     images = images / np.float32(255)
     corners = images[:, :, :10, :4]  # of which 100,000 noisy copies are soon drawn
     return {

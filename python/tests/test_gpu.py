@@ -8,6 +8,7 @@ import pytest
 import fedsmooth as fs
 from fedsmooth._adapt import Adapted
 from fedsmooth._core import ClassifierChanged, DependsOnPosition
+from fedsmooth._smooth import make_budget
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -140,8 +141,9 @@ def test_a_function_that_changes_on_the_gpu_gets_no_certificate(image):
     votes = adapted(on_gpu)
     votes.check([3, 32, 32])
     changed = True
+    budget = make_budget(10, 1000, 0.001, "one-sided", None, 0.001, 0.0)
     with pytest.raises(ClassifierChanged):
-        votes.certify(image.numpy()[None], [0], 0.25, 10, 1000, 0.001, "one-sided", 1)
+        votes.certify(image.numpy()[None], [0], 0.25, budget, 1)
 
 
 def test_a_function_may_work_in_place(image):

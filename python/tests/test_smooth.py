@@ -1,5 +1,6 @@
 """Smooth over a function of NumPy arrays."""
 
+import inspect
 import signal
 import threading
 import time
@@ -19,6 +20,14 @@ def test_half_space_has_its_closed_form(image):
     assert cert.count_top + cert.count_runner_up == cert.n == 20_000
     assert cert.p_lower == fs.lower_bound(cert.count_top, cert.n, cert.alpha)
     assert cert.base == "cpu/fp32/pythonx500"
+
+
+def test_every_way_to_certify_has_the_same_options():
+    shared = ("n0", "n", "alpha", "radii", "beta", "plan", "noise")
+    ways = (fs.Smooth.certify, fs.Smooth.certificate, fs.Model.certify, fs.certify)
+    parameters = [inspect.signature(way).parameters for way in ways]
+    options = [[(p[name].default, p[name].annotation) for name in shared] for p in parameters]
+    assert all(option == options[0] for option in options)
 
 
 def test_seed_and_index_name_the_noise(image):

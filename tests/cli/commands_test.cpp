@@ -75,6 +75,7 @@ TEST_F(CommandsTest, WithoutArgumentsItPrintsTheCommands) {
 TEST_F(CommandsTest, UnknownCommandsAreRefused) {
   expect_refused(run("cretify x"), "cretify: no such command; did you mean \"certify\"?");
   expect_refused(run("entirely-different"), "entirely-different: no such command");
+  expect_refused(run("completion csh"), "completion csh: there are bash, fish, zsh and man");
 }
 
 TEST_F(CommandsTest, UnknownOptionsAreRefused) {
