@@ -76,7 +76,8 @@ def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, nam
 
 def section(experiment: str, name: str) -> dict[str, Any]:
     """A table of the experiment, such as certify."""
-    return tomllib.loads(experiment)[name]
+    found: dict[str, Any] = tomllib.loads(experiment)[name]
+    return found
 
 
 def classes_of(experiment: str) -> list[str]:
