@@ -290,7 +290,7 @@ class Server:
             self._say(f"{said}; it is not asked again")
         else:
             self._say(said)
-        return said
+        return f"{self._call(node)} did not answer: {why}"
 
     def _call(self, node: int) -> str:
         return call(node, self.nodes[node].name)

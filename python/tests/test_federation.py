@@ -62,7 +62,7 @@ def test_a_silent_node_s_clients_are_dropped_or_run_by_others_or_end_the_run(exp
     assert server.train(tmp_path / "again").model_sha256 == here
     assert list(server.lost) == [2] and server.messages == 3 + 2 + 2
 
-    with pytest.raises(fs.Error, match="round 2: node 2 did not answer"):
+    with pytest.raises(fs.Error, match="round 2: node 2 did not answer: nothing came"):
         make_server(experiment, three, lose(2, 1), failures="stop").train(tmp_path / "stop")
     with pytest.raises(fs.Error, match="no node answered"):
         make_server(experiment, three, lambda *_: None).train(tmp_path / "none")
