@@ -1,4 +1,4 @@
-"""Pairwise masks on integer sums: of one round, the server sees the total of all nodes, and nothing of any one.
+"""Pairwise masks on integer sums: the server sees a round's total of all nodes, and nothing of a single node.
 
 Each two nodes agree on a secret (X25519) from which both derive the same stream of 64-bit words (HKDF, then
 ChaCha20). One adds it to its words, the other subtracts it, modulo 2^64, so that the masks cancel exactly in
