@@ -61,7 +61,7 @@ def certify(
             f"g: a {type(g).__name__} is not a smoothed classifier; make one by fs.Smooth(f, num_classes, sigma)"
         )
     if sigma not in (None, smooth.sigma):
-        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
+        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}; leave sigma out")
     first, given = pick(test_set, every, limit, smooth, class_names, name)
     budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
 

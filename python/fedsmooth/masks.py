@@ -45,7 +45,7 @@ def mask(words: np.ndarray, private_key: bytes, public_keys: Sequence[bytes], ab
     own = public_key(private_key)
     keys = list(public_keys)
     if keys.count(own) != 1 or len(set(keys)) != len(keys):
-        raise Error("masks: the node's own key, and every other, must be there once")
+        raise Error("masks: public_keys must have the node's own key, and none of them twice")
     if len(keys) < 2:
         raise Error("masks: at least two nodes are needed, or the sums of one are seen")
     salt = hashlib.sha256(about + b"".join(keys)).digest()

@@ -85,7 +85,9 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
-  if (all.size(0) != std::ssize(indices)) throw Error("images: as many indices are needed");
+  if (all.size(0) != std::ssize(indices)) {
+    throw Error("images: {} with {} indices", all.size(0), indices.size());
+  }
   return votes.with_sampler([&](Sampler& sampler) {
     std::vector<Certificate> found;
     const int64_t wave = images_per_wave(sampler, options);
