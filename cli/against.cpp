@@ -11,7 +11,7 @@ void add_against(Command& command, jobs::AgainstOptions& options) {
                           "classes that the answer never is: names, numbers or superclasses (A,B)");
   command.option("superclasses", options.superclasses,
                  "TOML file: animals = [\"bird\", \"cat\"]; alone: the answer's superclass stays");
-  command.option("top", options.top, "the class stays among the K likeliest");
+  command.option("top", options.top, "K: the selected class stays among the K likeliest");
 }
 
 nlohmann::json against_json(const AgainstResult& result) {

@@ -69,10 +69,12 @@ void add_attack(CLI::App& app, CommandContext& common) {
             "  fedsmooth attack runs/quickstart/smoothadv --every 20\n"
             "  fedsmooth attack model.safetensors --data.name=cifar10 --epsilon 0.25,0.5 --m 128");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
-  c.option("epsilon", a->epsilon_list, "l2 radii of the attack, with commas; 0.25,0.5,0.75,1");
+  c.option("epsilon", a->epsilon_list,
+           "l2 radii of the attack, with commas; 0.25,0.5,0.75,1 if left out");
   c.alias("m", "smoothing.m", "noises per gradient; 32 if left out");
   c.alias("steps", "attack.steps", "steps of the ascent; 10 if left out");
-  c.alias("estimator", "attack.estimator", "of the gradient; stochastic if left out");
+  c.alias("estimator", "attack.estimator",
+          "stochastic, one-point or two-point; stochastic if left out");
   c.option("n", a->n, "votes on each adversarial example");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("every", "certify.every", "attack every Nth image");

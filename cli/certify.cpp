@@ -85,15 +85,15 @@ void add_certify(CLI::App& app, CommandContext& common) {
               "test set, into a table, if left out",
               /*required=*/false);
   c.options("with", a->with,
-            "models that are certified with it as one, by the mean of their logits");
+            "further members of an ensemble, certified as one by the mean of their logits");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("n0", "certify.n0", "votes that choose the class");
-  c.alias("n", "certify.n", "votes that bound its probability, or the most of them");
+  c.alias("n", "certify.n", "votes that bound its probability; their maximum with --radii, --plan");
   c.alias("radii", "certify.radii", "decide these radii (0.25,0.5), with as few votes as it takes");
   c.alias("beta", "certify.beta", "with --radii: chance of giving one up too early");
   c.alias("plan", "certify.plan", "loss of radius to accept for fewer votes");
   c.alias("malicious", "certify.malicious",
-          "of a run of several groups: against at most so many malicious clients");
+          "number of malicious clients that radii hold against, for a run of several groups");
   c.alias("alpha", "certify.alpha", "failure probability per image");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
   c.alias("every", "certify.every", "certify every Nth image");

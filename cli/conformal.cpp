@@ -60,7 +60,7 @@ void add_conformal(CLI::App& app, CommandContext& common) {
            "test image");
   c.option("out", a->out, "file to write; conformal.json beside the model if left out");
   c.repeated_option("with", a->with,
-                    "a model that is one classifier with it, by the mean of logits");
+                    "another member of an ensemble: one classifier by the mean of logits");
   c.alias("sigma", "certify.sigma", "noise level; the model's own if left out");
   c.alias("noise", "certify.noise", "float, or exact: without rounding errors");
   c.on_run([a, &common](const Overrides& overrides) {

@@ -52,7 +52,7 @@ class Command {
   void repeated_option(const std::string& name, std::vector<std::string>& values,
                        const std::string& what);
   void flag(const std::string& name, bool& value, const std::string& what);
-  /// --`name` is no more, is not listed, and stands for --`key`=true, which is refused.
+  /// Takes the removed --`name`, which is not listed, for --`key`=true, which is refused.
   void removed_flag(const std::string& name, const std::string& key);
   /// --`name` is called --`now` today: it is not listed, and refused with the new name.
   void renamed_option(const std::string& name, const std::string& now);
@@ -64,7 +64,8 @@ class Command {
   /// `run` is called with the overrides when this is the command that was given, and returns the
   /// exit status. An unknown option is an Error with the nearest name.
   void on_run(std::function<int(const Overrides&)> run);
-  /// The same for a command that reads no experiment: it takes no overrides.
+  /// `run` is called if this is the command that was given. Overrides are refused: the command
+  /// reads no experiment.
   void on_run(std::function<int()> run);
 
  private:

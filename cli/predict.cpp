@@ -108,7 +108,8 @@ void add_predict(CLI::App& app, CommandContext& common) {
             "  fedsmooth predict model.safetensors cat.png --sets model.conformal.json");
   c.argument("run_or_model", a->path, "run folder, .safetensors or TorchScript .pt");
   c.arguments("images", a->images, "PNG or JPEG files, or indices of the test set");
-  c.repeated_option("with", a->with, "a model that answers with it as one, by the mean of logits");
+  c.repeated_option("with", a->with,
+                    "another member of an ensemble: one classifier by the mean of logits");
   c.option("n", a->n, "votes per image");
   c.option("sets", *sets,
            "file of fedsmooth conformal: answer with sets, from one noise per image");

@@ -9,10 +9,10 @@
 
 namespace fedsmooth::cli {
 
-/// A line on stderr. What cannot be written there is lost, never an exception.
+/// Prints a line on stderr. If it cannot be written it is lost; no exception is thrown.
 void print_error(const std::string& line);
 
-/// The same in the place of a bar that may be there.
+/// Prints a line on stderr, in place of the progress bar if one is shown.
 void print_status(const std::string& line);
 
 /// `done` of `total` steps were done by an earlier run and do not count for the rate.

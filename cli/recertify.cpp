@@ -46,7 +46,8 @@ void add_recertify(CLI::App& app, CommandContext& common) {
   c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");
   c.option(
       "malicious", *malicious,
-      "of several groups: malicious clients that radii are against; the table's own if left out");
+      "number of malicious clients that radii hold against, for several groups; the table's own "
+      "if left out");
   c.option("out", a->out, "table to write; beside the old one if left out");
   add_against(c, *against);
   c.on_run([a, against, malicious, &common] {

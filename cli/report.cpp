@@ -52,8 +52,8 @@ void add_report(CLI::App& app, CommandContext& common) {
   c.option("data", a->tables.data,
            "data set's folder, for its images; where the run had it if left out");
   c.option("sigma", a->tables.sigma, "noise level of published tables, which do not state it");
-  c.option("alpha", a->tables.alpha, "failure probability of theirs");
-  c.option("n", a->tables.n, "votes of theirs");
+  c.option("alpha", a->tables.alpha, "failure probability per image of published tables");
+  c.option("n", a->tables.n, "votes per image of published tables");
   add_against(c, a->against);
   c.on_run([a, &common] {
     const fs::path out = a->out.empty() ? default_page(a->runs) : fs::path(a->out);

@@ -36,7 +36,8 @@ void add_show(CLI::App& app, CommandContext& common) {
   Command c(app, common, "show",
             "print an experiment with every default filled in, and marked where it differs",
             "  fedsmooth show experiment.toml --certify.n=1000");
-  c.argument("experiment", *path, "experiment file; of one with a [sweep], the names are printed");
+  c.argument("experiment", *path,
+             "experiment file; for one with a [sweep], the names of its experiments are printed");
   c.on_run([path, &common](const Overrides& overrides) {
     Sweep sweep = read_sweep(*path);
     for (const auto& [key, value] : overrides) set_key(sweep, key, value);

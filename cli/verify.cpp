@@ -61,7 +61,7 @@ void add_verify(CLI::App& app, CommandContext& common) {
             "  fedsmooth verify theirs.tsv --images 0   # needs neither model nor data");
   c.argument("certificates", a->table, "table of certificates, or its run folder");
   c.option("images", a->images, "images to draw anew, chosen at random; 0: none");
-  c.option("model", a->model, "run folder or model; where the table says if left out");
+  c.option("model", a->model, "run folder or model; the one that the table names if left out");
   c.options("with", a->with, "the other models of a table about several; with --model");
   c.option("n", a->n, "votes to draw for each; 0: as many as the table has");
   c.on_run([a, &common](const Overrides& overrides) {

@@ -3,7 +3,9 @@
 // before it counts votes. The other headers load a model, count its votes and issue one
 // certificate.
 //
-// A mistake of the user is thrown as a fedsmooth::Error with a message of one line.
+// A mistake of the user is thrown as a fedsmooth::Error with a message of one line, a defect of the
+// library as a Bug. A job that Context::stopped ends throws Interrupted, which is not a
+// std::exception.
 #pragma once
 
 #include "fedsmooth/base/error.h"

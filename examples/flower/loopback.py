@@ -76,7 +76,7 @@ def make_node_key(path: pathlib.Path) -> pathlib.Path:
 
 
 def descendants(pid: int) -> list[int]:
-    """What a process started, and what that started, by Linux's list of processes."""
+    """Processes that `pid` started, and those that these started, by Linux's /proc."""
     children: dict[int, list[int]] = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -138,7 +138,7 @@ class Processes:
         return process
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """With all that it started, some of which is in sessions of its own."""
+        """Kills a process and all that it started, some of which is in sessions of its own."""
         for pid in (process.pid, *descendants(process.pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -148,7 +148,7 @@ class Processes:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def wait_for(self, name: str, pattern: str, count: int = 1, seconds: float = 120) -> None:
-        """Until the log of `name` has `pattern` that often."""
+        """Waits until the log of `name` has `pattern` `count` times."""
         end = time.monotonic() + seconds
         while len(re.findall(pattern, self.log(name))) < count:
             assert time.monotonic() < end, f"{pattern!r} is not in {name}.log:\n{self.log(name)}"
@@ -216,7 +216,7 @@ class Loopback(Processes):
         return self.start(f"node{number}", "flower-supernode", *safety, *where, *node, more=more)
 
     def run(self, config: str) -> str:
-        """`flwr run`, to its end; what it printed."""
+        """Runs `flwr run` to its end, and returns what it printed."""
         return self.flwr("run", str(APP), "here", "--stream", "--run-config", config)
 
     def start_run(self, config: str) -> subprocess.Popen[bytes]:

@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 /// `Row` has a member `name`. Rows live as long as the table and are never moved, so references to
-/// them stay valid. Threads may read the table at the same time; add() needs it for itself.
+/// them stay valid. Threads may read the table at the same time, but not during add().
 template <typename Row>
 class Registry {
  public:

@@ -31,7 +31,7 @@ struct LogOptions {
 
 struct Experiment {
   uint64_t seed = 0;
-  bool seed_is_random = false;  // `seed` was drawn when the key was read: see keep_drawn_seed()
+  bool seed_is_random = false;  // `seed` was drawn when the key was read (seed = "random")
   DataOptions data;
   PartitionOptions partition;
   GroupOptions groups;
@@ -46,8 +46,8 @@ struct Experiment {
 
 /// Returns the sigma that certificates use: certify.sigma, or smoothing.sigma if that is 0.
 double certified_sigma(const Experiment& experiment);
-/// Returns certify.seed, or the experiment's seed if there is none. Attacks use it, and so did
-/// certificates of versions before "auto" meant derive_seed() (records).
+/// Returns certify.seed, or the experiment's seed if there is none. Attacks use it. Certificates
+/// used it before "auto" meant derive_seed(), see records/certificate_identity.h.
 uint64_t certified_seed(const Experiment& experiment);
 
 /// Throws an Error for an experiment that could be trained but never certified.

@@ -10,7 +10,7 @@
 namespace fedsmooth {
 
 struct DataOptions {
-  std::string name = "cifar10";  // a row of the table in data_source.cpp
+  std::string name = "cifar10";  // a name of data_sources()
   std::string root = "data";     // where its files are; `shapes` needs none
   bool augment = true;           // training: random crop with padding 4 and horizontal flip
   int64_t held_out = 0;          // number of training images that replace the test images

@@ -18,15 +18,15 @@ struct PublicArchive {
 struct PublicSet {
   std::string name;                    // `fedsmooth data NAME`
   std::string source;                  // data.name that reads it
-  std::string folder;                  // below --out, made whole
+  std::string folder;                  // its name below FetchArguments::out
   std::vector<std::string> addresses;  // of folders, tried in this order
   std::vector<PublicArchive> archives;
-  std::vector<std::string> files;  // in `folder` at the end
+  std::vector<std::string> files;  // all files that `folder` gets
 };
 
 const std::vector<PublicSet>& public_sets();
 
-/// The command that puts the data set called `name` below `root`.
+/// Returns the command that puts the data set called `name` below `root`.
 std::string data_command(const std::string& name, const std::filesystem::path& root);
 
 /// The most bytes of an archive, packed or not. CIFAR's have 185 MB unpacked.
@@ -37,8 +37,8 @@ struct UnpackedFile {
   std::string bytes;
 };
 
-/// The set's files that this archive holds, the digest verified first. What else is in it is left
-/// out. An Error begins with `where`.
+/// Verifies the digest of an archive and returns those of the set's files that it holds; other
+/// members are ignored. Throws an Error that begins with `where` if digest or archive is wrong.
 std::vector<UnpackedFile> unpack(const PublicSet& set, const PublicArchive& archive,
                                  std::string_view bytes, const std::string& where);
 

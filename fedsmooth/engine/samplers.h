@@ -30,9 +30,9 @@ std::function<DifferentiableClassifier()> choose_gradients(const std::string& de
 /// Returns a TorchScript module with gradients with respect to images, on the CPU.
 DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
-/// Makes a sampler of f under `law`: the engine's own, or one on `threads` cores. `law` must
-/// outlive it. Throws an Error that names the law if it cannot be drawn there. `stopped` is called
-/// before each batch; if it returns true, the sampler throws Interrupted.
+/// Makes a sampler of f under `law`: the engine's own, or one on `threads` cores, at least 1. `law`
+/// must outlive it. Throws an Error that names the law if it cannot be drawn there. `stopped` is
+/// called before each batch; if it returns true, the sampler throws Interrupted.
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, const NoiseLaw& law, int threads,
                                       Stop stopped = {});
 

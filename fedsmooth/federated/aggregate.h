@@ -54,6 +54,7 @@ class FixedPointSum {
 
   static constexpr double kUnit = 0x1p50;
 
+  /// Returns the sum of the shares that were added.
   double kept_share() const;
   /// Returns the sums as words, which the add() of words accepts. Empty before the first client.
   const std::vector<long long>& words() const { return words_; }

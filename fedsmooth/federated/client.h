@@ -39,8 +39,8 @@ struct LocalOptions {
   bool operator==(const LocalOptions&) const = default;
 };
 
-/// The options of a local step. Those that without_numbers() keeps decide which operations a step
-/// consists of; an engine may run steps with equal ones side by side.
+/// The options of a local step. Steps whose without_numbers() are equal consist of the same
+/// operations, so an engine may run them side by side.
 struct StepOptions {
   bool augment = true;
   Method method = Method::kSmoothAdv;
@@ -49,8 +49,8 @@ struct StepOptions {
   LocalOptions local;
   ObjectiveOptions objective;
 
-  /// Returns a copy in which every number that a step only reads has one fixed value. An option
-  /// that this function does not name decides which operations a step consists of.
+  /// Returns a copy in which every number that a step only reads has one fixed value. The options
+  /// that it leaves as they are decide which operations a step consists of.
   StepOptions without_numbers() const;
 
   bool operator==(const StepOptions&) const = default;

@@ -66,7 +66,7 @@ struct RoundResult {
   std::vector<ClientWeights> each;   // with Gather::kEach, in any order
   Telemetry telemetry;               // of the clients that were kept
   int64_t dropped = 0;               // number of dropped clients
-  std::vector<DroppedClient> named;  // dropped clients by name; nodes only count theirs
+  std::vector<DroppedClient> named;  // dropped clients and why; nodes report only a number
   bool is_given_up = false;          // all are dropped, and the weights stay
 
   /// Adds the update of the round's i-th client, or drops the client.

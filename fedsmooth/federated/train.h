@@ -78,8 +78,8 @@ struct Cluster {
   int64_t number = 0, count = 1;
 };
 
-/// S_t: `count` clients of the cluster without replacement, and their images. A group's cluster
-/// that has fewer gives all that it has.
+/// Draws S_t: `count` clients of the cluster, without replacement, with their images. If the
+/// cluster of a group has fewer clients, all of them are taken.
 Cohort sample_cohort(const Partition& partition, int64_t count, uint64_t seed, int64_t t,
                      const Cluster& cluster = {});
 

@@ -26,7 +26,7 @@ struct ConformalArguments {
   std::vector<std::string> with;  // models that are one classifier with `path`
 };
 
-/// Measured on the images that did not calibrate, without an attack.
+/// The sets of the images that did not calibrate, measured without an attack.
 struct SetsOnTestImages {
   int64_t images = 0;
   double coverage = 0.0;   // share of images whose set has the label

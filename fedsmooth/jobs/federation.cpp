@@ -145,7 +145,7 @@ std::vector<long long> Node::run(int64_t t, int64_t total, const std::vector<int
     throw Error("{} clients with {} images, of a cohort with {}", clients.size(), held, total);
   }
   if (t < 0 || t >= experiment_.train.rounds) {
-    throw Error("round {}: there are {}", t + 1, experiment_.train.rounds);
+    throw Error("round {}: the experiment has {} rounds", t + 1, experiment_.train.rounds);
   }
   const NodeTask asked{t, total, clients, unflatten(weights, setting_->network)};
   return run_node_task(*setting_->chosen.executor, local_task(*setting_, experiment_),

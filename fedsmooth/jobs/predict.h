@@ -30,8 +30,8 @@ struct Answer {
 
 /// Returns the smoothed classifier's answers, in the order of the images, and calls `on_answer`
 /// with each as soon as it is known. The seed is drawn unless the overrides give one. Warns if the
-/// model's certificates are of another classifier (not checked with `with`). A file whose channels
-/// are equal is one channel for a model of grey images.
+/// model's certificates are of another classifier (not checked with `with`). For a model of grey
+/// images, a file whose colour channels are equal is read as one channel.
 std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer = {});
@@ -47,7 +47,7 @@ struct ProvedAnswer {
 
 /// Certifies each image by the options of [certify], but without `only_correct`, as these images
 /// have no labels, and calls `on_answer` with each answer. `arguments.n` is not used. No file is
-/// written. Seed, warning and grey files are those of predict().
+/// written. Seeds, warnings and grey files are handled as by predict().
 std::vector<ProvedAnswer> certify_images(
     const PredictArguments& arguments, const Overrides& overrides, const Context& context,
     const std::function<void(const ProvedAnswer&)>& on_answer = {});

@@ -10,10 +10,10 @@
 namespace fedsmooth::jobs {
 
 struct RecertifyArguments {
-  std::string table;   // table or run folder
-  std::string out;     // empty: beside the table
-  std::string radius;  // one-sided or multiclass; empty: the table's own
-  double alpha = 0.0;
+  std::string table;                 // table or run folder
+  std::string out;                   // empty: beside the table
+  std::string radius;                // one-sided or multiclass; empty: the table's own
+  double alpha = 0.0;                // required
   std::optional<int64_t> malicious;  // for several groups only; none: the table's own
 };
 

@@ -13,8 +13,8 @@
 namespace fedsmooth::jobs {
 
 /// Writes `out`, a page (.html) or a table (.md), about `runs`: arguments of load_runs(), or the
-/// folder of a sweep. If `against` asks for it, each certified run is held against its classes,
-/// too. Returns the runs.
+/// folder of a sweep. If `against` asks for it, each certified run is also certified against its
+/// classes, see jobs/against.h. Returns the runs.
 std::vector<RunRecord> report(const std::vector<std::string>& runs,
                               const std::filesystem::path& out, const Context& context,
                               const TableOptions& options = {}, const AgainstOptions& against = {});

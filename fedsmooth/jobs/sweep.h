@@ -16,7 +16,9 @@ struct SweepArguments {
   std::string path;  // folder of experiment files, or one file
   std::string out;   // folder of the run folders; empty: runs/NAME, runs/NAME-sweep for a file
   int64_t side_by_side = 1;  // number of parts of the ranks; each does a share of the experiments
-  int64_t at_once = 0;       // groups of experiments done at the same time; 0: groups_at_once()
+  /// Number of groups done at the same time, where experiments that can be trained side by side are
+  /// one group; 0: 3 on a GPU, 1 on the CPU or with several ranks.
+  int64_t at_once = 0;
 };
 
 struct SweepResult {
@@ -50,7 +52,7 @@ struct SweepDryRun {
   std::string device;
 };
 
-/// Predicts what is left of a sweep in this process. Nothing is written.
+/// Predicts the work that is left of a sweep, as if this process did all of it. Nothing is written.
 SweepDryRun dry_run_sweep(const SweepArguments& arguments, const Overrides& overrides,
                           const Context& context);
 

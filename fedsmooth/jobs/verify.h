@@ -31,7 +31,7 @@ struct RedrawnImage {
   int64_t selected = 0;                  // the class whose votes are counted
   int64_t stored_top = 0, stored_n = 0;  // votes in the table
   int64_t top = 0, n = 0;                // new votes
-  double p_value = 1.0;                  // see row_p_value()
+  double p_value = 1.0;                  // of Fisher's test, see above
 };
 
 /// An honest table fails with at most this probability.

@@ -29,8 +29,8 @@ std::string format_attack(const AttackRow& row);
 /// Parses a whole file; `name` is its name in messages. A last line without its end is left out.
 /// Throws an Error that names the line if anything else is wrong.
 std::vector<AttackRow> parse_attacks(std::string_view text, const std::string& name);
-/// Reads and parses a file. Throws an Error, too, if the JSON beside it has another SHA-256 of its
-/// rows.
+/// Reads and parses a file. Also throws an Error if its rows do not have the SHA-256 that the JSON
+/// beside it states.
 std::vector<AttackRow> read_attacks(const std::filesystem::path& path);
 
 }  // namespace fedsmooth

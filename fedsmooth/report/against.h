@@ -12,7 +12,8 @@
 
 namespace fedsmooth {
 
-/// What g is to avoid on an image. To hold, it was chosen before the votes were drawn.
+/// The classes that g is to avoid on an image. Certificates hold only if this was chosen before the
+/// votes were drawn.
 struct Avoidance {
   enum class Kind {
     kClasses,       // `classes`, on all images
@@ -37,16 +38,15 @@ struct ShareAtRadius {
 
 struct AvoidingRows {
   std::vector<AvoidingRow> rows;
-  /// The images of which shares are taken: with kClasses those whose label is not to be avoided. If
-  /// there are none, `certified` is empty.
+  /// Number of images of which shares are taken: all, but with kClasses only those whose label is
+  /// not to be avoided. If it is 0, `certified` is empty.
   int64_t images = 0;
-  /// At the standard radii: the share whose radius is at least this and that is right, which means
-  /// that the label is not among the classes that are avoided, and for kBeyondTop that it is the
-  /// selected class.
+  /// At each standard radius, the share of images that are certified at it and right: the label is
+  /// not among the avoided classes and, with kBeyondTop, is the selected class.
   std::vector<ShareAtRadius> certified;
 };
 
-/// A run held against the classes that a user gave, see jobs/against.h.
+/// The certificates of a run against the classes that a user gave, see jobs/against.h.
 struct AgainstResult {
   std::string name;   // of the run
   std::string claim;  // in words: "g is never bird, cat"
@@ -54,10 +54,10 @@ struct AgainstResult {
   AvoidingRows found;
 };
 
-/// At level `alpha`, or at the rows' own if it is 0, with radii in the run's norm. An Error if the
-/// rows do not keep the votes of all classes, or if votes were stopped early (VoteRule::kRadii):
-/// these bounds hold for a number of votes that does not depend on them. Under VoteRule::kPlan it
-/// does not: the n0 votes set it.
+/// Certifies the rows of a run against the classes to avoid, at level `alpha` (0: the rows' own),
+/// with radii in the run's norm. Throws an Error if the rows do not keep the votes of all classes,
+/// or if votes were stopped early (VoteRule::kRadii), because the bounds require a number of votes
+/// that does not depend on these votes. VoteRule::kPlan is accepted: its n0 votes set the number.
 AvoidingRows radii_against(const RunRecord& run, const Avoidance& avoidance, double alpha = 0);
 
 }  // namespace fedsmooth

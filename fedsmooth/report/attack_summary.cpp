@@ -53,9 +53,8 @@ void warn_of_broken(const std::vector<AttackRow>& attacks,
   const Contradictions found = find_contradictions(certificates, attacks);
   if (found.broken == 0) return;
   warnings.push_back(
-      fmt::format("{} of {} images were misled within their certified radius; more votes (--n) "
-                  "distinguish a broken "
-                  "certificate from a narrow majority",
+      fmt::format("{} of {} images were misled within their certified radius; a larger n "
+                  "tells a broken certificate from a narrow majority",
                   found.broken, found.images));
 }
 

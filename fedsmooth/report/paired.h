@@ -30,7 +30,7 @@ struct PairedAtRadius {
 struct PairedComparison {
   Norm norm = Norm::kL2;
   int64_t images = 0;                 // number of images that both have
-  std::vector<PairedAtRadius> table;  // at the standard radii up to the larger of the largest
+  std::vector<PairedAtRadius> table;  // at the standard radii up to the largest of either run
   std::vector<PairedAtRadius> curve;  // at equal distances over the same range, for a figure
   double acr_a = 0.0, acr_b = 0.0;    // average certified radii
   std::optional<Difference> acr;      // nothing if too few images differ for an interval
@@ -38,15 +38,15 @@ struct PairedComparison {
 
 /// Two runs of several groups against the same numbers of malicious clients.
 struct PairedThreats {
-  std::vector<int64_t> malicious;               // rising: those that both runs can be read at
-  std::vector<double> radii;                    // rising, in the runs' norm
+  std::vector<int64_t> malicious;               // ascending; those that both runs support
+  std::vector<double> radii;                    // ascending, in the runs' norm
   std::vector<std::vector<PairedAtRadius>> at;  // for each number of malicious clients, each radius
 };
 
 /// Two runs that are compared, each with the common images only; see keep_common_images().
 struct ComparedRuns {
   RunRecord a, b;
-  int64_t images_a = 0, images_b = 0;  // numbers of images before that
+  int64_t images_a = 0, images_b = 0;  // numbers of all images, common or not
   PairedComparison paired;
   std::optional<PairedThreats> threats;  // if both are runs of several groups
 };

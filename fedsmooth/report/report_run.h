@@ -36,7 +36,7 @@ struct RunRecord {
   std::string no_images;            // why there are none, in words
   std::string label;                // the name on pages and in figures; empty: `name`
   std::string path = {};            // where it was loaded from; empty: nowhere
-  std::shared_ptr<const AgainstResult> against = {};  // null: not held against given classes
+  std::shared_ptr<const AgainstResult> against = {};  // null: not certified against classes
 
   bool certified() const { return !rows.empty(); }
   const std::string& shown_name() const { return label.empty() ? name : label; }

@@ -36,9 +36,10 @@ Proportion proportion(int64_t part, int64_t whole);
 struct AtRadius {
   double radius = 0.0;
   Proportion accuracy;
-  /// Holds with probability 1 - rho although each certificate fails with probability alpha
-  /// (Bernstein over independent images, rho = 0.001; Cohen's analyze.py leaves out a factor of 2
-  /// under the root, without which it does not hold); never below 0. Not known without alpha.
+  /// Lower bound on the accuracy, never below 0, that holds with probability 1 - rho although each
+  /// certificate fails with probability alpha (Bernstein over independent images, rho = 0.001;
+  /// Cohen's analyze.py leaves out a factor of 2 under the root, without which it does not hold).
+  /// Not known without alpha.
   std::optional<double> high_probability;
 };
 AtRadius accuracy_at(const std::vector<CertificateRow>& rows, double r);

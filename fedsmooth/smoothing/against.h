@@ -2,9 +2,8 @@
 // answer with one of given classes, Omega ("never benign within r"). With the selected class A
 // outside Omega, which is chosen before the n votes are drawn,
 //
-//     R  = sigma / 2 (Phi^-1(L) - Phi^-1(U))           A stays likelier than every class of Omega,
-//     R' = sigma (Phi^-1(1 / (K + 1)) - Phi^-1(U))     every class of Omega stays below 1 / (K +
-//     1),
+//     R  = sigma / 2 (Phi^-1(L) - Phi^-1(U))         A stays likelier than every class of Omega,
+//     R' = sigma (Phi^-1(1 / (K + 1)) - Phi^-1(U))   every class of Omega stays below 1 / (K + 1),
 //
 // where L bounds the probability of A from below and U that of Omega's likeliest class from above,
 // each at alpha / 2. Only one class, the truly likeliest, must be bounded, and its votes are at
@@ -23,23 +22,24 @@ struct ClassSet {
   bool contains(int64_t label) const;
 };
 
-/// Whether the votes of all classes are known: tables of earlier versions kept two counts.
+/// Returns whether the votes of all classes are known; tables of earlier versions have two counts.
 bool knows_all_votes(const Counts& counts);
 
-/// R, rounded down: within it the selected class is likelier than every class of `omega`. 0 if
-/// nothing is claimed, as where the selected class is in `omega`. The counts are of a number of
-/// votes that did not depend on them, and are those of all classes. Throws an Error if the law has
-/// no such radius.
+/// Returns R, rounded down: within it the selected class is likelier than every class of `omega`.
+/// Returns 0 if nothing is claimed, as where the selected class is in `omega`. `counts` must have
+/// the votes of all classes, else it is a Bug, and their number must not depend on them. Throws an
+/// Error if the law has no such radius.
 double radius_above(const Counts& counts, const ClassSet& omega, double sigma, double alpha,
                     const NoiseLaw& law);
 
-/// The larger of R and R', rounded down: within it no class of `omega` is g's answer. Of `classes`
-/// classes, K; 0 if K is not known, and then R alone. Otherwise as radius_above().
+/// Returns the larger of R and R', rounded down: within it no class of `omega` is g's answer.
+/// `classes` is K; if it is 0, not known, only R is used. `counts` and errors are those of
+/// radius_above().
 double radius_against(const Counts& counts, const ClassSet& omega, int64_t classes, double sigma,
                       double alpha, const NoiseLaw& law);
 
-/// All classes but the selected one and the k - 1 likeliest others by the n0 votes (the first ones
-/// on ties): where radius_above() of these holds, the selected class is among g's k likeliest.
+/// Returns all classes except the selected one and the k - 1 others with the most n0 votes (the
+/// lowest on ties). Within radius_above() of these, the selected class is among g's k likeliest.
 /// Throws an Error unless 1 <= k < `classes`.
 ClassSet beyond_top(const Counts& counts, int64_t k, int64_t classes);
 

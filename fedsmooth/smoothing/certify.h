@@ -44,7 +44,8 @@ struct CertifyOptions {
   std::vector<double> radii = {};
   double beta = 0.001;  // probability of giving up a radius that could be certified
 
-  /// If positive: the loss of radius that is accepted for fewer votes. n0 is then 1000 or more.
+  /// If positive: the loss of radius, in the norm of the noise, that is accepted in nine of ten
+  /// images for fewer votes. n0 is then 1000 or more.
   double plan = 0;
 
   /// With several groups: the number of malicious clients that radii allow for. With a fixed number
@@ -127,7 +128,7 @@ int64_t images_per_wave(const Sampler& sampler, int64_t votes);
 int64_t images_per_wave(const Sampler& sampler, const CertifyOptions& options);
 
 /// Certifies one image by CERTIFY of Cohen et al. 2019. `x` is the image [C, H, W] in [0, 1],
-/// number `index` of its data set.
+/// number `index` of its data set; `seed` and `index` key its noise.
 Certificate certify(Sampler& sampler, const Array& x, double sigma, const CertifyOptions& options,
                     uint64_t seed, uint32_t index);
 
@@ -145,8 +146,8 @@ struct Prediction {
 Prediction predict(Sampler& sampler, const Array& x, double sigma, int64_t n, double alpha,
                    uint64_t seed, uint32_t index);
 
-/// Throws an Error for options that votes of f cannot support. f is one network (`groups` 0) or the
-/// majority of several.
+/// Throws an Error for a number of malicious clients, or a kind of radius, that cannot be certified
+/// for the majority of `groups` networks (0: one network).
 void check_malicious(const CertifyOptions& options, int64_t groups);
 
 /// Throw an Error for parameters under which no votes under `law` could ever give an answer.

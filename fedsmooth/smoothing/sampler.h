@@ -68,6 +68,7 @@ class Sampler {
   Sampler(const BaseClassifier& f, const NoiseLaw& law);
   virtual ~Sampler() = default;
 
+  /// Returns the number of votes for each class.
   virtual Votes count(const VoteRequest& request) = 0;
   /// Returns the votes of each request.
   virtual std::vector<Votes> count_all(const std::vector<VoteRequest>& requests);
@@ -84,7 +85,8 @@ class Sampler {
   /// check_is_function(); certify() and predict() ask for it before their first votes. Returns f's
   /// fingerprint. A second call for the same shape costs nothing.
   const std::string& check(const Sizes& shape);
-  /// Evaluates one batch again that check() saw. Throws ClassifierChanged if a bit differs.
+  /// Evaluates the inputs of the last check() again. Throws ClassifierChanged if a bit of the
+  /// logits differs; a Bug if there was no check().
   void probe();
   /// Returns the number of copies in a batch; a probe evaluates as many.
   int64_t batch() const { return batch_; }
@@ -179,7 +181,8 @@ class CopyList {
   std::vector<int64_t> first_;      // index of each request's first copy, and the end
 };
 
-/// The Error of check_is_function() that another batch may cure.
+/// Thrown by check_is_function() if logits depend on an image's position in the batch. Another
+/// batch size may help.
 struct DependsOnPosition : Error {
   using Error::Error;
 };

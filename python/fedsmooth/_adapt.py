@@ -31,7 +31,7 @@ def take_logits(y: Any) -> Any:
 
 
 def refuse_training_mode(f: Any) -> None:
-    """A certificate is about a function. Dropout and batch statistics are none."""
+    """An Error for a module in training mode, which is no function of the image: dropout, batch statistics."""
     if not is_module(f):
         return
     for name, module in f.named_modules():
@@ -71,8 +71,8 @@ class BrokenCopies:
 
 @dataclass(frozen=True)
 class Adapted:
-    """A base classifier as a function of NumPy arrays, and what it runs on. One on a GPU also as a function of
-    float32 tensors there, with the GPU's number and the stream on which it runs, the caller's current one."""
+    """A base classifier as a function of NumPy arrays, and what it runs on. A classifier on a GPU also has `on_gpu`,
+    a function of float32 tensors there, the GPU's number and the stream on which it runs, the caller's current one."""
 
     call: Callable[[np.ndarray], np.ndarray]
     runs_on: str

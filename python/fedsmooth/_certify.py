@@ -41,17 +41,19 @@ def certify(
     plan: float = 0.0,
     noise: str = "float",
 ) -> Table:
-    """CERTIFY on every `every`-th image of a test set, at most `limit` if that is not 0.
+    """Certifies every `every`-th image of a test set, at most `limit` of them if that is not 0.
 
     test_set: a pair of arrays (images [N, C, H, W] in [0, 1] or bytes, labels [N]), or a data set of
         (image [C, H, W], label). Features [N, D] in [0, 1] are taken too: f then gets [B, D].
-    out: the table, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
-        the program's. Rows are appended whole; resume=True continues after the last one.
-    sigma: of a Model; its own if left out. A Smooth has its own.
-    name: of the data set. For one of load_data(), the table is the program's, which may resume it.
+    out: the table to write, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
+        the program's. Rows are appended whole; resume=True continues after the last one. If left out, the
+        table has no file.
+    sigma: the noise, for a Model; the model's own if left out. A Smooth has its own.
+    class_names: one per class; the model's, or numbers, if left out.
+    name: of the data set. With images and name of load_data(), the table is the program's, which may resume it.
     only_correct: no votes are drawn where the selected class is wrong anyway.
-    radii, beta, plan, noise: as for Smooth. With radii and resume=True, a larger n continues the rows that are
-        not decided.
+    n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth. With radii and resume=True, a larger n
+        continues the rows that are not decided.
     """
     smooth = g.smooth(sigma) if isinstance(g, Model) else g
     if not isinstance(smooth, Smooth):
@@ -59,7 +61,7 @@ def certify(
             f"g: a {type(g).__name__} is not a smoothed classifier; make one by fs.Smooth(f, num_classes, sigma)"
         )
     if sigma not in (None, smooth.sigma):
-        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}")
+        raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}; leave sigma out")
     first, given = pick(test_set, every, limit, smooth, class_names, name)
     budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
 
@@ -107,13 +109,14 @@ def certify_image(
     device: str = "auto",
     threads: int = 0,
 ) -> _core.ImageCertificate:
-    """`fedsmooth certify MODEL IMAGE`: CERTIFY for one image file, answered in words by str().
+    """Certifies one image file, as `fedsmooth certify MODEL IMAGE` does; str() of the result says it in words.
 
     model: a run folder, whose [certify] applies, or a model file. image: a PNG or JPEG file; a grey one has one
         channel where the model's images have one. Digits name an image of the test set, as on the command line.
-    overrides: of the experiment: {"certify.alpha": 1e-4}. sigma, n: short for certify.sigma and certify.n; the
-        run's own, or for a model file that which it was trained for and 100,000, if left out.
+    overrides: of the experiment: {"certify.alpha": 1e-4}. sigma, n: short for certify.sigma and certify.n. If left
+        out they are the run's own; for a model file, the sigma that it was trained for, and 100,000.
     seed: repeats the noise of an earlier answer; drawn by the system if left out.
+    device, threads: as for load().
     """
     for name, path in (("model", model), ("image", image)):
         if not isinstance(path, (str, os.PathLike)):
@@ -143,14 +146,16 @@ def verify(
     device: str = "auto",
     threads: int = 0,
 ) -> _core.Verification:
-    """Does a table hold? Every row must follow from its counts (else an Error), and votes that are drawn anew for
-    `images` of them, chosen at random, must not speak against the stored ones. `plausible` is the verdict, of
-    which a warning is given if it is False; an honest table fails with probability at most 0.001.
+    """Checks a table. Every row must follow from its counts (else an Error), and votes that are drawn anew for
+    `images` of the rows, chosen at random, must not contradict the stored ones. `plausible` is the verdict; if it
+    is False, a warning is given, too. An honest table fails with probability at most 0.001.
 
     model, test_set: the classifier g and the test set that fs.certify() had. Without a test set, `model` is a model
-        file or a run folder, as `fedsmooth verify --model`; without both, where the table says.
+        file or a run folder, as `fedsmooth verify --model`; without either, the one that the table names.
     n: votes to draw for each; 0: as many as the table has. batch_size: that of the table if left out.
+    seed: of the choice and of the votes; drawn by the system if left out.
     overrides: of the experiment, for a model file or run: {"data.root": "data"}.
+    device, threads: as for load(), without a test set.
     """
     file, count, votes = file_of(table), as_count("images", images), as_count("n", n)
     if test_set is None:

@@ -44,8 +44,9 @@ class Conformal:
         sigma: float | None = None,
         seed: int | None = None,
     ) -> "Conformal":
-        """From images [N, C, H, W], bytes or floats in [0, 1], with one noise each. Too few images are an
-        Error that says how many are needed. sigma: the model's own if left out. seed: the system's."""
+        """Calibrates on images [N, C, H, W], bytes or floats in [0, 1], and labels [N], with one noise per image.
+        Too few images are an Error that says how many are needed. sigma: the model's own if left out. seed: of
+        the noise; drawn by the system if left out."""
         sigma = model.sigma if sigma is None else sigma
         numbers = [int(label) for label in to_numpy(labels, "labels")]
         seed = draw_seed() if seed is None else seed
@@ -53,7 +54,7 @@ class Conformal:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model) -> "Conformal":
-        """A file of save() or of `fedsmooth conformal`, for the same model."""
+        """Reads a file of save() or of `fedsmooth conformal`. An Error if it is about another model."""
         return cls(model, _core.read_conformal(pathlib.Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -61,8 +62,8 @@ class Conformal:
         _core.write_conformal(pathlib.Path(path), self._calibration)
 
     def __call__(self, images: Array, *, seed: int | None = None) -> np.ndarray:
-        """Which classes are in the set of each image, [N, K], from one noisy pass each. Leave out the seed:
-        who knows the noise can move the image against it."""
+        """Returns which classes are in the set of each image, booleans [N, K], from one noisy pass each. Leave
+        out the seed: an attacker who knows the noise can fit an image to it."""
         return self._pass.sets(self._calibration, _pixels(images), draw_seed() if seed is None else seed).astype(bool)
 
     def __repr__(self) -> str:

@@ -19,8 +19,9 @@ def save_folder(
     name: str = "fedsmooth-model",
     dataset: str = "unknown",
 ) -> None:
-    """Writes `model` and, as its model card's results, the certified accuracy of `table`. load(folder)
-    reads it again."""
+    """Writes `model`, and a model card with the certified accuracy of `table`, into a folder that load() reads.
+
+    name, dataset: what the card calls the model and the data set of the table."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.safetensors")

@@ -124,7 +124,7 @@ class _Lowering:
                 self._lower(node)
 
     def layers(self) -> list[Layer]:
-        """Of the whole module."""
+        """Returns the layers of the whole module."""
         if not self.is_map(self._last) or len(self.values.shape(self._last)) != 2:
             raise Error("from_torch: the module does not give logits [B, K]")
         layers = self._between(self._first, self._last)
@@ -183,16 +183,16 @@ class _Lowering:
         return [self.values.value(a) for a in node.args[1:]], {k: self.values.value(a) for k, a in node.kwargs.items()}
 
     def add(self, node: fx.Node, x: fx.Node, layer: Layer) -> None:
-        """A layer whose output is a map as our engine has it."""
+        """Adds a layer whose output is a map as our engine has it."""
         shape = self.values.shape(node)[1:]
         self._keep(node, x, layer, shape if len(shape) == 3 else (math.prod(shape), 1, 1))
 
     def add_same(self, node: fx.Node, x: fx.Node, layer: Layer | None = None) -> None:
-        """One that works on each number, or none at all."""
+        """Adds a layer that works on each number, or no layer."""
         self._keep(node, x, layer, self._shape[x])
 
     def add_reshaped(self, node: fx.Node, x: fx.Node) -> None:
-        """Our engine keeps [C, H, W] where torch flattens."""
+        """Adds no layer for a reshape: our engine keeps [C, H, W] where torch flattens."""
         batch, *found = self.values.shape(node)
         if batch != PROBED or tuple(found) not in ((math.prod(self._shape[x]),), self._shape[x]):
             raise Refusal(f"makes {found} of {list(self._shape[x])}; flattening is known")
@@ -214,7 +214,7 @@ class _Lowering:
         self._keep(node, fork, layer, self._shape[a])
 
     def refuse_if_read_elsewhere(self, x: fx.Node) -> None:
-        """For an operation that overwrites x, or what x is a view of."""
+        """A Refusal if an operation that overwrites x, or what x is a view of, changes what others read."""
         while x is not None:
             if sum(not is_constant(user) for user in x.users) > 1:
                 raise Refusal("overwrites a map that is read elsewhere")
@@ -230,9 +230,9 @@ class _Lowering:
 
 
 def compare(module: nn.Module, model: Any, sigma: float) -> None:
-    """An Error unless both give the same logits on the CPU, up to rounding, at the noise that is voted at and at four
-    times that: what the recording cannot see, such as another path for real tensors, would show there. Both are on
-    the CPU, as GPUs round far more. sigma = 0, where the noise is not stated, is taken as 1."""
+    """An Error unless module and model give the same logits, up to rounding, at the noise of the votes and at four
+    times that: what the recording cannot see, such as another path for real tensors, would show there. They are
+    compared on the CPU, as GPUs round far more. sigma = 0, where the noise is not stated, is taken as 1."""
     random, noise = np.random.default_rng(0), sigma or 1.0
     for scale in (noise, 4 * noise):
         images = random.random((16, *model.input)) + scale * random.standard_normal((16, *model.input))

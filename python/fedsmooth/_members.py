@@ -15,7 +15,7 @@ MASKED_GROUP = 3  # nodes of a group that masks hide
 
 
 def call(number: int, name: str) -> str:
-    """A node as messages name it. Its name is what it says, so that only what can be printed is kept."""
+    """A node as messages name it. The node chose its name, so only characters that can be printed are kept."""
     kept = "".join(c for c in name if c.isprintable())[:MAX_NAME]
     return f"{kept} (node {number})" if kept else f"node {number}"
 
@@ -28,8 +28,9 @@ def choose_nodes(
     masked: bool = False,
     max_images: int = MAX_IMAGES,
 ) -> tuple[dict[int, Hello], dict[int, str]]:
-    """The nodes that can take part, and why each of the others cannot, with its name. Nodes must have the server's
-    software, and round as most of them do; private ones need numbers of their own, others the server's data."""
+    """Returns the nodes that can take part, and for each other node its name and why it cannot. Nodes must have the
+    server's software, and device and arithmetic of most of them; private nodes need client numbers of their own,
+    others the server's data."""
     wanted = {"version": _core.version, "commit": _core.commit, "data_sha256": ""}
     if not private:
         wanted["data_sha256"] = _core.Node(experiment, "cpu", 0).facts.data_sha256

@@ -40,10 +40,10 @@ class Task:
     """One node's part of a round."""
 
     t: int  # the round, from 0
-    attempt: int  # of the round, if nodes failed in it
+    attempt: int  # from 0; above 0 if nodes failed in this round
     total: int  # images of the whole cohort
     clients: list[int]
-    weights: np.ndarray  # float32, one after another
+    weights: np.ndarray  # float32 [values]: all tensors of the model, one after another
     # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
     public_keys: list[bytes] = field(default_factory=list)
     assignment: list[str] = field(default_factory=list)
@@ -51,6 +51,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
+    """What a node sends back for a Task: the sums over its clients."""
+
     t: int
     attempt: int
     identity: str
@@ -58,7 +60,7 @@ class Answer:
 
 
 def format_clients(clients: Sequence[int]) -> str:
-    """As the assignment of a Task names them."""
+    """Clients as the assignment of a Task names them: "0 3 5"."""
     return " ".join(map(str, clients))
 
 

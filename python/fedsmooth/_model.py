@@ -16,7 +16,7 @@ from ._smooth import Certificate, Smooth, draw_seed, make_budget, make_certifica
 
 
 class Model:
-    """A trained network, evaluated by fedsmooth's engine at one fixed batch shape.
+    """A trained network, evaluated by fedsmooth's engine at one fixed batch shape. For one thread at a time.
 
     sigma: the noise that it was trained for; 0 if that is not known.
     input: [C, H, W] of its images. Pixels are in [0, 1]; the normalisation is in the network.
@@ -79,9 +79,9 @@ class Model:
         plan: float = 0.0,
         noise: str = "float",
     ) -> list[Certificate]:
-        """CERTIFY for images [N, C, H, W], or one [C, H, W], in [0, 1] or bytes; images [H, W, C] of the
-        model's size are turned round. The noise of each is that of `seed` (the system's if left out) and its
-        index (0, 1, ... if left out). radii, beta, plan and noise are those of Smooth."""
+        """Certifies images [N, C, H, W], or one [C, H, W], in [0, 1] or bytes; images [H, W, C] of the model's
+        size are turned round. The noise of each is that of `seed` (the system's if left out) and its index
+        (0, 1, ... if left out). The other arguments are those of Smooth; sigma is the model's own if left out."""
         g = self.smooth(sigma, radius=radius)
         floats = to_floats(images, "images")
         floats = fit(floats[None] if floats.ndim == 3 else floats, self.input)
@@ -147,8 +147,8 @@ def from_torch(
     module: in evaluation mode; images [B, C, H, W] in [0, 1] to logits [B, K].
     input: [C, H, W].
     sigma: the noise of the votes; 0: not known yet.
-    Both are compared under noise of sigma and of 4 sigma (of 1 and 4 if sigma is 0) on the CPU, where their logits
-    agree up to rounding. On a GPU the model answers in bfloat16.
+    Module and model are compared under noise of sigma and of 4 sigma (of 1 and 4 if sigma is 0) on the CPU, where
+    their logits must agree up to rounding, else it is an Error. On a GPU the model answers in bfloat16.
     """
     from ._from_torch import compare, copy_to_cpu, take_apart
 

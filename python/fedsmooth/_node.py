@@ -32,10 +32,10 @@ def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[st
 
 
 class Node:
-    """A node's side.
+    """A node of a federation: trains the clients that the server asks it for.
 
     experiment: TOML, as the server has it.
-    overrides: what is other on this machine. A node reads only files that are named here: data.root,
+    overrides: what differs on this machine. A node reads only files that are named here: data.root,
         partition.file and objective.teacher of the server's experiment are refused.
     images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
         class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
@@ -70,12 +70,13 @@ class Node:
             self._native = _core.Node(here, own, numbers, list(class_names), client, device, threads)
 
     def hello(self) -> Hello:
+        """What the server must know of this node before the first round."""
         f = self._native.facts
         key = masks.public_key(self._private_key) if self._private_key else b""
         return Hello(f.version, f.commit, f.device, f.arithmetic, f.data_sha256, f.images, self._client, key)
 
     def run(self, task: Task) -> Answer:
-        """Trains the task's clients. An Error for a task that cannot be meant."""
+        """Trains the task's clients. An Error for an impossible task, and for a second one of a masked round."""
         if type(task.t) is not int or task.t < 0:
             raise Error(f"task: its round is {task.t!r}")
         if bool(task.public_keys) != bool(self._private_key):

@@ -112,10 +112,13 @@ class Smooth:
     are padded: f is a function of the image only at one shape. The library checks that before the first
     votes, and again after the last ones that f did not change meanwhile. For one thread at a time.
 
-    The methods take n0, n, alpha and batch_size as in core.py, and
+    The methods take the arguments of core.py, Cohen's code:
+    n0: votes that choose the class. n: fresh votes that bound its probability. alpha: an answer is wrong with at
+        most this probability. batch_size: noisy copies in one call of f.
+    and these:
     radii: decide these l2 radii, with as few votes as it takes, at most n. The radius of a certificate is the
         largest of them that is proved. beta: probability of giving up one of them that could be proved.
-    plan: the loss of radius that is accepted for fewer votes than n; n0 is then 1000 or more.
+    plan: the loss of l2 radius that is accepted for fewer votes than n; n0 is then 1000 or more.
     noise: "float", or "exact": without rounding errors.
     """
 
@@ -224,13 +227,13 @@ class Smooth:
 
     @property
     def name(self) -> str:
-        """Of the base classifier, in messages and in tables."""
+        """The base classifier's name in messages and in tables."""
         f = self.base_classifier
         return getattr(f, "name", None) or getattr(f, "__name__", None) or type(f).__name__
 
     @property
     def sha256(self) -> str:
-        """Of the base classifier's file, if it has one; else empty."""
+        """The SHA-256 of the base classifier's file, if it has one; else empty."""
         return getattr(self.base_classifier, "sha256", "")
 
     def _ask(

@@ -20,8 +20,9 @@ Path = str | os.PathLike[str]
 
 
 class Table:
-    """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii;
-    `columns` has all of them. `path` is None if no file was asked for.
+    """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii; `columns` has all of
+    them: idx, label, predict, radius, time (seconds) and correct; except in published tables also selected, n0, n,
+    count_top, count_runner_up, p_lower, alpha, sigma, seed and base. `path` is None if no file was asked for.
 
     Abstentions stay in the denominator of every share, as in Cohen's analysis."""
 
@@ -58,7 +59,7 @@ class Table:
 
     @property
     def acr(self) -> float:
-        """The average certified radius; 0 for what is wrong or not answered."""
+        """The average certified radius; wrong answers and abstentions count as 0."""
         return float(np.mean(self._rows("correct") * self["radius"]))
 
     @property
@@ -74,7 +75,7 @@ class Table:
 
     @property
     def selection_votes(self) -> np.ndarray:
-        """The n0 votes, which chose the class, as `votes`."""
+        """The n0 votes, which chose the class, of each image by class, [images, classes]."""
         return self._dense("selection_votes")
 
     def radii_against(
@@ -167,10 +168,10 @@ def compare(
     values: int = 0,
 ) -> _core.Comparison:
     """Certified accuracy of two tables (or files, or run folders) on the images that both have: at each
-    radius both shares, their paired difference with a 95% interval, and who certifies what alone.
+    radius both shares, their paired difference with a 95% interval, and how many images only one certifies.
 
-    out: a page to write, .html. norm: l2, linf or l1; for linf, `values` is the numbers in an image, where
-    a table does not say."""
+    out: a page to write, .html. norm: l2, linf or l1. values: for linf, how many numbers an image has (3072 for
+    CIFAR-10), where a table does not state it."""
     page = "" if out is None else os.fspath(out)
     return _core.compare(_named(a), _named(b), page, norm, as_count("values", values))
 
@@ -216,8 +217,9 @@ def merge(tables: Sequence[Table | Path], out: Path) -> Table:
 
 
 def recertify(table: Table | Path, alpha: float, *, radius: str | None = None, out: Path | None = None) -> Table:
-    """A table of the same counts at another alpha, without the model, beside the old one or in `out`. To hold,
-    alpha must have been chosen without regard to these votes. radius: one-sided or multiclass."""
+    """Writes a table of the same counts at another alpha, without the model, beside the old one or to `out`, and
+    returns it. It holds only if alpha was chosen without regard to these votes. radius: one-sided or multiclass;
+    the old table's if left out."""
     path = "" if out is None else os.fspath(out)
     level = as_number("alpha", alpha)
     return read_certificates(_core.recertify(table=file_of(table), alpha=level, radius=radius or "", out=path))

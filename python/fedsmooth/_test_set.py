@@ -34,7 +34,7 @@ def pick(
     """The images that are certified, with labels and indices, and the SHA-256 of the whole set where it is at hand."""
     every, limit = as_count("every", every), as_count("limit", limit)
     if every < 1 or limit < 0:
-        raise Error(f"every={every}, limit={limit}: must be from 1, from 0")
+        raise Error(f"every={every}, limit={limit}: every must be at least 1, limit at least 0")
     names = list(class_names or getattr(smooth.base_classifier, "class_names", None) or ())
     names = names or [str(label) for label in range(smooth.num_classes)]
     if len(names) != smooth.num_classes:

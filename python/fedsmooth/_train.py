@@ -45,8 +45,10 @@ def certify_run(
     device: str = "auto",
     threads: int = 0,
 ) -> Table:
-    """`fedsmooth certify FOLDER`: certifies a run folder with all of its experiment's [certify], overridden, into its
-    certificates.tsv."""
+    """Certifies a run folder into its certificates.tsv, as `fedsmooth certify FOLDER` does, by the [certify] of its
+    experiment with `overrides`.
+
+    resume: continue after the last complete row. device, threads: as for load()."""
     pairs = overrides_to_pairs(overrides)
     path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
     return read_certificates(path)
@@ -68,6 +70,7 @@ def train(
     out: the folder; runs/NAME for NAME.toml if left out. resume: continue from its checkpoint.
     on_round: called after every round with round, loss, noisy_accuracy, seconds, ...; what it raises
         ends the training. Ctrl-C ends it too, with the state saved.
+    device, threads: as for load().
     """
     path = pathlib.Path(path)
     folder = pathlib.Path("runs") / path.stem if out is None else pathlib.Path(out)
@@ -87,11 +90,12 @@ def attack(
     device: str = "auto",
     threads: int = 0,
 ) -> _core.Attack:
-    """`fedsmooth attack PATH`: accuracy of the smoothed classifier of a run folder or model file under SmoothAdv's
-    attack, on the images that its experiment certifies: what certified accuracy must not exceed.
+    """Attacks the smoothed classifier of a run folder or model file by SmoothAdv's attack, on the images that its
+    experiment certifies, as `fedsmooth attack PATH` does. Certified accuracy must not exceed the accuracy found.
 
     epsilons: l2 radii of the attack. overrides: {"certify.every": 20, "attack.steps": 10}. n: votes on each
-    adversarial example. out: the table; beside the model if left out."""
+    adversarial example. out: the table; beside the model if left out. resume: continue after the last complete
+    image. device, threads: as for load()."""
     found = _core.attack(
         path=os.fspath(path),
         epsilons=[as_number("epsilons", epsilon) for epsilon in epsilons],
@@ -111,11 +115,11 @@ def attack(
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep left: its page, and the run folders of its experiments that are done."""
+    """The result of a sweep: its page, and the run folders of its experiments that are done."""
 
     page: pathlib.Path
     runs: list[pathlib.Path]
-    failed: int  # experiments, each of which a warning was about
+    failed: int  # number of failed experiments; a warning said why each failed
     total: int
 
 
@@ -128,10 +132,11 @@ def sweep(
     device: str = "auto",
     threads: int = 0,
 ) -> Sweep:
-    """`fedsmooth sweep PATH`: trains and certifies a folder of experiment files, or a file with a [sweep], and
-    writes the page about all. What is done already is left; a second call resumes.
+    """Trains and certifies a folder of experiment files, or a file with a [sweep], and writes the page about all, as
+    `fedsmooth sweep PATH` does. What is done already is skipped, so a second call resumes.
 
-    at_once: trainings of different kinds at the same time; 0: three on a GPU, one on the CPU."""
+    out: where the run folders go; runs/NAME of a folder, runs/NAME-sweep of a file if left out. at_once: trainings
+    of different kinds at the same time; 0: three on a GPU, one on the CPU. device, threads: as for load()."""
     found = _core.sweep(
         path=os.fspath(path),
         overrides=overrides_to_pairs(overrides),

@@ -71,17 +71,19 @@ class _Part:
 class Server:
     """The server's side: trains by nodes that `send` reaches.
 
-    nodes: by number, what each said. One that cannot take part is an Error; choose_nodes() leaves it out.
+    nodes: the Hello of each node, by its number. One that cannot take part is an Error; choose_nodes() leaves it out.
     send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
         one whose answer cannot be read has an Error there.
     private: every node holds images of its own and is one client.
     masked: pairwise masks hide every node's sums; only their total is seen.
-    failures: "drop": the round is that of the clients that were answered for, or under masks is given up: the weights
-        stay; "again": the others' clients go to the nodes that are left, not under masks; "stop".
+    failures: if nodes fail in a round, "drop" leaves their clients out of it, or under masks gives the round up: the
+        weights stay; "again", not under masks, asks the nodes that are left for these clients; "stop" ends the run.
     min_nodes: with fewer private nodes left the run ends.
+    max_images: the most images that a private node may say it has.
+    say: called with each line that a user should see, such as a failure or a round that is given up.
     A private node that failed is asked again in the next round, until it failed in MAX_FAILURES rounds in a row. Any
-    other node that failed, and one whose answer was refused, is not asked again. Of several groups, no node ends the
-    run: a round that cannot be summed is given up for its group. `failed` has the reasons of every
+    other node that failed, and one whose answer was refused, is not asked again. In a run of several groups, no node
+    ends the run: a round that cannot be summed is given up for its group. `failed` has the reasons of every
     failure by node, `lost` and `refused` why a node is not asked again, and `given_up` the rounds, counted from 1.
     """
 
@@ -136,8 +138,9 @@ class Server:
         on_round: Callable[[_core.Round], Any] | None = None,
         before_round: Callable[[_core.AskedRound], Any] | None = None,
     ) -> Run:
-        """Trains into a run folder, as fs.train() does. before_round hears of every round before its nodes
-        do; its `model` is that of the rounds so far."""
+        """Trains into the run folder `out`, as fs.train() does, and writes report() to its federation.json.
+        before_round is called with every round before its nodes are asked; the round's `model` is that of the
+        rounds so far."""
         first = self.nodes[min(self.nodes)]
         folder = pathlib.Path(out)
 
@@ -164,6 +167,7 @@ class Server:
         return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)
 
     def report(self) -> dict[str, Any]:
+        """Messages and bytes so far, and what `failed`, `lost`, `refused` and `given_up` have."""
         return {
             "messages": self.messages,
             "bytes_to_nodes": self.bytes_down,
@@ -175,8 +179,8 @@ class Server:
         }
 
     def ask(self, rounds: Sequence[_core.AskedRound]) -> list[np.ndarray]:
-        """The words of each round's clients: those that nobody answered for are counted as dropped. None of a round
-        that is given up. Nodes are asked for all rounds at once."""
+        """Returns the sum of the answers to each round, in which clients without an answer count as dropped; an empty
+        array for a round that is given up. Nodes are asked for all rounds at once."""
         parts = [_Part(round, _core.RoundSum(round)) for round in rounds]
         attempt = 0
         while still := [part for part in parts if part.words is None]:
@@ -190,7 +194,7 @@ class Server:
         return [part.words for part in parts if part.words is not None]
 
     def _plan(self, part: _Part, attempt: int) -> None:
-        """Who is asked for what; or the round is given up before anybody is."""
+        """Decides which node is asked for which clients, or gives the round up before any node is asked."""
         round, left = part.round, self._left()
         if self._groups == 1 and self.private and len(left) < self._min_nodes:
             raise Error(f"round {round.t + 1}: {len(left)} nodes are left of {len(self.nodes)}; {self._reasons()}")
@@ -251,7 +255,7 @@ class Server:
         return np.zeros(0, np.int64)
 
     def _deal(self, clients: list[int]) -> dict[int, list[int]]:
-        """Who runs which clients."""
+        """Returns which clients each node runs."""
         if self.private:
             numbers = {hello.client: node for node, hello in self._left().items()}
             return {numbers[k]: [k] for k in clients if k in numbers}
@@ -262,7 +266,7 @@ class Server:
         return {n: hello for n, hello in self.nodes.items() if n not in self.lost and n not in self.refused}
 
     def _add_answers(self, part: _Part, answers: Mapping[int, Any]) -> list[str]:
-        """Adds what came back; what went wrong."""
+        """Adds the answers, and returns what went wrong."""
         failed = []
         for node, task in part.tasks.items():
             answer = answers.get(node, "nothing came")
@@ -318,14 +322,14 @@ class Server:
         return words
 
     def _count_images(self) -> list[int]:
-        """Of each client, by number; 0 of a number that no node has."""
+        """Images of each client, by its number; 0 for a number that no node has."""
         if not self.private:
             return []
         counts = {hello.client: hello.images for hello in self.nodes.values()}
         return [counts.get(client, 0) for client in range(max(counts) + 1)]
 
     def _fitting_experiment(self) -> str:
-        """With rounds that are not of more clients than private nodes are there."""
+        """The experiment, with no more clients in a round than there are private nodes."""
         wanted, clusters = (
             section(self.experiment, name)[key]
             for name, key in (("train", "clients_per_round"), ("server", "clusters"))

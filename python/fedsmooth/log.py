@@ -93,9 +93,9 @@ TRACKERS = {"mlflow": to_mlflow, "wandb": to_wandb}
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fedsmooth.log", description=__doc__.splitlines()[0])
     parser.add_argument("run", type=pathlib.Path, help="a run folder")
-    parser.add_argument("--to", required=True, choices=TRACKERS, help="where")
+    parser.add_argument("--to", required=True, choices=TRACKERS, help="the tracker to write to")
     parser.add_argument("--project", default="fedsmooth", help="MLflow's experiment, Weights & Biases' project")
-    parser.add_argument("--name", help="of the run there; that of the folder if left out")
+    parser.add_argument("--name", help="name of the run there; that of the folder if left out")
     o = parser.parse_args(arguments)
     try:
         TRACKERS[o.to](o.run, o.project, o.name or o.run.resolve().name)

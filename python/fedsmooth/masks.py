@@ -1,4 +1,4 @@
-"""Pairwise masks on integer sums: of one round, the server sees the total of all nodes, and nothing of any one.
+"""Pairwise masks on integer sums: the server sees a round's total of all nodes, and nothing of a single node.
 
 Each two nodes agree on a secret (X25519) from which both derive the same stream of 64-bit words (HKDF, then
 ChaCha20). One adds it to its words, the other subtracts it, modulo 2^64, so that the masks cancel exactly in
@@ -45,7 +45,7 @@ def mask(words: np.ndarray, private_key: bytes, public_keys: Sequence[bytes], ab
     own = public_key(private_key)
     keys = list(public_keys)
     if keys.count(own) != 1 or len(set(keys)) != len(keys):
-        raise Error("masks: the node's own key, and every other, must be there once")
+        raise Error("masks: public_keys must have the node's own key, and none of them twice")
     if len(keys) < 2:
         raise Error("masks: at least two nodes are needed, or the sums of one are seen")
     salt = hashlib.sha256(about + b"".join(keys)).digest()

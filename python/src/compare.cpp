@@ -41,12 +41,13 @@ void bind_compare(nb::module_& m) {
       .def_prop_ro("radii", [](const ComparedRuns& c) { return c.paired.table; })
       .def_prop_ro(
           "curve", [](const ComparedRuns& c) { return c.paired.curve; },
-          "At equal distances up to the largest radius, as for a figure.")
+          "Both at radii of equal distances up to the largest, for a figure.")
       .def_prop_ro("acr_a", [](const ComparedRuns& c) { return c.paired.acr_a; })
       .def_prop_ro("acr_b", [](const ComparedRuns& c) { return c.paired.acr_b; })
       .def_prop_ro(
           "acr_difference", [](const ComparedRuns& c) { return c.paired.acr; },
-          "None if too few images differ for an interval.")
+          "Difference of the average certified radii; None if too few images differ for an "
+          "interval.")
       .def("__repr__", [](const ComparedRuns& c) { return render_compare_table(c); })
       .def("_repr_html_", [](nb::handle_t<ComparedRuns> c) {
         return nb::cast<nb::str>(

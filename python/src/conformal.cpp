@@ -81,7 +81,10 @@ class OnePass {
       throw Error("conformal: is about another model, with SHA-256 {}...; this one has {}...",
                   c.subject.model_sha256->substr(0, 12), sha256_.substr(0, 12));
     }
-    if (c.noise != &kFloatNoise) throw Error("conformal: of {} noise", c.noise->name);
+    if (c.noise != &kFloatNoise) {
+      throw Error("conformal: was calibrated with {} noise; `fedsmooth predict --sets` draws it",
+                  c.noise->name);
+    }
   }
 
  private:

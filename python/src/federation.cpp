@@ -111,8 +111,8 @@ void bind_federation(nb::module_& m) {
   nb::class_<AskedRound>(m, "AskedRound", "A round that a server hands out to nodes.")
       .def_ro("t", &AskedRound::t, "Number of the round, from 0.")
       .def_ro("total", &AskedRound::total, "Images of all clients.")
-      .def_ro("clients", &AskedRound::clients, "Numbers of the round's clients, rising.")
-      .def_ro("model", &AskedRound::model, "To start from.")
+      .def_ro("clients", &AskedRound::clients, "Numbers of the round's clients, ascending.")
+      .def_ro("model", &AskedRound::model, "The model from which the clients start.")
       .def_prop_ro("weights", weights_to_numpy, nb::rv_policy::move,  // the array owns them
                    "The model's weights, one after another, float32.");
   nb::class_<RoundSum>(m, "RoundSum", "Adds up what nodes answered to a round.")
@@ -123,15 +123,15 @@ void bind_federation(nb::module_& m) {
             sum.add(clients, to_words(words));
           },
           nb::arg("clients"), nb::arg("words").noconvert(),
-          "The words of a node that ran these clients; an Error if no honest node sends them.")
+          "Adds the words of a node that ran these clients; an Error if no honest node sends them.")
       .def(
           "add_masked",
           [](RoundSum& sum, const std::vector<int64_t>& clients, const Given<int64_t>& words) {
             sum.add_masked(clients, to_words(words));
           },
           nb::arg("clients"), nb::arg("words").noconvert(),
-          "The same for words that total() can check only together with the others.")
-      .def_prop_ro("clients", &RoundSum::clients, "Those that were answered for.")
+          "Adds masked words, which total() can check only together with the other nodes'.")
+      .def_prop_ro("clients", &RoundSum::clients, "Numbers of the clients with an answer.")
       .def("total", [](const RoundSum& sum) { return words_to_numpy(sum.total()); });
   nb::class_<NodeFacts>(m, "NodeFacts", "What nodes and server must agree on.")
       .def_ro("version", &NodeFacts::version)

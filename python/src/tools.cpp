@@ -90,13 +90,14 @@ void bind_verification(nb::module_& m) {
       .def_ro("stored_n", &RedrawnImage::stored_n)
       .def_ro("top", &RedrawnImage::top, "New votes for it.")
       .def_ro("n", &RedrawnImage::n)
-      .def_ro("p_value", &RedrawnImage::p_value, "That the stored count is no higher than chance.");
+      .def_ro("p_value", &RedrawnImage::p_value,
+              "Small if the stored count is too high for these new votes.");
   nb::class_<Verification>(m, "Verification", "Whether a table holds.")
       .def_ro("table", &Verification::table)
-      .def_ro("rows", &Verification::rows, "All of which follow from their counts.")
+      .def_ro("rows", &Verification::rows, "Number of rows, all of which follow from their counts.")
       .def_ro("images", &Verification::images)
-      .def_ro("seed", &Verification::seed, "Of the choice of images and of their votes.")
-      .def_ro("p_value", &Verification::p_value, "Of the table.")
+      .def_ro("seed", &Verification::seed, "Seed of the choice of images and of their votes.")
+      .def_ro("p_value", &Verification::p_value, "The table's p-value, from those of the images.")
       .def_prop_ro("plausible", &Verification::plausible,
                    "False for an honest table with probability at most 0.001.")
       .def("__repr__", [](const Verification& found) {
@@ -117,7 +118,7 @@ void bind_verification(nb::module_& m) {
 void bind_image_certificate(nb::module_& m) {
   using jobs::ProvedAnswer;
   nb::class_<ProvedAnswer>(m, "ImageCertificate", "What the votes on one image file prove.")
-      .def_ro("image", &ProvedAnswer::image, "As it was given.")
+      .def_ro("image", &ProvedAnswer::image, "The image as it was given.")
       .def_prop_ro(
           "label", [](const ProvedAnswer& a) { return a.certificate.predict; },
           "The class, or ABSTAIN.")
@@ -125,7 +126,7 @@ void bind_image_certificate(nb::module_& m) {
       .def_prop_ro(
           "radius", [](const ProvedAnswer& a) { return a.certificate.radius; },
           "In units of [0, 1] pixels, rounded down.")
-      .def_ro("norm", &ProvedAnswer::norm, "Of the radius: l2, l1 or linf.")
+      .def_ro("norm", &ProvedAnswer::norm, "Norm of the radius: l2, l1 or linf.")
       .def_prop_ro(
           "selected", [](const ProvedAnswer& a) { return a.certificate.counts.selected; },
           "The class that the n0 votes chose.")
@@ -140,8 +141,8 @@ void bind_image_certificate(nb::module_& m) {
       .def_prop_ro(
           "p_lower", [](const ProvedAnswer& a) { return a.certificate.p_lower; },
           "Bound on the probability of `selected` under the noise.")
-      .def_ro("alpha", &ProvedAnswer::alpha, "Probability that this is wrong.")
-      .def_ro("seed", &ProvedAnswer::seed, "Of the noise: it repeats the votes.")
+      .def_ro("alpha", &ProvedAnswer::alpha, "Bound on the probability that this is wrong.")
+      .def_ro("seed", &ProvedAnswer::seed, "Seed of the noise, which repeats the votes.")
       .def("__str__", [](const ProvedAnswer& a) { return jobs::describe(a); })
       .def("__repr__", [](const ProvedAnswer& a) {
         return fmt::format("ImageCertificate({}: {}; {} of {} votes)", a.image, jobs::describe(a),
@@ -158,7 +159,9 @@ void bind_attack(nb::module_& m) {
       .def_prop_ro("accuracy", [](const Point& point) { return point.accuracy.value; })
       .def_prop_ro("low", [](const Point& point) { return point.accuracy.low; })
       .def_prop_ro("high", [](const Point& point) { return point.accuracy.high; })
-      .def_ro("certified_accuracy", &Point::certified, "Of the same images, where it is known.");
+      .def_ro(
+          "certified_accuracy", &Point::certified,
+          "Certified accuracy of the attacked images that have certificates; None if not known.");
   nb::class_<jobs::AttackOutcome>(m, "Attack", "A smoothed classifier under SmoothAdv's attack.")
       .def_ro("table", &jobs::AttackOutcome::table)
       .def_prop_ro("images", [](const jobs::AttackOutcome& a) { return a.summary.images; })

@@ -85,7 +85,9 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
-  if (all.size(0) != std::ssize(indices)) throw Error("images: as many indices are needed");
+  if (all.size(0) != std::ssize(indices)) {
+    throw Error("images: {} with {} indices", all.size(0), indices.size());
+  }
   return votes.with_sampler([&](Sampler& sampler) {
     std::vector<Certificate> found;
     const int64_t wave = images_per_wave(sampler, options);
@@ -223,7 +225,7 @@ void bind_votes(nb::module_& m) {
       .def(nb::init<const Model&, const std::string&, int, const std::string&>(), nb::arg("model"),
            nb::arg("device"), nb::arg("threads"), nb::arg("noise"))
       .def_prop_ro("counts_on_gpu", &Votes::counts_on_gpu,
-                   "Whether noise is drawn and votes are counted there.")
+                   "Whether noise is drawn and votes are counted on the GPU.")
       .def_prop_ro("batch", [](const Votes& v) { return v.sampler()->batch(); })
       .def_prop_ro("description", [](const Votes& v) { return v.sampler()->description(); })
       .def(
@@ -232,7 +234,8 @@ void bind_votes(nb::module_& m) {
             if (shape.size() != 3) throw Error("image: {} axes, expected [C, H, W]", shape.size());
             return v.with_sampler([&](Sampler& sampler) { return sampler.check(shape); });
           },
-          nb::arg("shape"), "Whether f is a function of single images; its fingerprint.")
+          nb::arg("shape"),
+          "Returns f's fingerprint; an Error unless f is a function of single images.")
       .def("certify", certify_images, nb::arg("images").noconvert(), nb::arg("indices"),
            nb::arg("sigma"), nb::arg("budget"), nb::arg("seed"))
       .def("predict", predict_image, nb::arg("image").noconvert(), nb::arg("sigma"), nb::arg("n"),

@@ -49,8 +49,8 @@ def train(message: Message, context: Context) -> Message:
 
 
 def refusal(error: Exception, here: Mapping[str, Any]) -> RecordDict:
-    """An answer that says why there is none. What this app does not refuse itself may say anything: the server hears
-    its kind alone."""
+    """An answer that says why there is none. Of an exception other than fedsmooth's Error, whose text may say
+    anything, the server hears the type alone."""
     log(ERROR, "this node cannot take part", exc_info=error)
     told = str(error) if isinstance(error, Error) else f"{type(error).__name__}; its own log says more"
     return records.pack({"refusal": without_paths(told, str(here.get("root", "")))})

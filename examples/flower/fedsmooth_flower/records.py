@@ -45,12 +45,12 @@ def to_answer(records: RecordDict) -> Answer:
 
 
 def _values(message: Any) -> dict[str, Any]:
-    """Not asdict(), which copies the weights."""
+    """The fields by name. asdict() would copy the weights."""
     return {field.name: getattr(message, field.name) for field in fields(message)}
 
 
 def _fields(records: RecordDict, kind: type) -> dict[str, Any]:
-    """What a record has of the fields of `kind`, of their types. The sender may be anyone."""
+    """The fields of `kind`, read from a record. A field of another type is an Error: the sender may be anyone."""
     config, found = records["config"], {}
     for name, wanted in kind.__annotations__.items():
         if wanted is np.ndarray:

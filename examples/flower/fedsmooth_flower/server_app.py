@@ -84,7 +84,7 @@ def describe(rows: Sequence[Any]) -> str:
 
 
 def write_run(folder: pathlib.Path, experiment: str, round: Any) -> pathlib.Path:
-    """The run folder of the rounds so far."""
+    """Writes the rounds so far as a run folder, and returns it."""
     folder.mkdir(exist_ok=True)
     (folder / "experiment.toml").write_text(federation.change_experiment(experiment, {"train.rounds": round.t}))
     fs.Model(round.model).save(folder / "model.safetensors")
@@ -109,13 +109,13 @@ def certify(folder: pathlib.Path) -> None:
 
 
 def fewest(config: Mapping[str, Any]) -> int:
-    """With how many nodes a run goes on."""
+    """The fewest nodes with which a run continues."""
     return min(int(config["nodes"]), int(config["min-nodes"]))
 
 
 def greet(grid: Grid, config: Mapping[str, Any], setup: dict[str, Any]) -> dict[int, federation.Hello]:
-    """Waits until nodes are there, and hears what they are. Those that cannot take part are named, and the others go
-    on if they are enough; else an Error names all of them."""
+    """Waits for nodes, and asks each what it is. Those that cannot take part are named, and the others continue if
+    they are enough; else an Error names all of them."""
     timeout = float(config["timeout"])
     connected = wait_for(grid, int(config["nodes"]), fewest(config), timeout)
     replies = exchange(grid, {node: (records.pack(setup), "query") for node in connected}, timeout)
@@ -141,7 +141,8 @@ def greet(grid: Grid, config: Mapping[str, Any], setup: dict[str, Any]) -> dict[
 
 
 def wait_for(grid: Grid, count: int, least: int, timeout: float) -> list[int]:
-    """The numbers of the nodes that are connected, once they are `count`; when time is over, if they are `least`."""
+    """Returns the numbers of the connected nodes, once there are `count`; after `timeout` seconds, if there are
+    `least`, else an Error."""
     end, told = time.monotonic() + timeout, -math.inf
     while len(ids := sorted(grid.get_node_ids())) < count:
         here = f"{len(ids)} {'is' if len(ids) == 1 else 'are'} here"
@@ -175,7 +176,7 @@ def refusal_in(reply: RecordDict) -> str | None:
 
 
 def send(grid: Grid, tasks: dict[int, federation.Task], setup: dict[str, Any], timeout: float) -> dict[int, Any]:
-    """A message to each node; what came back in time."""
+    """Sends each node its task, and returns what came back in time."""
     replies = exchange(grid, {n: (records.from_task(t, setup), "train") for n, t in tasks.items()}, timeout)
     return {node: reply if isinstance(reply, str) else to_answer(reply) for node, reply in replies.items()}
 
@@ -191,8 +192,8 @@ def to_answer(reply: RecordDict) -> federation.Answer | fs.Error | str:
 
 
 def exchange(grid: Grid, contents: dict[int, tuple[RecordDict, str]], timeout: float) -> dict[int, Any]:
-    """Replies by node; a str where Flower reports an error, or the node is gone. As grid.send_and_receive(), which
-    looks every three seconds only."""
+    """Returns the replies by node; a str where Flower reports an error, or the node is gone. In place of
+    grid.send_and_receive(), which looks only every three seconds."""
     gone = set(contents) - set(grid.get_node_ids())
     asked = [node for node in contents if node not in gone]
     messages = [Message(contents[n][0], dst_node_id=n, message_type=contents[n][1], ttl=timeout) for n in asked]
@@ -209,7 +210,7 @@ def exchange(grid: Grid, contents: dict[int, tuple[RecordDict, str]], timeout: f
 
 
 def in_words(code: int) -> str:
-    """An error of Flower's. Its own reason may have paths of the node's machine."""
+    """Names an error of Flower's by its code. Its own reason may have paths of the node's machine."""
     known = {value: name for name, value in vars(ErrorCode).items() if isinstance(value, int)}
     return f"{known.get(code, 'unknown').lower().replace('_', ' ')}; its own log says more"
 

@@ -19,7 +19,7 @@ enum class ByzantineKind {
 
 struct ByzantineOptions {
   double share = 0.0;            // fraction of all clients that are bad; their number is rounded
-  std::vector<int64_t> clients;  // the bad ones by number, rising, in place of a share
+  std::vector<int64_t> clients;  // numbers of the bad ones, ascending, in place of a share
   ByzantineKind kind = ByzantineKind::kSignFlip;
   double scale = 1.0;  // for kSignFlip and kNoise
 

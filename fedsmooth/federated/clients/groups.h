@@ -1,7 +1,8 @@
 // Groups of clients, each of which is trained as a federation of its own. Whoever corrupts m
 // clients reaches the networks of at most m groups, which is what certificates against malicious
-// clients rest on (smoothing/group_votes.h). For that a client's group must depend on nothing but
-// the client: a cut of one random order would move all clients when one more joins.
+// clients rest on (smoothing/group_votes.h). A client's group therefore depends on the seed and the
+// client's number alone: cutting one random order of all clients into groups would move clients
+// between groups when one more joins.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@ struct GroupOptions {
   int64_t count = 1;   // 1: all clients train one network
   int64_t number = 0;  // of the group that this run trains, from 1; 0: all of them
 
-  /// Whether this is a run of several groups, not of one of them.
+  /// Returns whether this run trains several groups, rather than one of them.
   bool are_trained() const { return count > 1 && number == 0; }
 };
 
-/// The group of a client, from 1 to `count`: a hash of the client's number, keyed by the seed.
+/// Returns the group of a client, from 1 to `count`: a hash of its number, keyed by the seed.
 int64_t group_of(int64_t client, int64_t count, uint64_t seed);
 
-/// The clients of a group among clients 0 ... `clients` - 1, rising.
+/// Returns the members of group options.number among clients 0 ... `clients` - 1, ascending.
 std::vector<int64_t> clients_of_group(const GroupOptions& options, int64_t clients, uint64_t seed);
 
 }  // namespace fedsmooth

@@ -44,12 +44,12 @@ class Partition {
 
   int64_t clients() const { return options_.clients; }
 
-  /// Leaves the clients of one group alone to be trained, under their numbers. Throws an Error if
+  /// Restricts training to the clients of one group, which keep their numbers. Throws an Error if
   /// the group has none.
   void take_group(const GroupOptions& options);
   /// The group's number; 0: all clients are trained.
   int64_t group() const { return group_; }
-  /// The clients that are trained, rising.
+  /// Returns the clients that are trained, in ascending order.
   std::vector<int64_t> members() const;
   int64_t count_members() const;
 

@@ -9,7 +9,8 @@ namespace fedsmooth {
 /// Returns, for every image, its rows in `first` followed by its rows in `second`.
 Array interleave(const Array& first, const Array& second, int64_t images);
 
-/// Writes the gradient of a row's cross entropy with target q: the softmax of its logits minus q.
+/// Writes softmax(z) - q to row `row` of `gradient` [rows, K]: the gradient of the cross entropy
+/// with target q [K] with respect to z, the same row of `logits`.
 void subtract_target(Array& gradient, const Array& logits, int64_t row, const float* q);
 
 /// Moves a row of `size` values by `step` along g; a zero gradient moves nothing.

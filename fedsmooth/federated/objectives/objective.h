@@ -33,7 +33,7 @@ enum class Method : int {
 
 enum class ExampleSource { kNoise, kSmoothAdv };
 
-/// None ("auto"): the published value for this sigma.
+/// A field without a value ("auto") stands for the published value for the task's sigma.
 struct ObjectiveOptions {
   std::optional<double> lambda, eta;               // weights of the loss's terms
   ExampleSource examples = ExampleSource::kNoise;  // noisy images, or SmoothAdv's
@@ -70,7 +70,7 @@ enum class BatchedExamples {
   kMoved,     // m noisy copies, then m with the noises that NoiseAscent moved
 };
 
-/// What such an engine computes: one of the scores that it has, of examples that it can make.
+/// The score and the examples by which such an engine computes an objective.
 struct BatchedForm {
   ScoreKind score = ScoreKind::kCrossEntropy;
   BatchedExamples examples = BatchedExamples::kNoisy;

@@ -7,8 +7,8 @@ namespace fedsmooth {
 
 struct NoiseAscent {
   enum class Kind {
-    kTeacher,     // with the teacher's votes, within a ball around the noise, its moments kept
-    kUntilWrong,  // with the label, at the noise's length, until its copy is answered wrongly
+    kTeacher,     // target: the teacher's votes; stays in a ball, keeps the noise's moments
+    kUntilWrong,  // target: the label; keeps the noise's length, until its copy is answered wrongly
   };
   Kind kind = Kind::kTeacher;
   int64_t steps = 0;  // 0: noises stay as they were drawn

@@ -1,5 +1,5 @@
 // How the logits of an image's noisy copies are scored: what an objective's loss and its gradient
-// are made of. A score is one text for the CPU, which runs it in double, and for the GPU, which
+// are made of. A score has one source for the CPU, which runs it in double, and for the GPU, which
 // runs it in float: a struct with a static function `add(ScoredImage<Real>&)`, one file each.
 //
 // With z_i the logits of copy i, p_i = softmax z_i and s = mean_i p_i, a score sees one image
