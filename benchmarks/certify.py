@@ -26,7 +26,7 @@ def table(ours, peers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     side_by_side.add_arguments(parser)
-    parser.add_argument("--model", choices=("alexnet", "resnet20", "resnet110"), default="alexnet")
+    parser.add_argument("--model", default="alexnet", help="one of NETWORKS in peers/networks.py")
     options = parser.parse_args()
     command = ["bench", "certify", f"--model.name={options.model}"]
 

@@ -93,7 +93,7 @@ def time_whole_run(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     side_by_side.add_arguments(parser)
-    parser.add_argument("--model", choices=("alexnet", "resnet20", "resnet110"), default="alexnet")
+    parser.add_argument("--model", default="alexnet", help="one of NETWORKS in peers/networks.py")
     parser.add_argument("--centralized", action="store_true", help="one client with all images")
     parser.add_argument("--batch", type=int, default=256, help="images a step, centralized")
     parser.add_argument("--methods", nargs="*", choices=METHODS,

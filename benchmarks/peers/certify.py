@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """CERTIFY's sampling loop as PyTorch users write it: Cohen et al.'s, in fp32, for several sizes of
-the batch; on a GPU also in bf16 and channels-last, with the largest batch, as it is and compiled.
+the batch, on CPU cores in both layouts; on a GPU also in bf16 and channels-last, with the largest
+batch, as it is and compiled.
 Prints a JSON line with samples per second for each."""
 import argparse
 import json
@@ -16,16 +17,19 @@ SECONDS = 2.0  # about so long a loop is timed
 BATCHES = {"cpu": [400, 1000], "cuda": [400, 1000, 10_000]}
 
 
-def cohen(model, image, batch):
+def cohen(model, image, batch, layout=torch.contiguous_format):
     """As in Cohen et al.'s core.py: repeat the image, add noise, run the network, count the
     argmax."""
+    model = model.to(memory_format=layout)
+
     def count(n):
         counts = np.zeros(10, dtype=int)
         while n > 0:
             size = min(batch, n)
             n -= size
             copies = image.repeat((size, 1, 1, 1))
-            votes = model(copies + torch.randn_like(copies) * SIGMA).argmax(1).cpu().numpy()
+            noisy = (copies + torch.randn_like(copies) * SIGMA).contiguous(memory_format=layout)
+            votes = model(noisy).argmax(1).cpu().numpy()
             counts += np.bincount(votes, minlength=10)
         return counts
 
@@ -63,6 +67,9 @@ def loops(network, image, batches):
 
     for batch in batches:
         yield ["fp32", f"batch {batch}"], cohen(model(), image, batch), batch
+        if not image.is_cuda:
+            last = cohen(model(), image, batch, torch.channels_last)
+            yield ["fp32", "channels-last", f"batch {batch}"], last, batch
     if image.is_cuda:
         batch = max(batches)
         variant = ["bf16", "channels-last", f"batch {batch}"]

@@ -122,29 +122,31 @@ def certify(model, run, data, options):
     return np.array(radii)
 
 
-def common_names(model):
-    """A residual network's state dict under the names that the common PyTorch codes use."""
-    renamed = {}
-    stages = [i for i, layer in enumerate(model) if isinstance(layer, BasicBlock)]
-    blocks = len(stages) // 3
-    heads = {"1": "conv1", "2": "bn1", str(len(model) - 1): "fc"}
+def common_names(model, network):
+    """The state dict of a network of basic blocks under the names that the common PyTorch codes use."""
+    projection, classifier = ("shortcut", "linear") if network == "resnet18" else ("downsample", "fc")
     parts = {"body.0": "conv1", "body.1": "bn1", "body.3": "conv2", "body.4": "bn2",
-             "shortcut.0": "downsample.0", "shortcut.1": "downsample.1"}
+             "shortcut.0": f"{projection}.0", "shortcut.1": f"{projection}.1"}
+    names, stage, number = {"1": "conv1", "2": "bn1", str(len(model) - 1): classifier}, 1, 0
+    for i, block in enumerate(model):
+        if isinstance(block, BasicBlock):
+            if len(block.shortcut) > 0:
+                stage, number = stage + 1, 0
+            for part, name in parts.items():
+                names[f"{i}.{part}"] = f"layer{stage}.{number}.{name}"
+            number += 1
+    renamed = {}
     for name, value in model.state_dict().items():
-        index, rest = name.split(".", 1)
-        if index in heads:
-            renamed[f"{heads[index]}.{rest}"] = value
-        else:
-            block = stages.index(int(index))
-            part, tensor = rest.rsplit(".", 1)
-            renamed[f"layer{block // blocks + 1}.{block % blocks}.{parts[part]}.{tensor}"] = value
-    return {name: value for name, value in renamed.items() if not name.endswith("num_batches_tracked")}
+        part, tensor = name.rsplit(".", 1)
+        if tensor != "num_batches_tracked":
+            renamed[f"{names[part]}.{tensor}"] = value
+    return renamed
 
 
-def save(model, path):
+def save(model, network, path):
     """Writes a .safetensors file: length of the header, header, tensors."""
     header, data = {}, b""
-    for name, value in common_names(model).items():
+    for name, value in common_names(model, network).items():
         begin, data = len(data), data + value.detach().float().contiguous().cpu().numpy().tobytes()
         header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
@@ -166,8 +168,10 @@ def main():
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--precision", choices=("bf16", "fp32"), default="bf16", help="on a GPU")
-    parser.add_argument("--save", help="write the state dict there and do not certify it")
+    parser.add_argument("--save", help="write the state dict of a ResNet there and do not certify it")
     options = parser.parse_args()
+    if options.save and not options.model.startswith("resnet"):
+        parser.error(f"--save: {options.model} has no names for a file; only ResNets have")
     torch.manual_seed(options.seed)
     torch.backends.cudnn.benchmark = True
     peer.EPSILON, peer.M = options.epsilon, options.m
@@ -176,7 +180,7 @@ def main():
     data = read_cifar10(options.data, [f"data_batch_{i}" for i in range(1, 6)], options.device)
     train(model, run, data, options)
     if options.save:
-        save(model, options.save)
+        save(model, options.model, options.save)
         return
     radii = certify(model, run, read_cifar10(options.data, ["test_batch"], options.device), options)
     print(json.dumps({"torch": torch.__version__, "model": options.model, "method": options.method,

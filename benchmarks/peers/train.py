@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A round of federated training as a PyTorch user writes it: clients one after another, each a copy
 of the model, noise or SmoothAdv's attack or both, SGD, an average at the end. Model and data stay on
-the device. With --centralized one client holds all images. On a GPU also in bf16 and channels last, as
-it is and compiled. Prints a JSON line with seconds per client step for each."""
+the device. With --centralized one client holds all images. On CPU cores also channels last; on a GPU
+also in bf16 and channels last, as it is and compiled. Prints a JSON line with seconds per client step
+for each."""
 import argparse
 import copy
 import json
@@ -98,16 +99,23 @@ def run_round(model, run, clients, options):
     model.load_state_dict(average)
 
 
-class Bfloat16(torch.nn.Module):
-    """The model under autocast, channels last."""
+class ChannelsLast(torch.nn.Module):
+    """The model, channels last."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model.to(memory_format=torch.channels_last)
 
     def forward(self, x):
+        return self.model(x.contiguous(memory_format=torch.channels_last))
+
+
+class Bfloat16(ChannelsLast):
+    """The model under autocast, channels last."""
+
+    def forward(self, x):
         with torch.autocast(x.device.type, torch.bfloat16):
-            return self.model(x.contiguous(memory_format=torch.channels_last)).float()
+            return super().forward(x).float()
 
 
 def variants(options):
@@ -117,7 +125,10 @@ def variants(options):
 
     plain = model()
     yield ["fp32"], plain, plain
-    if options.device == "cuda":
+    if options.device == "cpu":
+        last = model()
+        yield ["fp32", "channels-last"], last, ChannelsLast(last).train()
+    else:
         tuned = model()
         yield ["bf16", "channels-last"], tuned, Bfloat16(tuned).train()
         compiled = model()
