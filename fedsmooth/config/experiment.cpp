@@ -94,6 +94,8 @@ std::string format_fields(const std::vector<Field>& fields,
 }  // namespace
 
 toml::table parse_toml(std::string_view text, const std::string& name) {
+  if (text.find('\0') != std::string_view::npos)
+    throw Error("{}: is a binary file, not one of an experiment", name);
   refuse_deep_keys(text, name);
   try {
     return toml::parse(text, name);

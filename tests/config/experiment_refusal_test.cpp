@@ -127,6 +127,12 @@ TEST(ExperimentRefusalTest, SaysWhereTheTomlIsBroken) {
   }
 }
 
+// A user may name a model where an experiment is wanted.
+TEST(ExperimentRefusalTest, ABinaryFileIsCalledSo) {
+  EXPECT_EQ(parse_refusal(std::string("\x90\0\0a.b", 6)),
+            "e.toml: is a binary file, not one of an experiment");
+}
+
 // Each level costs a stack frame.
 TEST(ExperimentRefusalTest, RefusesKeysThatAreNestedTooDeeply) {
   const auto nested = [](size_t depth) {
