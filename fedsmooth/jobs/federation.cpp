@@ -9,7 +9,7 @@
 #include "fedsmooth/distributed/round_words.h"
 #include "fedsmooth/jobs/training/clients.h"
 #include "fedsmooth/jobs/training/group_runs.h"
-#include "fedsmooth/jobs/training/open_run.h"
+#include "fedsmooth/jobs/training/training_context.h"
 
 namespace fedsmooth::jobs {
 namespace {

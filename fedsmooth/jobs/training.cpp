@@ -106,7 +106,8 @@ std::vector<std::exception_ptr> train_first(size_t count, const std::vector<Trai
                                             const TrainingContext& setting, const Context& context,
                                             bool all_or_none) {
   DistributedExecutor executor(ranks_of(context), *setting.chosen.executor);
-  for (size_t i = 0; all_or_none && i < count; ++i) check_run(setting, runs[i]);
+  for (size_t i = 0; all_or_none && i < count; ++i)
+    check_run(setting, runs[i], partition_of(setting, runs[i].experiment));
   if (count > 1) announce(runs, count, context);
 
   std::vector<std::exception_ptr> thrown(count);

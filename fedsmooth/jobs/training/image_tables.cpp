@@ -5,9 +5,11 @@
 #include <cstring>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/engine/samplers.h"
-#include "fedsmooth/jobs/training/open_run.h"
+#include "fedsmooth/jobs/training/training_context.h"
 #include "fedsmooth/model/safetensors.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {
 namespace {

@@ -4,60 +4,18 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/distributed/distributed_executor.h"
-#include "fedsmooth/engine/executors.h"
-#include "fedsmooth/jobs/context.h"
-#include "fedsmooth/jobs/training.h"
 #include "fedsmooth/jobs/training/checkpoints.h"
 #include "fedsmooth/jobs/training/image_tables.h"
 #include "fedsmooth/jobs/training/noisy_answers.h"
+#include "fedsmooth/jobs/training/training_context.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {
-
-/// The data, network and executor that runs side by side share.
-struct TrainingContext {
-  /// Loads data and network of the first run.
-  TrainingContext(const std::vector<TrainArguments>& runs, const Context& context);
-  /// Uses the images `own`, for a node of a federation whose other nodes have images of their own.
-  TrainingContext(const Experiment& experiment, Dataset own, const Context& context);
-  TrainingContext(const TrainingContext&) = delete;
-  TrainingContext& operator=(const TrainingContext&) = delete;
-
-  std::string started;
-  Stop stopped;
-  int ranks;
-  int threads;                                   // of each rank
-  std::string device;                            // Context::device
-  std::vector<int64_t> images_elsewhere;         // images of each client, if nodes have their own
-  Dataset train, test;                           // test is empty except at rank 0 if a run needs it
-  std::shared_future<std::string> train_digest;  // computed by a thread during the first rounds
-  Network network;
-  ChosenExecutor chosen;
-  std::string arithmetic;  // of the CPUs that train
-
- private:
-  TrainingContext(const Experiment& experiment, const Federation* federation, Dataset train,
-                  Dataset test, const Context& context);
-};
-
-/// Returns the partition of the images among the experiment's clients, or among the nodes that have
-/// images of their own.
-Partition partition_of(const TrainingContext& setting, const Experiment& experiment);
-
-/// Returns the task of the experiment's clients. The setting must outlive it.
-LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
-/// Returns the experiment's options, with the threads of the setting, and one client a round if it
-/// is centralized.
-TrainOptions train_options(const TrainingContext& setting, const Experiment& experiment);
-
-/// Throws an Error for a run that cannot be trained in this setting.
-void check_run(const TrainingContext& setting, const TrainArguments& arguments);
 
 /// One run that is being trained. It holds the folder's lock until it is destroyed.
 class OpenRun {

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/base/file.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/model/safetensors.h"
+#include "fedsmooth/records/run.h"
 
 namespace fedsmooth::jobs {
 namespace {

@@ -1,7 +1,7 @@
 // The teacher of cat-rs: the votes of a Gaussian model for every training image.
 #pragma once
 
-#include "fedsmooth/jobs/training/open_run.h"
+#include "fedsmooth/jobs/training/training_context.h"
 
 namespace fedsmooth::jobs {
 
