@@ -41,6 +41,7 @@ def certify_run(
     folder: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
+    malicious: int | None = None,
     resume: bool = False,
     device: str = "auto",
     threads: int = 0,
@@ -48,8 +49,13 @@ def certify_run(
     """Certifies a run folder into its certificates.tsv, as `fedsmooth certify FOLDER` does, by the [certify] of its
     experiment with `overrides`.
 
+    malicious: short for certify.malicious: for a run of several groups, the number of malicious clients that the
+        radii hold against. With a fixed number of votes all smaller numbers are claimed too, each at
+        alpha / (malicious + 1).
     resume: continue after the last complete row. device, threads: as for load()."""
     pairs = overrides_to_pairs(overrides)
+    if malicious is not None:
+        pairs.append(("certify.malicious", str(as_count("malicious", malicious))))
     path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
     return read_certificates(path)
 

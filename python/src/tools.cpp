@@ -52,9 +52,9 @@ jobs::ProvedAnswer certify_image(const std::string& model, const std::string& im
 }
 
 std::filesystem::path recertify(const std::string& table, double alpha, const std::string& radius,
-                                const std::string& out) {
+                                std::optional<int64_t> malicious, const std::string& out) {
   const nb::gil_scoped_release released;
-  return jobs::recertify({table, out, radius, alpha});
+  return jobs::recertify({table, out, radius, alpha, malicious});
 }
 
 jobs::AttackOutcome attack(const std::string& path, const std::vector<double>& epsilons, int64_t n,
@@ -183,7 +183,7 @@ void bind_tools(nb::module_& m) {
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
   m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),
-        nb::arg("radius"), nb::arg("out"));
+        nb::arg("radius"), nb::arg("malicious").none(), nb::arg("out"));
   nb::class_<jobs::SweepResult>(m, "SweepResult")
       .def_ro("page", &jobs::SweepResult::page)
       .def_ro("done", &jobs::SweepResult::done)
