@@ -47,8 +47,7 @@ void check_all_shards(const std::map<int64_t, Shard>& shards) {
 void check_complete(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity) {
   const int64_t planned = identity.images.value_or(0);
   if (static_cast<int64_t>(rows.size()) != planned) {
-    throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
-                planned);
+    throw Error("merge: {} rows of {}; complete the shards first", rows.size(), planned);
   }
 }
 

@@ -142,6 +142,7 @@ def verify(
     n: int = 0,
     seed: int | None = None,
     batch_size: int | None = None,
+    with_: Sequence[Path] = (),
     overrides: Mapping[str, Any] | None = None,
     device: str = "auto",
     threads: int = 0,
@@ -154,6 +155,8 @@ def verify(
         file or a run folder, as `fedsmooth verify --model`; without either, the one that the table names.
     n: votes to draw for each; 0: as many as the table has. batch_size: that of the table if left out.
     seed: of the choice and of the votes; drawn by the system if left out.
+    with_: for a table of several models as one, the models beside `model`; those that the table names if both are
+        left out.
     overrides: of the experiment, for a model file or run: {"data.root": "data"}.
     device, threads: as for load(), without a test set.
     """
@@ -167,7 +170,7 @@ def verify(
             table=file,
             images=count,
             model=path,
-            with_=[],
+            with_=[os.fspath(member) for member in with_],
             n=votes,
             overrides=pairs,
             device=device,

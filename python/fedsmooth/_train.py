@@ -42,21 +42,35 @@ def certify_run(
     overrides: Mapping[str, Any] | None = None,
     *,
     malicious: int | None = None,
+    with_: Sequence[str | os.PathLike[str]] = (),
+    out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     device: str = "auto",
     threads: int = 0,
 ) -> Table:
     """Certifies a run folder into its certificates.tsv, as `fedsmooth certify FOLDER` does, by the [certify] of its
-    experiment with `overrides`.
+    experiment with `overrides`. A model file is certified, too, on the data that `overrides` name.
 
     malicious: short for certify.malicious: for a run of several groups, the number of malicious clients that the
         radii hold against. With a fixed number of votes all smaller numbers are claimed too, each at
         alpha / (malicious + 1).
+    with_: further runs or model files, certified as one classifier with `folder`, by the mean of their logits.
+    out: the table to write; beside the model if left out. Several models as one need it.
     resume: continue after the last complete row. device, threads: as for load()."""
     pairs = overrides_to_pairs(overrides)
     if malicious is not None:
         pairs.append(("certify.malicious", str(as_count("malicious", malicious))))
-    path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
+    path = _core.certify_run(
+        folder=os.fspath(folder),
+        with_=[os.fspath(member) for member in with_],
+        overrides=pairs,
+        out="" if out is None else os.fspath(out),
+        resume=resume,
+        device=device,
+        threads=threads,
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
     return read_certificates(path)
 
 

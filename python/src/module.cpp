@@ -1,6 +1,9 @@
 // fedsmooth._core: the library as the Python package uses it. What users call is in
 // python/fedsmooth, which makes its arguments plain; nothing there can pass the library's checks
 // by.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
 #include "fedsmooth/base/version.h"
 #include "python/src/votes.h"
 #include "python/src/words.h"
@@ -29,6 +32,7 @@ NB_MODULE(_core, m) {
   const nb::exception<DependsOnPosition> position(m, "DependsOnPosition", error.ptr());
   const nb::exception<ClassifierChanged> changed(m, "ClassifierChanged", error.ptr());
   nb::setattr(error, "__doc__", nb::str("The caller's mistake, in one line."));
+  m.def("in_python_words", in_python_words, nb::arg("message"));
   bind_statistics(m);
   bind_models(m);
   bind_votes(m);

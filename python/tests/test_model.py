@@ -7,6 +7,7 @@ from test_smooth import interrupt_soon
 
 import fedsmooth as fs
 from fedsmooth import _core
+from fedsmooth._safetensors import format_safetensors
 
 
 def evaluate(model, images):
@@ -92,6 +93,13 @@ def test_hostile_files_and_shapes(tmp_path, model, image):
     for shape in ((2, 3, 6, 5), (1, 6, 6), (6, 6)):
         with pytest.raises(fs.Error):
             model.certify(np.zeros(shape, np.float32), n=1000)
+
+
+def test_a_state_dict_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(format_safetensors({"c.weight": np.zeros((8, 3, 3, 3))}, {}))
+    with pytest.raises(fs.Error, match="state.safetensors: does not describe its network; load its tensors into a torch"):
+        fs.load(path)
 
 
 def test_a_model_without_sigma_needs_one(tmp_path, image):
