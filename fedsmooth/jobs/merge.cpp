@@ -54,6 +54,7 @@ void check_complete(const std::vector<CertificateRow>& rows, const CertificateId
 }  // namespace
 
 void merge(const std::vector<std::string>& paths, const fs::path& out) {
+  if (paths.empty()) throw Error("merge: no tables");
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   std::vector<CertificateRow> rows;
   std::map<int64_t, Shard> shards;

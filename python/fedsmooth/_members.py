@@ -58,8 +58,8 @@ def groups_of(experiment: str) -> int:
 
 
 def fewest_masked(experiment: str) -> int:
-    """The fewest nodes of a masked round. The total of two nodes shows each of them the other's sums, which the nodes of
-    a group need not know: theirs needs three."""
+    """The fewest nodes of a masked round. The total of two nodes shows each of them the other's sums, so that a group
+    needs three."""
     return MASKED_GROUP if groups_of(experiment) > 1 else MASKED
 
 
@@ -71,9 +71,7 @@ def check_masked(experiment: str, nodes: Mapping[int, Hello]) -> None:
     of_clusters = f" of each of {clusters} clusters" if clusters > 1 else ""
     if wanted // clusters < fewest:
         of_group = " of a group" if groups_of(experiment) > 1 else ""
-        raise Error(
-            f"train.clients_per_round={wanted}: a masked round{of_group} needs {fewest} clients{of_clusters}"
-        )
+        raise Error(f"train.clients_per_round={wanted}: a masked round{of_group} needs {fewest} clients{of_clusters}")
     if groups_of(experiment) > 1:
         _check_masked_groups(experiment, nodes, fewest * clusters)
     elif len(nodes) < fewest * clusters:

@@ -12,7 +12,7 @@ from . import _core
 from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
 from ._convert import Array, is_module, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
-from ._numbers import as_count, as_number, as_radii, as_sigma
+from ._numbers import as_count, as_index, as_number, as_numbers, as_seed, as_sigma, as_text
 
 ABSTAIN = -1
 T = TypeVar("T")
@@ -54,8 +54,8 @@ def make_budget(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any,
         n0=as_count("n0", n0),
         n=as_count("n", n),
         alpha=as_number("alpha", alpha),
-        radius=radius,
-        radii=as_radii(radii),
+        radius=as_text("radius", radius),
+        radii=[] if radii is None else as_numbers("radii", radii),
         beta=as_number("beta", beta),
         plan=as_number("plan", plan),
     )
@@ -140,7 +140,7 @@ class Smooth:
         self.base_classifier: Any = base_classifier
         self.num_classes = as_count("num_classes", num_classes)
         self.sigma = as_sigma(sigma)
-        self.seed = None if seed is None else as_count("seed", seed)
+        self.seed = None if seed is None else as_seed(seed)
         self.radius = radius
         self.inputs = inputs
         self._votes: dict[tuple[object, ...], _core.Votes] = {}
@@ -196,7 +196,7 @@ class Smooth:
         (of this classifier and this image if that is None) and `index`; without an index, of a seed of the
         system's. A torch module in training mode is refused."""
         image = to_image(x)
-        number = 0 if index is None else as_count("index", index)
+        number = 0 if index is None else as_index("index", index)
         budget = make_budget(n0, n, alpha, self.radius, radii, beta, plan)
 
         def ask(votes: _core.Votes) -> Certificate:
@@ -253,7 +253,9 @@ class Smooth:
         if hasattr(self.base_classifier, "_votes_of_engine"):
             return ask(self.base_classifier._votes_of_engine(self.num_classes, noise))
         f = adapt(self.base_classifier, like, self.inputs)
-        key = (f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
+        # Votes of an earlier base_classifier stay with it: the attribute may have been set since.
+        of = (id(self.base_classifier), self.num_classes, self.inputs)
+        key = (of, f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
         if again and key in self._votes:
             try:
                 return self._ask_and_look(ask, key)
@@ -271,7 +273,7 @@ class Smooth:
     def _steady_votes(self, f: Adapted, shape: tuple[int, ...], batch_size: int, noise: str) -> _core.Votes:
         batch = f.batch or batch_size
         while True:
-            votes = f.votes(self.num_classes, batch, shape, noise)
+            votes = f.votes(self.num_classes, batch, shape, as_text("noise", noise))
             try:
                 votes.check(list(shape))
             except DependsOnPosition:

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from ._numbers import as_count, as_number
+from ._numbers import as_count, as_number, as_text
 from ._show import Plot, corners_of, draw, table_html
 
 ABSTAIN = -1
@@ -111,13 +111,11 @@ class Table:
         superclasses: a TOML file, animals = ["bird", "cat"]; alone, g stays in the superclass of its answer.
         top: the selected class is among g's `top` likeliest. alpha: the table's own if left out. Holds if
         the classes were chosen before the votes were drawn."""
-        if self.path is None:
-            raise Error("radii_against: this table has no file; give fs.certify an `out`")
         if not against and superclasses is None and not top:
             raise Error("radii_against: name classes, superclasses or top")
         names = [str(item) for item in against]
         path = "" if superclasses is None else os.fspath(superclasses)
-        return _core.radii_against(os.fspath(self.path), names, path, top, alpha)
+        return _core.radii_against(file_of(self), names, path, as_count("top", top), as_number("alpha", alpha))
 
     def _rows_of_groups(self, what: str) -> _core.GroupRows:
         if self._groups is None:
@@ -198,7 +196,7 @@ def compare(
     out: a page to write, .html. norm: l2, linf or l1. values: for linf, how many numbers an image has (3072 for
     CIFAR-10), where a table does not state it."""
     page = "" if out is None else os.fspath(out)
-    return _core.compare(_named(a), _named(b), page, norm, as_count("values", values))
+    return _core.compare(_named(a), _named(b), page, as_text("norm", norm), as_count("values", values))
 
 
 Runs = Table | Path | Sequence[Table | Path] | Mapping[str, Table | Path]
@@ -221,7 +219,14 @@ def report(
     the one run folder, or NAME.html beside the one table. norm, values: as for compare(). sigma, alpha, n: of
     published tables, which do not state them. data: the folder of the data set, for its images."""
     page = _page_beside(runs) if out is None else pathlib.Path(out)
-    tables = _core.TableOptions(norm, as_count("values", values), sigma, alpha, as_count("n", n), os.fspath(data))
+    tables = _core.TableOptions(
+        norm=as_text("norm", norm),
+        values=as_count("values", values),
+        sigma=as_number("sigma", sigma),
+        alpha=as_number("alpha", alpha),
+        n=as_count("n", n),
+        data=os.fspath(data),
+    )
     _core.report(_list_runs(runs), page, tables, warnings.warn)
     return page
 
@@ -230,13 +235,15 @@ def plot(runs: Runs, out: Path, *, what: str = "certified", norm: str = "l2", va
     """Draws tables or run folders into one figure, .svg, .pdf or .png, by gnuplot, and returns its path.
 
     runs: as for report(). what: certified (accuracy over radius), training or attack (in training)."""
-    tables = _core.TableOptions(norm, as_count("values", values), 0.0, 0.0, 0, "")
-    _core.plot(_list_runs(runs), pathlib.Path(out), what, tables)
+    tables = _core.TableOptions(as_text("norm", norm), as_count("values", values), 0.0, 0.0, 0, "")
+    _core.plot(_list_runs(runs), pathlib.Path(out), as_text("what", what), tables)
     return pathlib.Path(out)
 
 
 def merge(tables: Sequence[Table | Path], out: Path) -> Table:
     """Joins the shards of one certification, all of them complete, into the table `out`."""
+    if isinstance(tables, (Table, str, os.PathLike)):
+        raise Error("tables: must be a list, of all shards")
     _core.merge([file_of(table) for table in tables], pathlib.Path(out))
     return read_certificates(out)
 
@@ -260,7 +267,7 @@ def recertify(
         table=file_of(table),
         alpha=as_number("alpha", alpha),
         malicious=None if malicious is None else as_count("malicious", malicious),
-        radius=radius or "",
+        radius="" if radius is None else as_text("radius", radius),
         out="" if out is None else os.fspath(out),
     )
     return read_certificates(found)

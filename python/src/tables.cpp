@@ -190,6 +190,7 @@ void bind_tables(nb::module_& m) {
   nb::class_<GroupRows>(m, "GroupRows", "Rows of a run of several groups.")
       .def("against", &GroupRows::against, nb::arg("malicious"))
       .def("gaps", &GroupRows::gaps);
+  m.def("data_sources", [] { return data_sources().names(); });
   m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));
   m.def(
       "read_certificates",

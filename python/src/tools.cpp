@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/table_file.h"
 #include "python/src/context.h"
 #include "python/src/tables.h"
@@ -78,8 +79,10 @@ jobs::SweepResult sweep(const std::string& path, const Overrides& overrides, con
   });
 }
 
-std::string read_identity(const std::filesystem::path& table) {
-  return read_sidecar(jobs::find_table(table)).value("identity", nlohmann::json::object()).dump();
+std::string read_identity(const std::filesystem::path& path) {
+  const std::filesystem::path table = jobs::find_table(path);
+  refuse_published(table);
+  return read_sidecar(table).value("identity", nlohmann::json::object()).dump();
 }
 
 void bind_verification(nb::module_& m) {

@@ -6,11 +6,8 @@
 namespace fedsmooth::python {
 namespace {
 
-bool is_word(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
-bool is_inside(char c) {
-  return is_word(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
-         c == '.';
-}
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_inside(char c) { return is_word(c) || c == '-' || c == '_' || c == '.'; }
 
 // The name of the option that `rest` begins with, without a full stop after it; empty if there is
 // none.

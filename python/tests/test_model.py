@@ -98,7 +98,7 @@ def test_hostile_files_and_shapes(tmp_path, model, image):
 def test_a_state_dict_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "state.safetensors"
     path.write_bytes(format_safetensors({"c.weight": np.zeros((8, 3, 3, 3))}, {}))
-    with pytest.raises(fs.Error, match="state.safetensors: does not describe its network; load its tensors into a torch"):
+    with pytest.raises(fs.Error, match="does not describe its network; load its tensors into a torch module"):
         fs.load(path)
 
 
