@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
-from ._convert import Array, is_module, to_image
+from ._convert import Array, fit, is_module, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
 from ._numbers import as_count, as_index, as_number, as_numbers, as_seed, as_sigma, as_text
 
@@ -195,7 +195,7 @@ class Smooth:
         """CERTIFY for one image [C, H, W], with the counts that it rests on. The noise is that of `seed`
         (of this classifier and this image if that is None) and `index`; without an index, of a seed of the
         system's. A torch module in training mode is refused."""
-        image = to_image(x)
+        image = self._image(x)
         number = 0 if index is None else as_index("index", index)
         budget = make_budget(n0, n, alpha, self.radius, radii, beta, plan)
 
@@ -205,6 +205,13 @@ class Smooth:
 
         return self._ask(ask, x, image.shape, batch_size, noise)
 
+    def _image(self, x: Array) -> np.ndarray:
+        """One image as the base classifier takes it: a Model those of [H, W, C] turned round."""
+        image = to_image(x)
+        if hasattr(self.base_classifier, "_votes_of_engine"):
+            image = fit(image[None], self.base_classifier.input)[0]
+        return image
+
     def _seed_for(self, votes: _core.Votes, image: np.ndarray) -> int:
         if self.seed is not None:
             return self.seed
@@ -213,7 +220,7 @@ class Smooth:
 
     def _predict(self, x: Array, n: int, alpha: float, batch_size: int, noise: str) -> tuple[int, list[int]]:
         """The answer and the votes of each class."""
-        image = to_image(x)
+        image = self._image(x)
         seed, count, level = draw_seed(), as_count("n", n), as_number("alpha", alpha)
 
         def ask(votes: _core.Votes) -> tuple[int, list[int]]:
