@@ -4,14 +4,18 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ._core import Error
 
 
 def _value(value: Any) -> str:
     """As on the command line."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (float, np.floating)) and value.is_integer():  # 1e5 may be a count
+        return str(int(value))
+    if isinstance(value, (list, tuple, np.ndarray)):
         return f"[{', '.join(_value(v) for v in value)}]"
     return str(value)
 

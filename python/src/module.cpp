@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <filesystem>
+
 #include "fedsmooth/base/version.h"
 #include "python/src/votes.h"
 #include "python/src/words.h"
@@ -17,6 +19,9 @@ void translate_error(const std::exception_ptr& thrown, void* type) {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     PyErr_SetString(static_cast<PyObject*>(type), in_python_words(error.what()).c_str());
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string said = error.path1().string() + ": " + error.code().message();
+    PyErr_SetString(static_cast<PyObject*>(type), said.c_str());
   }
 }
 

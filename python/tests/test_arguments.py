@@ -5,6 +5,7 @@ import pytest
 from conftest import PUBLISHED_ROWS, half_space
 
 import fedsmooth as fs
+from fedsmooth._values import overrides_to_pairs
 
 OPTIONS = {"n": 500, "batch_size": 100}
 
@@ -94,6 +95,18 @@ def test_a_wrong_argument_is_named(model, model_file, test_set, image, g, tmp_pa
     with pytest.raises(fs.Error, match=message) as error:
         call(Given(model, model_file, test_set, image, g, tmp_path))
     assert "\n" not in str(error.value) and "--" not in str(error.value)
+
+
+def test_a_folder_that_cannot_be_made(experiment_file, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(fs.Error, match="file/run: Not a directory$"):
+        fs.train(experiment_file, out=tmp_path / "file" / "run")
+
+
+def test_values_of_keys():
+    given = {"a.n": 1e5, "a.on": np.True_, "a.radii": np.array([0.25, 1.0]), "a.sigma": np.float32(0.5), "a.off": False}
+    said = dict(overrides_to_pairs(given))
+    assert list(said.values()) == ["100000", "true", "[0.25, 1]", "0.5", "false"]
 
 
 def test_what_may_be_written_in_several_ways(model, test_set, tmp_path):
