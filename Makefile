@@ -149,6 +149,10 @@ $(VENV)/ready: python/requirements.txt
 # That of the wheels there which the interpreter takes.
 INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps --no-index --find-links $(WHEELS) fedsmooth
 
+# Bytes that a wheel may have: every GPU kernel that is compiled for one more architecture or shape makes it larger,
+# and users download it whole.
+WHEEL_LIMIT ?= 12000000
+
 # Tagged manylinux by auditwheel. Wheels for other interpreters stay.
 wheel: $(VENV)/ready
 	@[ -z "$(TORCH)" ] || { echo "make wheel: a wheel holds no LibTorch; leave TORCH out" >&2; exit 2; }
@@ -163,6 +167,8 @@ wheel: $(VENV)/ready
 	  --wheel-dir $(WHEELS) build-python/unrepaired/*.whl > build-python/auditwheel.log 2>&1 || \
 	  { cat build-python/auditwheel.log; exit 1; }
 	@ls -l $(WHEELS)/*.whl
+	@large=$$(find $(WHEELS) -name '*.whl' -size +$(WHEEL_LIMIT)c); \
+	  [ -z "$$large" ] || { echo "make wheel: above $(WHEEL_LIMIT) bytes: $$large" >&2; exit 2; }
 
 # The source distribution: this tree without results and tests, from which pip builds a wheel.
 sdist: $(VENV)/ready

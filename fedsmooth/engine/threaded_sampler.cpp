@@ -43,7 +43,8 @@ std::vector<VotesAndGaps> ThreadedSampler::count_into(std::vector<VotesAndGaps> 
       if (stopped_ && stopped_()) throw Interrupted{};
       Array& noisy = noisy_[worker];
       const Array& x = requests.front().x;
-      if (!noisy.defined()) noisy = Array({batch, x.size(0), x.size(1), x.size(2)});
+      const Sizes shape = {batch, x.size(0), x.size(1), x.size(2)};
+      if (!noisy.defined() || noisy.sizes() != shape) noisy = Array(shape);
       copies.add_votes(classifiers_[worker], groups(), first, noisy, own);
     }
     const std::lock_guard lock(mutex);

@@ -47,14 +47,14 @@ void check_all_shards(const std::map<int64_t, Shard>& shards) {
 void check_complete(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity) {
   const int64_t planned = identity.images.value_or(0);
   if (static_cast<int64_t>(rows.size()) != planned) {
-    throw Error("merge: {} rows of {}; finish the shards with certify --resume", rows.size(),
-                planned);
+    throw Error("merge: {} rows of {}; complete the shards first", rows.size(), planned);
   }
 }
 
 }  // namespace
 
 void merge(const std::vector<std::string>& paths, const fs::path& out) {
+  if (paths.empty()) throw Error("merge: no tables");
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   std::vector<CertificateRow> rows;
   std::map<int64_t, Shard> shards;

@@ -119,7 +119,7 @@ uint64_t drawn_certificate_seed(const fs::path& folder) {
   const std::string file = (folder / "provenance.json").string();
   const auto provenance = parse_json_object(read_file(file), file);
   const auto seed = find_seed(provenance, "certificate_seed", file);
-  if (!seed) throw Error("{}: has no certificate_seed; give --seed", file);
+  if (!seed) throw Error("{}: has no certificate_seed; give --certify.seed", file);
   return *seed;
 }
 

@@ -124,7 +124,8 @@ std::vector<VotesAndGaps> SerialSampler::count_gaps(const std::vector<VoteReques
 
 void SerialSampler::count_into(VotesAndGaps& tally, const VoteRequest& request) {
   const Array& x = request.x;
-  if (!noisy_.defined()) noisy_ = Array({batch(), x.size(0), x.size(1), x.size(2)});
+  const Sizes shape = {batch(), x.size(0), x.size(1), x.size(2)};
+  if (!noisy_.defined() || noisy_.sizes() != shape) noisy_ = Array(shape);
   const std::vector<VoteRequest> requests = {request};
   const CopyList copies(requests, draws_);
   std::vector<VotesAndGaps> tallies = {std::move(tally)};

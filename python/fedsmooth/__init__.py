@@ -13,6 +13,7 @@ from ._conformal import Conformal
 from ._core import Attack, Comparison, Error, ImageCertificate, Round, Verification
 from ._folder import save_folder
 from ._model import Model, from_torch, load
+from ._numbers import as_count, as_number
 from ._show import Plot
 from ._smooth import ABSTAIN, Certificate, Smooth
 from ._table import Table, compare, merge, plot, read_certificates, recertify, report
@@ -62,4 +63,4 @@ __version__: str = _core.version
 def lower_bound(k: int, n: int, alpha: float = 0.001) -> float:
     """The Clopper-Pearson bound: a p with P[Bin(n, p) >= k] <= alpha, within 1e-12 of the largest
     one and never above it. k successes in n trials prove, at level alpha, a probability of at least p."""
-    return _core.lower_bound(k, n, alpha)
+    return _core.lower_bound(as_count("k", k), as_count("n", n), as_number("alpha", alpha))

@@ -181,16 +181,38 @@ def _adapt_estimator(estimator: Any) -> Adapted:
     classes = np.asarray(estimator.classes_)
     if classes.dtype.kind not in "iu" or not np.array_equal(classes, np.arange(len(classes))):
         raise Error(f"estimator: its classes are {classes.tolist()[:5]}...; fit it to labels 0, 1, 2, ...")
-    scores = getattr(estimator, "predict_proba", None) or getattr(estimator, "decision_function", None)
-    if scores is None:
+    name = next((name for name in ("predict_proba", "decision_function") if hasattr(estimator, name)), None)
+    if name is None:
         raise Error(f"estimator: a {type(estimator).__name__} has neither predict_proba nor decision_function")
 
+    compared = False
+
     def call(batch: np.ndarray) -> np.ndarray:
-        found = np.asarray(scores(_features(batch)))
-        return to_logits(np.stack([-found, found], axis=1) if found.ndim == 1 else found)
+        nonlocal compared
+        given = _features(batch)
+        found = np.asarray(getattr(estimator, name)(given))
+        logits = to_logits(np.stack([-found, found], axis=1) if found.ndim == 1 else found)
+        if not compared:
+            _compare_with_predict(estimator, name, given, logits)
+            compared = True
+        return logits
 
     version = getattr(sys.modules.get("sklearn"), "__version__", "")
     return Adapted(call, f"cpu/fp64/scikit-learn-{version}")
+
+
+def _compare_with_predict(estimator: Any, scores: str, given: np.ndarray, logits: np.ndarray) -> None:
+    """An Error if the largest score is not what predict() answers. An SVC may have scores of pairs of classes, of which
+    there are as many as classes if these are three."""
+    if not hasattr(estimator, "predict"):
+        return
+    answers = np.asarray(estimator.predict(given))
+    others = int((logits.argmax(1) != answers).sum()) if logits.shape[1] == len(estimator.classes_) else len(answers)
+    if others:
+        raise Error(
+            f"estimator: the largest of {scores}() is not what predict() answers for {others} of {len(answers)} noisy "
+            "inputs; give a function [B, D] -> [B, K]"
+        )
 
 
 def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:

@@ -12,12 +12,12 @@ from typing import Any
 from . import _core
 from ._core import Error
 from ._model import Model
-from ._numbers import as_count
+from ._numbers import as_count, as_device, as_flag, as_seed, as_text, as_threads
 from ._progress import bar_or_none
 from ._smooth import Smooth, make_budget
 from ._table import Path, Table, file_of
 from ._test_set import pick
-from ._values import overrides_to_pairs
+from ._values import list_paths, overrides_to_pairs
 
 
 def certify(
@@ -52,17 +52,19 @@ def certify(
     class_names: one per class; the model's, or numbers, if left out.
     name: of the data set. With images and name of load_data(), the table is the program's, which may resume it.
     only_correct: no votes are drawn where the selected class is wrong anyway.
-    n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth. With radii and resume=True, a larger n
-        continues the rows that are not decided.
+    n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth; a Model has a batch of its own. With radii and
+        resume=True, a larger n continues the rows that are not decided.
     """
     smooth = g.smooth(sigma) if isinstance(g, Model) else g
     if not isinstance(smooth, Smooth):
         raise Error(
             f"g: a {type(g).__name__} is not a smoothed classifier; make one by fs.Smooth(f, num_classes, sigma)"
         )
+    if resume and out is None:
+        raise Error("resume=True: there is no table to continue; give out=")
     if sigma not in (None, smooth.sigma):
         raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}; leave sigma out")
-    first, given = pick(test_set, every, limit, smooth, class_names, name)
+    first, given = pick(test_set, every, limit, smooth, class_names, as_text("name", name))
     budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
 
     def write(path: pathlib.Path) -> None:
@@ -74,12 +76,12 @@ def certify(
                 given=given,
                 sigma=smooth.sigma,
                 budget=budget,
-                only_correct=only_correct,
+                only_correct=as_flag("only_correct", only_correct),
                 seed=smooth.seed,
                 every=as_count("every", every),
                 limit=as_count("limit", limit),
                 out=path,
-                resume=resume,
+                resume=as_flag("resume", resume),
                 progress=bar_or_none(),
             )
 
@@ -121,14 +123,18 @@ def certify_image(
     for name, path in (("model", model), ("image", image)):
         if not isinstance(path, (str, os.PathLike)):
             raise Error(f"{name}: a {type(path).__name__} is not a path; what is in memory is certified by .certify()")
-    short = {"certify.sigma": sigma, "certify.n": None if n is None else as_count("n", n), "seed": seed}
-    given = {key: value for key, value in short.items() if value is not None}
+    pairs = overrides_to_pairs(
+        overrides,
+        certify_sigma=sigma,
+        certify_n=None if n is None else as_count("n", n),
+        seed=None if seed is None else as_seed(seed),
+    )
     return _core.certify_image(
         model=os.fspath(model),
         image=os.fspath(image),
-        overrides=overrides_to_pairs({**(overrides or {}), **given}),
-        device=device,
-        threads=threads,
+        overrides=pairs,
+        device=as_device(device),
+        threads=as_threads(threads),
         warn=warnings.warn,
     )
 
@@ -142,6 +148,7 @@ def verify(
     n: int = 0,
     seed: int | None = None,
     batch_size: int | None = None,
+    with_: Sequence[Path] = (),
     overrides: Mapping[str, Any] | None = None,
     device: str = "auto",
     threads: int = 0,
@@ -152,37 +159,66 @@ def verify(
 
     model, test_set: the classifier g and the test set that fs.certify() had. Without a test set, `model` is a model
         file or a run folder, as `fedsmooth verify --model`; without either, the one that the table names.
-    n: votes to draw for each; 0: as many as the table has. batch_size: that of the table if left out.
+    n: votes to draw for each; 0: as many as the table has. batch_size, with a test set: that of the
+        table if left out.
     seed: of the choice and of the votes; drawn by the system if left out.
+    with_: for a table of several models as one, the models beside `model`; those that the table names if both are
+        left out.
     overrides: of the experiment, for a model file or run: {"data.root": "data"}.
     device, threads: as for load(), without a test set.
     """
-    file, count, votes = file_of(table), as_count("images", images), as_count("n", n)
+    count, votes = as_count("images", images), as_count("n", n)
+    number = None if seed is None else as_seed(seed)
     if test_set is None:
-        if isinstance(model, (Smooth, Model)):
-            raise Error("verify: give the test set too, as fs.certify() had it")
-        pairs = overrides_to_pairs(overrides) + ([] if seed is None else [("seed", str(seed))])
-        path = "" if model is None else os.fspath(model)
-        found = _core.verify(
-            table=file,
-            images=count,
-            model=path,
-            with_=[],
-            n=votes,
-            overrides=pairs,
-            device=device,
-            threads=threads,
-            progress=bar_or_none(),
-            warn=warnings.warn,
-        )
+        _refuse({"batch_size": batch_size}, "of a classifier in memory; give the test set too")
+        found = _verify_file(file_of(table), model, count, votes, with_, overrides, number, device, threads)
     else:
-        found = _verify_in_hand(file, model, test_set, count, votes, seed, batch_size)
+        given = {"with_": list(with_), "overrides": overrides, "device": device != "auto", "threads": threads}
+        _refuse(given, "of a model file; with a test set, model is a classifier in memory")
+        found = _verify_in_hand(file_of(table), model, test_set, count, votes, number, batch_size)
     if not found.plausible:
         warnings.warn(
             f"{found.table}: is implausible: counts as high as its own come with probability {found.p_value:.2g}",
             stacklevel=2,
         )
     return found
+
+
+def _refuse(given: Mapping[str, Any], why: str) -> None:
+    """An Error for an argument that would be ignored."""
+    for name, value in given.items():
+        if value:
+            raise Error(f"{name}: is {why}")
+
+
+def _verify_file(
+    file: str,
+    model: Any,
+    images: int,
+    n: int,
+    with_: Sequence[Path],
+    overrides: Mapping[str, Any] | None,
+    seed: int | None,
+    device: str,
+    threads: int,
+) -> _core.Verification:
+    if isinstance(model, (Smooth, Model)):
+        raise Error("verify: give the test set too, as fs.certify() had it")
+    data = json.loads(_core.read_identity(file)).get("data")
+    if data not in _core.data_sources() and "data.name" not in (overrides or {}):
+        raise Error(f"verify: data {data!r} cannot be loaded by that name; give model and test set as for fs.certify")
+    return _core.verify(
+        table=file,
+        images=images,
+        model="" if model is None else os.fspath(model),
+        with_=list_paths("with_", with_),
+        n=n,
+        overrides=overrides_to_pairs(overrides, seed=seed),
+        device=as_device(device),
+        threads=as_threads(threads),
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
 
 
 def _verify_in_hand(
@@ -194,7 +230,7 @@ def _verify_in_hand(
         raise Error(f"verify: a {type(model).__name__} is neither a Smooth nor a Model; give what fs.certify() had")
     base = str(identity.get("base", ""))
     batch = base.rpartition("x")[2]
-    size = batch_size or (int(batch) if batch.isdigit() else 1000)
+    size = (int(batch) if batch.isdigit() else 1000) if batch_size is None else batch_size
     like, given = pick(test_set, identity.get("every", 1), identity.get("limit", 0), smooth, None, "")
     noise = "exact" if str(identity.get("noise", "")).startswith("exact") else "float"
 

@@ -6,9 +6,10 @@ import pathlib
 import numpy as np
 
 from . import _core
-from ._convert import Array, to_floats, to_numpy
+from ._convert import Array, fit, to_floats, to_numpy
 from ._core import Error
 from ._model import Model
+from ._numbers import as_labels, as_number, as_seed
 from ._smooth import draw_seed
 
 
@@ -23,7 +24,7 @@ class Conformal:
     new ones, and unseen by training."""
 
     def __init__(self, model: Model, calibration: _core.ConformalCalibration) -> None:
-        self._pass = _one_pass(model)
+        self._pass, self._input = _one_pass(model), model.input
         self._pass.check_is_about(calibration)
         self._calibration = calibration
         self.epsilon: float = calibration.epsilon
@@ -47,10 +48,15 @@ class Conformal:
         """Calibrates on images [N, C, H, W], bytes or floats in [0, 1], and labels [N], with one noise per image.
         Too few images are an Error that says how many are needed. sigma: the model's own if left out. seed: of
         the noise; drawn by the system if left out."""
-        sigma = model.sigma if sigma is None else sigma
-        numbers = [int(label) for label in to_numpy(labels, "labels")]
-        seed = draw_seed() if seed is None else seed
-        return cls(model, _one_pass(model).calibrate(_pixels(images), numbers, sigma, epsilon, coverage, seed))
+        found = _one_pass(model).calibrate(
+            _pixels(images, model.input),
+            as_labels("labels", to_numpy(labels, "labels").tolist()),
+            model.smooth(sigma).sigma,
+            as_number("epsilon", epsilon),
+            as_number("coverage", coverage),
+            draw_seed() if seed is None else as_seed(seed),
+        )
+        return cls(model, found)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model) -> "Conformal":
@@ -64,7 +70,8 @@ class Conformal:
     def __call__(self, images: Array, *, seed: int | None = None) -> np.ndarray:
         """Returns which classes are in the set of each image, booleans [N, K], from one noisy pass each. Leave
         out the seed: an attacker who knows the noise can fit an image to it."""
-        return self._pass.sets(self._calibration, _pixels(images), draw_seed() if seed is None else seed).astype(bool)
+        number = draw_seed() if seed is None else as_seed(seed)
+        return self._pass.sets(self._calibration, _pixels(images, self._input), number).astype(bool)
 
     def __repr__(self) -> str:
         return f"Conformal(epsilon={self.epsilon}, coverage={self.coverage}, sigma={self.sigma}, images={self.images})"
@@ -76,6 +83,5 @@ def _one_pass(model: Model) -> _core.OnePass:
     return _core.OnePass(model._native, model.sha256, model._device, model._threads)
 
 
-def _pixels(images: Array) -> np.ndarray:
-    found = to_numpy(images, "images")
-    return found / np.float32(255) if found.dtype == np.uint8 else to_floats(images, "images")
+def _pixels(images: Array, input: tuple[int, int, int]) -> np.ndarray:
+    return fit(to_floats(images, "images"), input)

@@ -5,8 +5,9 @@ import pathlib
 from typing import Any
 
 from . import _core
+from ._core import Error
 from ._model import Model
-from ._table import Table
+from ._table import Table, file_of
 
 RADII = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -21,12 +22,26 @@ def save_folder(
 ) -> None:
     """Writes `model`, and a model card with the certified accuracy of `table`, into a folder that load() reads.
 
+    table: certificates of this very model; an Error for those of another one, such as the torch module that it was
+        made of.
     name, dataset: what the card calls the model and the data set of the table."""
     folder = pathlib.Path(folder)
+    if table is not None:
+        _check_is_about(table, model)
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(_config(model), indent=2) + "\n")
     (folder / "README.md").write_text(_card(model, table, name, dataset))
+
+
+def _check_is_about(table: Table, model: Model) -> None:
+    if "alpha" not in table.columns:
+        raise Error(f"{table.path}: a published table does not say which model it is about")
+    if len(table) == 0:
+        raise Error(f"{table.path or 'table'}: no certificates yet")
+    told = json.loads(_core.read_identity(file_of(table))).get("model_sha256")
+    if told not in (model.sha256, _core.sha256(model._native.to_bytes())):
+        raise Error(f"{table.path or 'table'}: is about another model than {model.name}; certify it by fs.certify")
 
 
 def _config(model: Model) -> dict[str, Any]:
@@ -76,7 +91,8 @@ def _card(model: Model, table: Table | None, name: str, dataset: str) -> str:
     ]
     if table is not None:
         lines += [
-            f"Certified on {len(table)} images of {dataset}, alpha {table['alpha'][0]} per image:",
+            f"Certified on {len(table)} images of {dataset}, under noise of sigma {table['sigma'][0]}, alpha "
+            f"{table['alpha'][0]} per image:",
             "",
             "| l2 radius | " + " | ".join(str(r) for r in RADII) + " |",
             "|---" * (len(RADII) + 1) + "|",

@@ -11,7 +11,7 @@ from ._messages import Hello, section
 MAX_IMAGES = 1_000_000
 MAX_CLIENTS = 1_000_000
 MAX_NAME = 60
-MASKED_GROUP = 3  # nodes of a group that masks hide
+MASKED, MASKED_GROUP = 2, 3  # the fewest nodes of a masked round; in one of several groups
 
 
 def call(number: int, name: str) -> str:
@@ -57,24 +57,39 @@ def groups_of(experiment: str) -> int:
     return groups["count"] if groups["number"] == 0 else 1
 
 
-def check_masked_groups(experiment: str, nodes: Mapping[int, Hello]) -> None:
-    """The total of two nodes shows each of them the other's sums: a masked round of a group needs three."""
+def fewest_masked(experiment: str) -> int:
+    """The fewest nodes of a masked round. The total of two nodes shows each of them the other's sums, so that a group
+    needs three."""
+    return MASKED_GROUP if groups_of(experiment) > 1 else MASKED
+
+
+def check_masked(experiment: str, nodes: Mapping[int, Hello]) -> None:
+    """An Error if masks would make the server give up every round, of a group or of a cluster: for too few clients or
+    nodes."""
+    fewest, clusters = fewest_masked(experiment), section(experiment, "server")["clusters"]
+    wanted = section(experiment, "train")["clients_per_round"]
+    of_clusters = f" of each of {clusters} clusters" if clusters > 1 else ""
+    if wanted // clusters < fewest:
+        of_group = " of a group" if groups_of(experiment) > 1 else ""
+        raise Error(f"train.clients_per_round={wanted}: a masked round{of_group} needs {fewest} clients{of_clusters}")
+    if groups_of(experiment) > 1:
+        _check_masked_groups(experiment, nodes, fewest * clusters)
+    elif len(nodes) < fewest * clusters:
+        raise Error(f"nodes: {len(nodes)}; masks need {fewest}{of_clusters}")
+
+
+def _check_masked_groups(experiment: str, nodes: Mapping[int, Hello], fewest: int) -> None:
     count, seed = groups_of(experiment), tomllib.loads(experiment)["seed"]
-    wanted, clusters = section(experiment, "train")["clients_per_round"], section(experiment, "server")["clusters"]
-    if wanted // clusters < MASKED_GROUP:
-        raise Error(f"train.clients_per_round={wanted}: a masked round of a group needs {MASKED_GROUP} clients")
     members: dict[int, list[str]] = {group: [] for group in range(1, count + 1)}
     for number, hello in nodes.items():
         members[_core.group_of(hello.client, count, seed)].append(call(number, hello.name))
     small = [
         f"group {group} has {len(names)} ({', '.join(names) or 'none'})"
         for group, names in members.items()
-        if len(names) // clusters < MASKED_GROUP
+        if len(names) < fewest
     ]
     if small:
-        raise Error(
-            f"groups.count={count}: under masks each group needs {MASKED_GROUP * clusters} nodes; {'; '.join(small)}"
-        )
+        raise Error(f"groups.count={count}: under masks each group needs {fewest} nodes; {'; '.join(small)}")
 
 
 def _difference(hello: Hello, wanted: Mapping[str, str]) -> str:

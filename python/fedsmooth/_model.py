@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._convert import Array, fit, to_floats
 from ._core import Error
-from ._numbers import as_count
+from ._numbers import as_device, as_index, as_seed, as_text, as_threads
 from ._smooth import Certificate, Smooth, draw_seed, make_budget, make_certificates
 
 
@@ -26,8 +26,8 @@ class Model:
         self, native: _core.Model, *, name: str = "model", sha256: str = "", device: str = "auto", threads: int = 0
     ) -> None:
         self._native = native
-        self._device, self._threads = device, threads
-        self._votes = {"float": _core.Votes(native, device, threads, "float")}
+        self._device, self._threads = as_device(device), as_threads(threads)
+        self._votes = {"float": _core.Votes(native, self._device, self._threads, "float")}
         self._evaluator: _core.Evaluator | None = None
         self.name = name
         self.sha256 = sha256 or _core.sha256(native.to_bytes())
@@ -85,10 +85,10 @@ class Model:
         g = self.smooth(sigma, radius=radius)
         floats = to_floats(images, "images")
         floats = fit(floats[None] if floats.ndim == 3 else floats, self.input)
-        numbers = list(range(len(floats))) if indices is None else [int(i) for i in indices]
+        numbers = list(range(len(floats))) if indices is None else [as_index("indices", i) for i in indices]
         budget = make_budget(n0, n, alpha, radius, radii, beta, plan)
         votes = self._votes_of_engine(self.num_classes, noise)
-        number = draw_seed() if seed is None else as_count("seed", seed)
+        number = draw_seed() if seed is None else as_seed(seed)
         return make_certificates(votes, floats, numbers, g.sigma, budget, number, noise)
 
     def to_torch(self) -> Any:
@@ -105,7 +105,7 @@ class Model:
         if num_classes != self.num_classes:
             raise Error(f"num_classes={num_classes}: {self.name} has {self.num_classes}")
         if noise not in self._votes:
-            self._votes[noise] = _core.Votes(self._native, self._device, self._threads, noise)
+            self._votes[noise] = _core.Votes(self._native, self._device, self._threads, as_text("noise", noise))
         return self._votes[noise]
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from . import _core, masks
 from ._convert import Array, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
 from ._messages import Answer, Hello, Task, change_experiment, format_clients
+from ._numbers import as_count, as_device, as_labels, as_threads
 
 
 def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
@@ -20,7 +21,7 @@ def own_images(images: Array, labels: Array) -> tuple[np.ndarray, list[int]]:
     found = to_bytes_if_exact(found if found.dtype == np.uint8 else to_floats(images, "images"))
     if found.dtype != np.uint8:
         raise Error("images: are not bytes over 255; give bytes")
-    return found, [int(label) for label in to_numpy(labels, "labels")]
+    return found, as_labels("labels", to_numpy(labels, "labels").tolist())
 
 
 def rename_labels(labels: Sequence[int], here: Sequence[str], there: Sequence[str]) -> list[int]:
@@ -61,6 +62,7 @@ class Node:
     ) -> None:
         self.experiment, self._private_key, self.answered = experiment, private_key, answered
         here = change_experiment(experiment, overrides)
+        device, threads, client = as_device(device), as_threads(threads), as_count("client", client)
         self._client = -1 if images is None else client
         _refuse_named_files(experiment, overrides or {}, own=images is not None)
         if images is None:

@@ -1,22 +1,54 @@
-"""Numbers as users write them."""
+"""Numbers, flags and words as users write them."""
 
 import math
 import operator
 from typing import Any
 
+import numpy as np
+
 from ._core import Error
 
 
-def as_count(name: str, value: Any) -> int:
+def as_count(name: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     """A whole number; 1e5 is one."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
     try:
         if isinstance(value, bool):
             raise TypeError
-        return operator.index(value)
+        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
     except TypeError:
         raise Error(f"{name}={value!r}: must be a whole number") from None
+    if not least <= whole <= most:
+        raise Error(f"{name}={value!r}: must be from {least} to {most}")
+    return whole
+
+
+def as_seed(value: Any) -> int:
+    return as_count("seed", value, 0, 2**64 - 1)
+
+
+def as_index(name: str, value: Any) -> int:
+    """The number of an image, which with the seed names its noise."""
+    return as_count(name, value, 0, 2**32 - 1)
+
+
+def as_threads(value: Any) -> int:
+    return as_count("threads", value, 0, 4096)
+
+
+def as_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise Error(f"{name}={value!r}: must be True or False")
+    return bool(value)
+
+
+def as_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise Error(f"{name}={value!r}: must be text")
+    return value
+
+
+def as_device(value: Any) -> str:
+    return as_text("device", value)
 
 
 def as_number(name: str, value: Any) -> float:
@@ -36,14 +68,25 @@ def as_sigma(value: Any) -> float:
     return sigma
 
 
-def as_radii(value: Any) -> list[float]:
-    """Radii to decide; one number is one of them."""
-    if value is None:
-        return []
+def as_numbers(name: str, value: Any) -> list[float]:
+    """Several numbers; one number is a list of one."""
     try:
-        items = list(value)
+        items = [value] if isinstance(value, (str, bytes)) else list(value)
     except TypeError:
         items = [value]
-    if isinstance(value, (str, bytes)):
-        items = [value]
-    return [as_number("radii", item) for item in items]
+    return [as_number(name, item) for item in items]
+
+
+def as_labels(name: str, value: Any) -> list[int]:
+    """Class numbers of images; 1.0 is one, 1.5 is none."""
+    return [as_label(f"{name}: image {i}", label) for i, label in enumerate(value)]
+
+
+def as_label(where: str, value: Any) -> int:
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Error(f"{where}: label {value!r} is not a class number") from None
+    if whole != value:
+        raise Error(f"{where}: label {value!r} is not a class number")
+    return whole

@@ -10,9 +10,9 @@ import numpy as np
 
 from . import _core
 from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
-from ._convert import Array, is_module, to_image
+from ._convert import Array, fit, is_module, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
-from ._numbers import as_count, as_number, as_radii, as_sigma
+from ._numbers import as_count, as_index, as_number, as_numbers, as_seed, as_sigma, as_text
 
 ABSTAIN = -1
 T = TypeVar("T")
@@ -54,8 +54,8 @@ def make_budget(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any,
         n0=as_count("n0", n0),
         n=as_count("n", n),
         alpha=as_number("alpha", alpha),
-        radius=radius,
-        radii=as_radii(radii),
+        radius=as_text("radius", radius),
+        radii=[] if radii is None else as_numbers("radii", radii),
         beta=as_number("beta", beta),
         plan=as_number("plan", plan),
     )
@@ -140,7 +140,7 @@ class Smooth:
         self.base_classifier: Any = base_classifier
         self.num_classes = as_count("num_classes", num_classes)
         self.sigma = as_sigma(sigma)
-        self.seed = None if seed is None else as_count("seed", seed)
+        self.seed = None if seed is None else as_seed(seed)
         self.radius = radius
         self.inputs = inputs
         self._votes: dict[tuple[object, ...], _core.Votes] = {}
@@ -195,8 +195,8 @@ class Smooth:
         """CERTIFY for one image [C, H, W], with the counts that it rests on. The noise is that of `seed`
         (of this classifier and this image if that is None) and `index`; without an index, of a seed of the
         system's. A torch module in training mode is refused."""
-        image = to_image(x)
-        number = 0 if index is None else as_count("index", index)
+        image = self._image(x)
+        number = 0 if index is None else as_index("index", index)
         budget = make_budget(n0, n, alpha, self.radius, radii, beta, plan)
 
         def ask(votes: _core.Votes) -> Certificate:
@@ -204,6 +204,13 @@ class Smooth:
             return make_certificates(votes, image[None], [number], self.sigma, budget, seed, noise)[0]
 
         return self._ask(ask, x, image.shape, batch_size, noise)
+
+    def _image(self, x: Array) -> np.ndarray:
+        """One image as the base classifier takes it: a Model those of [H, W, C] turned round."""
+        image = to_image(x)
+        if hasattr(self.base_classifier, "_votes_of_engine"):
+            image = fit(image[None], self.base_classifier.input)[0]
+        return image
 
     def _seed_for(self, votes: _core.Votes, image: np.ndarray) -> int:
         if self.seed is not None:
@@ -213,7 +220,7 @@ class Smooth:
 
     def _predict(self, x: Array, n: int, alpha: float, batch_size: int, noise: str) -> tuple[int, list[int]]:
         """The answer and the votes of each class."""
-        image = to_image(x)
+        image = self._image(x)
         seed, count, level = draw_seed(), as_count("n", n), as_number("alpha", alpha)
 
         def ask(votes: _core.Votes) -> tuple[int, list[int]]:
@@ -253,7 +260,9 @@ class Smooth:
         if hasattr(self.base_classifier, "_votes_of_engine"):
             return ask(self.base_classifier._votes_of_engine(self.num_classes, noise))
         f = adapt(self.base_classifier, like, self.inputs)
-        key = (f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
+        # Votes of an earlier base_classifier stay with it: the attribute may have been set since.
+        of = (id(self.base_classifier), self.num_classes, self.inputs)
+        key = (of, f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
         if again and key in self._votes:
             try:
                 return self._ask_and_look(ask, key)
@@ -271,7 +280,7 @@ class Smooth:
     def _steady_votes(self, f: Adapted, shape: tuple[int, ...], batch_size: int, noise: str) -> _core.Votes:
         batch = f.batch or batch_size
         while True:
-            votes = f.votes(self.num_classes, batch, shape, noise)
+            votes = f.votes(self.num_classes, batch, shape, as_text("noise", noise))
             try:
                 votes.check(list(shape))
             except DependsOnPosition:

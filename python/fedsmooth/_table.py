@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from ._numbers import as_count, as_number
+from ._numbers import as_count, as_number, as_text
 from ._show import Plot, corners_of, draw, table_html
 
 ABSTAIN = -1
@@ -22,7 +22,8 @@ Path = str | os.PathLike[str]
 class Table:
     """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii; `columns` has all of
     them: idx, label, predict, radius, time (seconds) and correct; except in published tables also selected, n0, n,
-    count_top, count_runner_up, p_lower, alpha, sigma, seed and base. `path` is None if no file was asked for.
+    count_top, count_runner_up, p_lower, alpha, sigma, seed and base, and for a run of several groups malicious, the
+    number of malicious clients that the radii hold against. `path` is None if no file was asked for.
 
     Abstentions stay in the denominator of every share, as in Cohen's analysis."""
 
@@ -31,6 +32,7 @@ class Table:
     ) -> None:
         columns = dict(columns)
         self._tallies = {name: columns.pop(name, None) for name in ("votes", "selection_votes")}
+        self._groups: _core.GroupRows | None = columns.pop("groups", None)
         columns["correct"] = columns["predict"] == columns["label"]
         self.columns = columns
         self.path = None if is_scratch else path
@@ -47,13 +49,25 @@ class Table:
         return len(self.columns["idx"])
 
     @overload
-    def certified_accuracy(self, radius: float) -> float: ...
+    def certified_accuracy(self, radius: float, *, malicious: int | None = None) -> float: ...
     @overload
-    def certified_accuracy(self, radius: Sequence[float] | np.ndarray) -> np.ndarray: ...
-    def certified_accuracy(self, radius: float | Sequence[float] | np.ndarray) -> float | np.ndarray:
-        """Share of images that are correct and certified at least up to `radius`; for several radii an array."""
+    def certified_accuracy(
+        self, radius: Sequence[float] | np.ndarray, *, malicious: int | None = None
+    ) -> np.ndarray: ...
+    def certified_accuracy(
+        self, radius: float | Sequence[float] | np.ndarray, *, malicious: int | None = None
+    ) -> float | np.ndarray:
+        """Share of images that are correct and certified at least up to `radius`; for several radii an array.
+
+        malicious: for a run of several groups, the number of malicious clients that the radii must hold against; the
+        table's own if left out. The share against another number follows from the same votes, at the table's alpha.
+        Radius and number must have been chosen before the votes were drawn."""
         radii = np.asarray(radius, dtype=np.float64)
-        proved = np.sort(self["radius"][self._rows("correct")])
+        correct, proved = self._rows("correct"), self["radius"]
+        if malicious is not None:
+            predict, proved = self._rows_of_groups(f"malicious={malicious}").against(as_count("malicious", malicious))
+            correct = predict == self["label"]
+        proved = np.sort(proved[correct])
         shares = (len(proved) - np.searchsorted(proved, radii, side="left")) / len(self)
         return shares if radii.ndim else float(shares)
 
@@ -78,6 +92,12 @@ class Table:
         """The n0 votes, which chose the class, of each image by class, [images, classes]."""
         return self._dense("selection_votes")
 
+    @property
+    def gaps(self) -> np.ndarray:
+        """For a run of G groups, how many of each image's n copies had gap 0, 1, ..., G of the selected class, and
+        then how many had one below 0, [images, G + 2]. The gap is by how many networks' votes the class is ahead."""
+        return self._rows_of_groups("gaps").gaps()
+
     def radii_against(
         self,
         *against: str | int,
@@ -91,13 +111,16 @@ class Table:
         superclasses: a TOML file, animals = ["bird", "cat"]; alone, g stays in the superclass of its answer.
         top: the selected class is among g's `top` likeliest. alpha: the table's own if left out. Holds if
         the classes were chosen before the votes were drawn."""
-        if self.path is None:
-            raise Error("radii_against: this table has no file; give fs.certify an `out`")
         if not against and superclasses is None and not top:
             raise Error("radii_against: name classes, superclasses or top")
         names = [str(item) for item in against]
         path = "" if superclasses is None else os.fspath(superclasses)
-        return _core.radii_against(os.fspath(self.path), names, path, top, alpha)
+        return _core.radii_against(file_of(self), names, path, as_count("top", top), as_number("alpha", alpha))
+
+    def _rows_of_groups(self, what: str) -> _core.GroupRows:
+        if self._groups is None:
+            raise Error(f"{what}: {self.path or 'this table'} is about one network")
+        return self._groups
 
     def _dense(self, name: str) -> np.ndarray:
         if self._tallies[name] is None:
@@ -173,7 +196,7 @@ def compare(
     out: a page to write, .html. norm: l2, linf or l1. values: for linf, how many numbers an image has (3072 for
     CIFAR-10), where a table does not state it."""
     page = "" if out is None else os.fspath(out)
-    return _core.compare(_named(a), _named(b), page, norm, as_count("values", values))
+    return _core.compare(_named(a), _named(b), page, as_text("norm", norm), as_count("values", values))
 
 
 Runs = Table | Path | Sequence[Table | Path] | Mapping[str, Table | Path]
@@ -196,7 +219,14 @@ def report(
     the one run folder, or NAME.html beside the one table. norm, values: as for compare(). sigma, alpha, n: of
     published tables, which do not state them. data: the folder of the data set, for its images."""
     page = _page_beside(runs) if out is None else pathlib.Path(out)
-    tables = _core.TableOptions(norm, as_count("values", values), sigma, alpha, as_count("n", n), os.fspath(data))
+    tables = _core.TableOptions(
+        norm=as_text("norm", norm),
+        values=as_count("values", values),
+        sigma=as_number("sigma", sigma),
+        alpha=as_number("alpha", alpha),
+        n=as_count("n", n),
+        data=os.fspath(data),
+    )
     _core.report(_list_runs(runs), page, tables, warnings.warn)
     return page
 
@@ -205,24 +235,42 @@ def plot(runs: Runs, out: Path, *, what: str = "certified", norm: str = "l2", va
     """Draws tables or run folders into one figure, .svg, .pdf or .png, by gnuplot, and returns its path.
 
     runs: as for report(). what: certified (accuracy over radius), training or attack (in training)."""
-    tables = _core.TableOptions(norm, as_count("values", values), 0.0, 0.0, 0, "")
-    _core.plot(_list_runs(runs), pathlib.Path(out), what, tables)
+    tables = _core.TableOptions(as_text("norm", norm), as_count("values", values), 0.0, 0.0, 0, "")
+    _core.plot(_list_runs(runs), pathlib.Path(out), as_text("what", what), tables)
     return pathlib.Path(out)
 
 
 def merge(tables: Sequence[Table | Path], out: Path) -> Table:
     """Joins the shards of one certification, all of them complete, into the table `out`."""
+    if isinstance(tables, (Table, str, os.PathLike)):
+        raise Error("tables: must be a list, of all shards")
     _core.merge([file_of(table) for table in tables], pathlib.Path(out))
     return read_certificates(out)
 
 
-def recertify(table: Table | Path, alpha: float, *, radius: str | None = None, out: Path | None = None) -> Table:
+def recertify(
+    table: Table | Path,
+    alpha: float,
+    *,
+    radius: str | None = None,
+    malicious: int | None = None,
+    out: Path | None = None,
+) -> Table:
     """Writes a table of the same counts at another alpha, without the model, beside the old one or to `out`, and
-    returns it. It holds only if alpha was chosen without regard to these votes. radius: one-sided or multiclass;
-    the old table's if left out."""
-    path = "" if out is None else os.fspath(out)
-    level = as_number("alpha", alpha)
-    return read_certificates(_core.recertify(table=file_of(table), alpha=level, radius=radius or "", out=path))
+    returns it. It holds only if the arguments were chosen without regard to these votes.
+
+    radius: one-sided or multiclass; the old table's if left out.
+    malicious: for a run of several groups, the number of malicious clients that the radii hold against; the old
+        table's if left out. With a fixed number of votes all smaller numbers are claimed too, each at
+        alpha / (malicious + 1)."""
+    found = _core.recertify(
+        table=file_of(table),
+        alpha=as_number("alpha", alpha),
+        malicious=None if malicious is None else as_count("malicious", malicious),
+        radius="" if radius is None else as_text("radius", radius),
+        out="" if out is None else os.fspath(out),
+    )
+    return read_certificates(found)
 
 
 def file_of(table: Table | Path) -> str:

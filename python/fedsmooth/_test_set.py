@@ -10,14 +10,14 @@ from . import _core
 from ._convert import Array, fit, to_bytes_if_exact, to_floats, to_numpy
 from ._core import Error
 from ._model import Model
-from ._numbers import as_count
+from ._numbers import as_count, as_label, as_text
 from ._smooth import Smooth
 
 
 def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:
     """A data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
     [N, C, H, W] as bytes and labels [N]. `split` is test or train."""
-    images, labels, _ = _core.load_data(name, os.fspath(root), split)
+    images, labels, _ = _core.load_data(as_text("name", name), os.fspath(root), as_text("split", split))
     return images, np.array(labels)
 
 
@@ -36,7 +36,7 @@ def pick(
     if every < 1 or limit < 0:
         raise Error(f"every={every}, limit={limit}: every must be at least 1, limit at least 0")
     names = list(class_names or getattr(smooth.base_classifier, "class_names", None) or ())
-    names = names or [str(label) for label in range(smooth.num_classes)]
+    names = [str(name) for name in names or range(smooth.num_classes)]
     if len(names) != smooth.num_classes:
         raise Error(f"class_names: {len(names)} names for {smooth.num_classes} classes")
     if _is_pair_of_arrays(test_set):
@@ -74,7 +74,7 @@ def _pick_items(test_set: Any, every: int, limit: int, smooth: Smooth) -> Picked
         item: Sequence[Any] = test_set[index]
         like = item[0] if like is None else like
         images.append(to_floats(item[0], f"image {index}"))
-        labels.append(_label(item[1], index))
+        labels.append(as_label(f"image {index}", item[1]))
         if images[-1].shape != images[0].shape:
             raise Error(f"image {index}: shape {list(images[-1].shape)}, the first has {list(images[0].shape)}")
     if not images:
@@ -91,20 +91,10 @@ def _pick_arrays(
     images = to_numpy(x, "images")
     images = to_bytes_if_exact(images if images.dtype == np.uint8 else to_floats(x, "images"))
     images = _arrange(images, smooth)
-    labels = [_label(label, i) for i, label in enumerate(to_numpy(y, "labels").tolist())]
+    labels = [as_label(f"image {i}", label) for i, label in enumerate(to_numpy(y, "labels").tolist())]
     if not len(images):
         raise Error("test_set: no images")
     sha256 = _core.digest(images, labels)
     indices = list(range(0, len(images), every))[: limit or None]
     picked = np.ascontiguousarray(images[indices])
     return First(x[0], images.shape[1:]), picked, [labels[i] for i in indices], indices, sha256
-
-
-def _label(label: Any, index: int) -> int:
-    try:
-        whole = int(label)
-    except (TypeError, ValueError):
-        raise Error(f"image {index}: label {label!r} is not a class number") from None
-    if whole != label:
-        raise Error(f"image {index}: label {label!r} is not a class number")
-    return whole

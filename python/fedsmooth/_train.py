@@ -9,10 +9,10 @@ from typing import Any
 
 from . import _core
 from ._model import Model, load
-from ._numbers import as_count, as_number
+from ._numbers import as_count, as_device, as_flag, as_numbers, as_threads
 from ._progress import bar_or_none
 from ._table import Table, read_certificates, report
-from ._values import overrides_to_pairs
+from ._values import list_paths, overrides_to_pairs
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,34 @@ def certify_run(
     folder: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
+    malicious: int | None = None,
+    with_: Sequence[str | os.PathLike[str]] = (),
+    out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     device: str = "auto",
     threads: int = 0,
 ) -> Table:
     """Certifies a run folder into its certificates.tsv, as `fedsmooth certify FOLDER` does, by the [certify] of its
-    experiment with `overrides`.
+    experiment with `overrides`. A model file is certified, too, on the data that `overrides` name.
 
+    malicious: short for certify.malicious: for a run of several groups, the number of malicious clients that the
+        radii hold against. With a fixed number of votes all smaller numbers are claimed too, each at
+        alpha / (malicious + 1).
+    with_: further runs or model files, certified as one classifier with `folder`, by the mean of their logits.
+    out: the table to write; beside the model if left out. Several models as one need it.
     resume: continue after the last complete row. device, threads: as for load()."""
-    pairs = overrides_to_pairs(overrides)
-    path = _core.certify_run(os.fspath(folder), pairs, resume, device, threads, bar_or_none(), warnings.warn)
+    most = None if malicious is None else as_count("malicious", malicious)
+    path = _core.certify_run(
+        folder=os.fspath(folder),
+        with_=list_paths("with_", with_),
+        overrides=overrides_to_pairs(overrides, certify_malicious=most),
+        out="" if out is None else os.fspath(out),
+        resume=as_flag("resume", resume),
+        device=as_device(device),
+        threads=as_threads(threads),
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
     return read_certificates(path)
 
 
@@ -74,14 +92,23 @@ def train(
     """
     path = pathlib.Path(path)
     folder = pathlib.Path("runs") / path.stem if out is None else pathlib.Path(out)
-    pairs = overrides_to_pairs(overrides)
-    run = _core.train(path, pairs, folder, resume, device, threads, on_round, bar_or_none(), warnings.warn)
+    run = _core.train(
+        path=path,
+        overrides=overrides_to_pairs(overrides),
+        out=folder,
+        resume=as_flag("resume", resume),
+        device=as_device(device),
+        threads=as_threads(threads),
+        on_round=on_round,
+        progress=bar_or_none(),
+        warn=warnings.warn,
+    )
     return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)
 
 
 def attack(
     path: str | os.PathLike[str],
-    epsilons: Sequence[float] = (0.25, 0.5, 0.75, 1.0),
+    epsilons: float | Sequence[float] = (0.25, 0.5, 0.75, 1.0),
     overrides: Mapping[str, Any] | None = None,
     *,
     n: int = 1000,
@@ -98,13 +125,13 @@ def attack(
     image. device, threads: as for load()."""
     found = _core.attack(
         path=os.fspath(path),
-        epsilons=[as_number("epsilons", epsilon) for epsilon in epsilons],
+        epsilons=as_numbers("epsilons", epsilons),
         n=as_count("n", n),
         overrides=overrides_to_pairs(overrides),
         out="" if out is None else os.fspath(out),
-        resume=resume,
-        device=device,
-        threads=threads,
+        resume=as_flag("resume", resume),
+        device=as_device(device),
+        threads=as_threads(threads),
         progress=bar_or_none(),
         warn=warnings.warn,
     )
@@ -142,8 +169,8 @@ def sweep(
         overrides=overrides_to_pairs(overrides),
         out="" if out is None else os.fspath(out),
         at_once=as_count("at_once", at_once),
-        device=device,
-        threads=threads,
+        device=as_device(device),
+        threads=as_threads(threads),
         progress=bar_or_none(),
         warn=warnings.warn,
     )

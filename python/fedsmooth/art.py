@@ -27,6 +27,9 @@ class RandomizedSmoothing:
     def __init__(self, classifier: Any, sample_size: int = 100, scale: float = 0.1, alpha: float = 0.001) -> None:
         if not (hasattr(classifier, "predict") and hasattr(classifier, "nb_classes")):
             raise Error(f"classifier: a {type(classifier).__name__} has no predict and nb_classes; use fs.Smooth")
+        clip = getattr(classifier, "clip_values", None)
+        if clip is not None and (np.min(clip[0]), np.max(clip[1])) != (0, 1):
+            raise Error(f"classifier: its clip_values are {clip}; images are in [0, 1], so a scaling belongs into it")
         self.classifier, self.sample_size, self.alpha = classifier, sample_size, alpha
         self.nb_classes: int = classifier.nb_classes
         self._smooth = Smooth(self._answer, self.nb_classes, scale)

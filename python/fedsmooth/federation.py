@@ -22,7 +22,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from ._members import MASKED_GROUP, MAX_IMAGES, call, check_masked_groups, choose_nodes, groups_of
+from ._members import MAX_IMAGES, call, check_masked, choose_nodes, fewest_masked, groups_of
 from ._messages import (
     Answer,
     Hello,
@@ -54,7 +54,7 @@ __all__ = [
     "section",
 ]
 
-MAX_GIVEN_UP = 3  # rounds in a row, before a run ends
+MAX_GIVEN_UP = 3  # masked rounds in a row, given up after their nodes were asked, before a run without groups ends
 MAX_FAILURES = 3  # of a node with images of its own, in a row, before it is not asked again
 
 
@@ -75,7 +75,8 @@ class Server:
     send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
         one whose answer cannot be read has an Error there.
     private: every node holds images of its own and is one client.
-    masked: pairwise masks hide every node's sums; only their total is seen.
+    masked: pairwise masks hide every node's sums; only their total is seen. A round needs two nodes, in one of several
+        groups three. Without groups, a run ends after MAX_GIVEN_UP rounds in a row whose total was lost.
     failures: if nodes fail in a round, "drop" leaves their clients out of it, or under masks gives the round up: the
         weights stay; "again", not under masks, asks the nodes that are left for these clients; "stop" ends the run.
     min_nodes: with fewer private nodes left the run ends.
@@ -114,11 +115,11 @@ class Server:
         _, others = choose_nodes(experiment, nodes, private=private, masked=masked, max_images=max_images)
         if others:
             raise Error("; ".join(others.values()))
-        self._groups = groups_of(experiment)
+        self._groups, self._fewest = groups_of(experiment), fewest_masked(experiment)
         if self._groups > 1 and failures == "stop":
             raise Error("failures='stop': one node could end the training of all groups; use drop")
-        if self._groups > 1 and masked:
-            check_masked_groups(experiment, nodes)
+        if masked:
+            check_masked(experiment, nodes)
         self.experiment, self.nodes, self._send, self._say = experiment, dict(nodes), send, say
         self.private, self.masked, self.failures, self._min_nodes = private, masked, failures, min_nodes
         self.failed: dict[int, list[str]] = {}
@@ -198,13 +199,12 @@ class Server:
         round, left = part.round, self._left()
         if self._groups == 1 and self.private and len(left) < self._min_nodes:
             raise Error(f"round {round.t + 1}: {len(left)} nodes are left of {len(self.nodes)}; {self._reasons()}")
-        if self._groups == 1 and self.masked and len(left) < 2:
-            raise Error(f"round {round.t + 1}: {len(left)} nodes are left, and masks need two")
-        fewest = 2 if self._groups == 1 else MASKED_GROUP
+        if self._groups == 1 and self.masked and len(left) < self._fewest:
+            raise Error(f"round {round.t + 1}: {len(left)} nodes are left, and masks need {self._fewest}")
         asked = self._deal([k for k in round.clients if k not in set(part.total.clients)])
         part.tasks = {}
-        if self.masked and len(asked) < fewest:
-            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need {fewest}")
+        if self.masked and len(asked) < self._fewest:
+            part.words = self._give_up(round, f"{len(asked)} of its nodes are left, and masks need {self._fewest}")
             return
         masked = sorted(asked) if self.masked else []
         keys, named = [self.nodes[n].public_key for n in masked], [format_clients(asked[n]) for n in masked]

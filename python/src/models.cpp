@@ -12,6 +12,7 @@
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/model/network_json.h"
+#include "fedsmooth/model/safetensors.h"
 #include "python/src/votes.h"
 
 namespace fedsmooth::python {
@@ -78,8 +79,18 @@ nb::typed<nb::dict, nb::str, Numpy<float>> tensors(const Model& model) {
   return named;
 }
 
+// The library would ask for a data set, to find a network whose tensors fit; fs.load() has none.
 Model model_from_bytes(const nb::bytes& bytes, const std::string& name) {
-  return parse_model({bytes.c_str(), bytes.size()}, name, {}, nullptr);
+  const std::string_view content(bytes.c_str(), bytes.size());
+  try {
+    return parse_model(content, name, {}, nullptr);
+  } catch (const Error&) {
+    if (parse_safetensors(content, name).metadata.contains("fedsmooth.network")) throw;
+    throw Error(
+        "{}: does not describe its network; load its tensors into a torch module, for "
+        "fs.from_torch or fs.Smooth",
+        name);
+  }
 }
 
 }  // namespace

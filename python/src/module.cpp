@@ -1,6 +1,11 @@
 // fedsmooth._core: the library as the Python package uses it. What users call is in
 // python/fedsmooth, which makes its arguments plain; nothing there can pass the library's checks
 // by.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <filesystem>
+
 #include "fedsmooth/base/version.h"
 #include "python/src/votes.h"
 #include "python/src/words.h"
@@ -14,6 +19,9 @@ void translate_error(const std::exception_ptr& thrown, void* type) {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     PyErr_SetString(static_cast<PyObject*>(type), in_python_words(error.what()).c_str());
+  } catch (const std::filesystem::filesystem_error& error) {
+    const std::string said = error.path1().string() + ": " + error.code().message();
+    PyErr_SetString(static_cast<PyObject*>(type), said.c_str());
   }
 }
 
@@ -29,6 +37,7 @@ NB_MODULE(_core, m) {
   const nb::exception<DependsOnPosition> position(m, "DependsOnPosition", error.ptr());
   const nb::exception<ClassifierChanged> changed(m, "ClassifierChanged", error.ptr());
   nb::setattr(error, "__doc__", nb::str("The caller's mistake, in one line."));
+  m.def("in_python_words", in_python_words, nb::arg("message"));
   bind_statistics(m);
   bind_models(m);
   bind_votes(m);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "fedsmooth/records/certificate_file.h"
+#include "fedsmooth/records/group_columns.h"
 #include "python/src/context.h"
 #include "python/src/tables.h"
 #include "python/src/votes.h"
@@ -16,14 +17,19 @@ namespace fedsmooth::python {
 namespace {
 
 template <typename T>
-Numpy<T> to_column(std::vector<T> given) {
+Numpy<T> to_numpy_of(std::vector<T> given, std::initializer_list<size_t> shape) {
   auto values = std::make_unique<std::vector<T>>(std::move(given));
   T* data = values->data();
-  const size_t count = values->size();
   const nb::capsule keeper(values.get(),
                            [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   values.release();
-  return Numpy<T>(data, {count}, keeper);
+  return Numpy<T>(data, shape, keeper);
+}
+
+template <typename T>
+Numpy<T> to_column(std::vector<T> given) {
+  const size_t count = given.size();
+  return to_numpy_of(std::move(given), {count});
 }
 
 template <typename T, typename Get>
@@ -32,6 +38,37 @@ Numpy<T> column(const std::vector<CertificateRow>& rows, Get get) {
   for (const CertificateRow& row : rows) values.push_back(static_cast<T>(get(row)));
   return to_column(std::move(values));
 }
+
+// Rows of a run of several groups, for other numbers of malicious clients.
+struct GroupRows {
+  std::vector<CertificateRow> rows;
+  int64_t groups = 0;
+
+  // Answers and radii at the alpha of the rows.
+  nb::tuple against(int64_t malicious) const {
+    CertifyOptions options;
+    options.malicious = malicious;
+    check_malicious(options, groups);
+    const std::vector<CertificateRow> others = fedsmooth::against(rows, malicious);
+    using Row = const CertificateRow&;
+    return nb::make_tuple(column<int64_t>(others, [](Row r) { return r.certificate.predict; }),
+                          column<double>(others, [](Row r) { return r.certificate.radius; }));
+  }
+
+  // Copies of each row by gap, [rows, groups + 2]: 0 ... groups, then those below 0. A row without
+  // votes has zeros.
+  Numpy<int64_t> gaps() const {
+    const int64_t width = groups + 2;
+    std::vector<int64_t> found(rows.size() * width);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].rule == VoteRule::kRadii) {
+        throw Error("gaps: votes were stopped early (--radii), so their gaps are not kept");
+      }
+      std::ranges::copy(rows[i].certificate.counts.gaps, found.begin() + i * width);
+    }
+    return to_numpy_of(std::move(found), {rows.size(), static_cast<size_t>(width)});
+  }
+};
 
 // Votes of all classes as (row, class, votes, K); a class that got none in a row is left out.
 template <typename Get>
@@ -50,7 +87,7 @@ nb::tuple tallies(const std::vector<CertificateRow>& rows, int64_t classes, Get 
 }
 
 nb::typed<nb::dict, nb::str, nb::any> columns(const std::vector<CertificateRow>& rows,
-                                              int64_t classes) {
+                                              int64_t classes, int64_t groups) {
   using Row = const CertificateRow&;
   nb::dict all;
   all["idx"] = column<int64_t>(rows, [](Row r) { return r.index; });
@@ -75,6 +112,9 @@ nb::typed<nb::dict, nb::str, nb::any> columns(const std::vector<CertificateRow>&
   all["votes"] = tallies(rows, classes, [](const Counts& c) -> const Tally& { return c.votes; });
   all["selection_votes"] =
       tallies(rows, classes, [](const Counts& c) -> const Tally& { return c.selection; });
+  if (groups == 0) return all;
+  all["malicious"] = column<int64_t>(rows, [](Row r) { return r.malicious.value_or(0); });
+  all["groups"] = GroupRows{rows, groups};
   return all;
 }
 
@@ -147,6 +187,10 @@ void bind_tables(nb::module_& m) {
       },
       nb::arg("table"), nb::arg("against"), nb::arg("superclasses"), nb::arg("top"),
       nb::arg("alpha"));
+  nb::class_<GroupRows>(m, "GroupRows", "Rows of a run of several groups.")
+      .def("against", &GroupRows::against, nb::arg("malicious"))
+      .def("gaps", &GroupRows::gaps);
+  m.def("data_sources", [] { return data_sources().names(); });
   m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));
   m.def(
       "read_certificates",
@@ -155,7 +199,8 @@ void bind_tables(nb::module_& m) {
         const auto rows = read_any_certificates(table);
         const bool stated =
             table.extension() == ".tsv" && std::filesystem::exists(sidecar_path(table));
-        return columns(rows, stated ? read_identity(table).classes.value_or(0) : 0);
+        const CertificateIdentity identity = stated ? read_identity(table) : CertificateIdentity();
+        return columns(rows, identity.classes.value_or(0), identity.groups.value_or(0));
       },
       nb::arg("path"));
   m.def(

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/table_file.h"
 #include "python/src/context.h"
 #include "python/src/tables.h"
@@ -52,9 +53,9 @@ jobs::ProvedAnswer certify_image(const std::string& model, const std::string& im
 }
 
 std::filesystem::path recertify(const std::string& table, double alpha, const std::string& radius,
-                                const std::string& out) {
+                                std::optional<int64_t> malicious, const std::string& out) {
   const nb::gil_scoped_release released;
-  return jobs::recertify({table, out, radius, alpha});
+  return jobs::recertify({table, out, radius, alpha, malicious});
 }
 
 jobs::AttackOutcome attack(const std::string& path, const std::vector<double>& epsilons, int64_t n,
@@ -78,8 +79,10 @@ jobs::SweepResult sweep(const std::string& path, const Overrides& overrides, con
   });
 }
 
-std::string read_identity(const std::filesystem::path& table) {
-  return read_sidecar(jobs::find_table(table)).value("identity", nlohmann::json::object()).dump();
+std::string read_identity(const std::filesystem::path& path) {
+  const std::filesystem::path table = jobs::find_table(path);
+  refuse_published(table);
+  return read_sidecar(table).value("identity", nlohmann::json::object()).dump();
 }
 
 void bind_verification(nb::module_& m) {
@@ -183,7 +186,7 @@ void bind_tools(nb::module_& m) {
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
   m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),
-        nb::arg("radius"), nb::arg("out"));
+        nb::arg("radius"), nb::arg("malicious").none(), nb::arg("out"));
   nb::class_<jobs::SweepResult>(m, "SweepResult")
       .def_ro("page", &jobs::SweepResult::page)
       .def_ro("done", &jobs::SweepResult::done)

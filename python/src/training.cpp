@@ -24,13 +24,14 @@ jobs::TrainedRun train(const std::filesystem::path& path, const Overrides& overr
   return do_in_background(stop, [&] { return jobs::train(arguments, context); });
 }
 
-std::filesystem::path certify_run(const std::string& folder, const Overrides& overrides,
-                                  bool resume, const std::string& device, int threads,
+std::filesystem::path certify_run(const std::string& folder, const std::vector<std::string>& with,
+                                  const Overrides& overrides, const std::string& out, bool resume,
+                                  const std::string& device, int threads,
                                   const nb::object& progress, const nb::object& warn) {
   const auto stop = std::make_shared<std::atomic<bool>>(false);
   const jobs::Context context = make_context(device, threads, stop, progress, warn);
   return do_in_background(stop, [&] {
-    return jobs::certify({folder, "", "", resume}, overrides, context);
+    return jobs::certify({folder, out, "", resume, with}, overrides, context);
   });
 }
 
@@ -68,8 +69,9 @@ void bind_training(nb::module_& m) {
   m.def("train", train, nb::arg("path"), nb::arg("overrides"), nb::arg("out"), nb::arg("resume"),
         nb::arg("device"), nb::arg("threads"), nb::arg("on_round").none(),
         nb::arg("progress").none(), nb::arg("warn").none());
-  m.def("certify_run", certify_run, nb::arg("folder"), nb::arg("overrides"), nb::arg("resume"),
-        nb::arg("device"), nb::arg("threads"), nb::arg("progress").none(), nb::arg("warn").none());
+  m.def("certify_run", certify_run, nb::kw_only(), nb::arg("folder"), nb::arg("with_"),
+        nb::arg("overrides"), nb::arg("out"), nb::arg("resume"), nb::arg("device"),
+        nb::arg("threads"), nb::arg("progress").none(), nb::arg("warn").none());
 }
 
 }  // namespace fedsmooth::python

@@ -5,6 +5,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/engine/device_function.h"
 #include "fedsmooth/records/certificates.h"
@@ -85,6 +87,7 @@ std::vector<Certificate> certify_images(Votes& votes, const Given<float>& images
   check_certify_options(options, sigma, votes.sampler()->law());
   const Array all = to_array(images);
   if (all.axes() != 4) throw Error("images: {} axes, expected [N, C, H, W]", all.axes());
+  votes.check_shape({all.size(1), all.size(2), all.size(3)});
   if (all.size(0) != std::ssize(indices)) {
     throw Error("images: {} with {} indices", all.size(0), indices.size());
   }
@@ -109,6 +112,7 @@ std::tuple<int64_t, std::vector<int64_t>> predict_image(Votes& votes, const Give
   check_predict_options(n, alpha, sigma, votes.sampler()->law());
   const Array x = to_array(image);
   if (x.axes() != 3) throw Error("image: {} axes, expected [C, H, W]", x.axes());
+  votes.check_shape(x.sizes());
   const Prediction found = votes.with_sampler(
       [&](Sampler& sampler) { return predict(sampler, x, sigma, n, alpha, seed, index); });
   return {found.predict, found.votes};
@@ -181,12 +185,18 @@ Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& 
 }
 
 Votes::Votes(const Model& model, const std::string& device, int threads, const std::string& noise)
-    : stop_(std::make_shared<std::atomic<bool>>(false)) {
+    : stop_(std::make_shared<std::atomic<bool>>(false)), input_(model.network.input) {
   const jobs::Context context{device, threads};
   jobs::check_context(context);
   const NoiseLaw& law = parse_noise(noise);
   sampler_ = make_sampler(choose_classifier(device, model, law), law, jobs::thread_count(context),
                           [stop = stop_] { return stop->load(); });
+}
+
+void Votes::check_shape(const Sizes& image) const {
+  if (!input_ || std::ranges::equal(*input_, image)) return;
+  throw Error("image: [{}], the network takes [{}]", fmt::join(image, ", "),
+              fmt::join(*input_, ", "));
 }
 
 void Votes::clear() {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "fedsmooth/fedsmooth.h"
@@ -52,6 +53,8 @@ class Votes {
     return work(*sampler_);
   }
 
+  /// Throws an Error unless f takes images of this shape, [C, H, W]. A function takes any.
+  void check_shape(const Sizes& image) const;
   const std::shared_ptr<Sampler>& sampler() const { return sampler_; }
   /// Python's function, if it is one's votes: it may lead back to who holds this.
   const std::shared_ptr<nb::callable>& function() const { return function_; }
@@ -68,6 +71,7 @@ class Votes {
   StopFlag stop_;
   std::shared_ptr<nb::callable> function_, on_gpu_;
   std::shared_ptr<Sampler> sampler_;
+  std::optional<Shape> input_;  // of a model's images
 };
 
 void bind_votes(nb::module_& m);

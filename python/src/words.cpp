@@ -6,11 +6,8 @@
 namespace fedsmooth::python {
 namespace {
 
-bool is_word(char c) { return std::islower(static_cast<unsigned char>(c)) != 0; }
-bool is_inside(char c) {
-  return is_word(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
-         c == '.';
-}
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_inside(char c) { return is_word(c) || c == '-' || c == '_' || c == '.'; }
 
 // The name of the option that `rest` begins with, without a full stop after it; empty if there is
 // none.
@@ -22,10 +19,19 @@ std::string_view option_name(std::string_view rest) {
   return rest.substr(2, end - 2);
 }
 
+// Options that Python's functions call differently: radii_against() takes its classes as *against,
+// and `with` is a keyword.
+std::string_view parameter(std::string_view option) {
+  if (option == "epsilon") return "epsilons";
+  if (option == "with") return "with_";
+  return option;
+}
+
 std::string argument(std::string_view name, bool has_value) {
   if (name == "resume") return "resume=True";
+  if (name == "against") return "against";
   if (name.find('.') != std::string_view::npos) return std::string(name);  // a key
-  std::string word(name);
+  std::string word(parameter(name));
   std::replace(word.begin(), word.end(), '-', '_');
   return has_value ? word : word + "=";
 }
@@ -39,9 +45,8 @@ std::string in_python_words(std::string_view message) {
     const std::string_view rest = message.substr(i);
     if (rest[0] == '`') {
       const size_t end = std::min(rest.find('`', 1), rest.size() - 1);
-      const std::string_view command = rest.substr(0, end + 1);
-      said += command.find("--resume") == std::string_view::npos ? command : "resume=True";
-      i += command.size();
+      said += rest.substr(0, end + 1);
+      i += end + 1;
       continue;
     }
     const bool begins = i == 0 || !is_inside(message[i - 1]);

@@ -6,9 +6,9 @@
 
 namespace fedsmooth::python {
 
-/// The message with options of the command line as Python has them: resume=True for --resume, out=
-/// for --out, alpha=5 for --alpha=5, train.rounds for --train.rounds. Commands between backticks
-/// stay, as the wheel brings the program, except those that only resume.
+/// Returns the message with options of the command line as Python has them: resume=True for
+/// --resume, out= for --out, alpha=5 for --alpha=5, train.rounds for --train.rounds. Commands
+/// between backticks stay, as the wheel brings the program.
 std::string in_python_words(std::string_view message);
 
 }  // namespace fedsmooth::python

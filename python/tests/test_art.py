@@ -29,6 +29,10 @@ def test_art_s_methods(image):
     wide = RandomizedSmoothing(Estimator(), sample_size=101, scale=9.0, alpha=1e-20)
     assert wide.predict(images[:1]).tolist() == [[0, 0]]
     assert wide.predict(images[:1], is_abstain=False).sum() == 1
+    bytes_ = Estimator()
+    bytes_.clip_values = (0, 255)  # it would get images in [0, 1]
+    with pytest.raises(fs.Error, match=r"clip_values are \(0, 255\); images are in \[0, 1\]"):
+        RandomizedSmoothing(bytes_)
     with pytest.raises(fs.Error, match="nb_classes"):
         RandomizedSmoothing(half_space)
 

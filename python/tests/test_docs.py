@@ -37,6 +37,8 @@ def names(experiment_file, few_images, tmp_path, monkeypatch):
     shutil.copy(experiment_file, "smoothadv.toml")
     model = fs.train("smoothadv.toml", out="first").model("cpu")
     model.save("model.safetensors")
+    groups = {"groups.count": 4, "partition.clients": 20, "partition.samples_per_client": 10, "train.rounds": 1}
+    groups |= {"certify.n": 10_000, "certify.every": 10}
     (tmp_path / "published.tsv").write_text(PUBLISHED_ROWS)
     images, labels = fs.load_data("arrays", few_images)
     write_png(tmp_path / "cat.png", images[0].transpose(1, 2, 0))
@@ -49,6 +51,7 @@ def names(experiment_file, few_images, tmp_path, monkeypatch):
         "images": images[:2],
         "art_classifier": ArtClassifier(model),
         "our_model": model,
+        "groups_run": fs.train("smoothadv.toml", groups, out="groups"),
     }
 
 

@@ -75,11 +75,35 @@ def test_masked_rounds_are_given_up_or_end_the_run(experiment, tmp_path):
     with pytest.raises(fs.Error, match="round 1: node 2 did not answer"):
         stopping = make_server(experiment, open_nodes(experiment, 3, True), lose(2, 0), masked=True, failures="stop")
         stopping.train(tmp_path / "stop")
-    with pytest.raises(fs.Error, match="round 2: 1 nodes are left, and masks need two"):
+    with pytest.raises(fs.Error, match="round 2: 1 nodes are left, and masks need 2"):
         make_server(experiment, open_nodes(experiment, 2, True), lose(2, 0), masked=True).train(tmp_path / "two")
     clusters = change_experiment(experiment, {"train.clients_per_round": 6, "server.clusters": 2})
     with pytest.raises(fs.Error, match="server.clusters=2"):
         make_server(clusters, open_nodes(clusters, 3, masked=True), masked=True)
+
+
+def test_masked_rounds_of_one_client_are_refused(experiment):
+    """All of them would be given up, and the run would end with its first weights."""
+    pytest.importorskip("cryptography")
+    alone = change_experiment(experiment, {"train.clients_per_round": 1})
+    with pytest.raises(fs.Error, match="^train.clients_per_round=1: a masked round needs 2 clients$"):
+        make_server(alone, open_nodes(alone, 2, masked=True), masked=True)
+    with pytest.raises(fs.Error, match="^nodes: 1; masks need 2$"):
+        make_server(experiment, open_nodes(experiment, 1, masked=True), masked=True)
+
+
+def test_nodes_that_fail_under_masks_one_after_another_end_the_run(experiment, tmp_path):
+    """A total that was lost gives its round up; the fourth in a row ends the run."""
+    pytest.importorskip("cryptography")
+    longer = change_experiment(experiment, {"train.rounds": 4})
+
+    def one_by_one(node, task, answer):
+        return "it crashed" if node == task.t + 1 else answer
+
+    server = make_server(longer, open_nodes(longer, 6, masked=True), one_by_one, masked=True)
+    with pytest.raises(fs.Error, match="round 4: masks need every answer; so were 3 rounds before it given up"):
+        server.train(tmp_path / "run")
+    assert server.given_up == [1, 2, 3] and sorted(server.lost) == [1, 2, 3, 4]
 
 
 def test_a_node_answers_a_round_under_masks_once(experiment):

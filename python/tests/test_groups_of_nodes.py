@@ -48,6 +48,32 @@ def here(experiment_file, apart, tmp_path_factory):
     return fs.train(experiment_file, together, out=folder / "here")
 
 
+def test_the_certificates_of_a_run_of_groups(here, model, test_set, tmp_path):
+    """One certification proves the shares against every number of malicious clients."""
+    table = fs.certify_run(here.folder, {"certify.n": 1000, "certify.every": 4}, malicious=1, device="cpu")
+    assert set(table["malicious"]) == {1} and set(table["alpha"]) == {0.0005}
+    assert table.gaps.shape == (10, 2 + 2)
+    assert list(table.gaps.sum(1)) == list(table["n"]) and list(table.gaps[:, 2]) == list(table["count_top"])
+    assert table.certified_accuracy(0, malicious=1) == table.certified_accuracy(0)
+    radii = np.linspace(0, 0.5, 6)
+    honest = fs.recertify(table, 0.0005, malicious=0, out=tmp_path / "honest.tsv")
+    assert set(honest["malicious"]) == {0} and (honest["radius"] >= table["radius"]).all()
+    assert list(honest["count_top"]) == list(table.gaps[:, :3].sum(1))
+    assert np.array_equal(honest.certified_accuracy(radii), table.certified_accuracy(radii, malicious=0))
+    assert np.array_equal(honest.certified_accuracy(radii, malicious=1), table.certified_accuracy(radii))
+    with pytest.raises(fs.Error, match="^malicious=2: 2 groups withstand at most 1"):
+        table.certified_accuracy(0, malicious=2)
+    with pytest.raises(fs.Error, match="^malicious=2: 2 groups withstand at most 1"):
+        fs.recertify(table, 0.01, malicious=2)
+    alone = fs.certify(model, test_set, n=500, out=tmp_path / "alone.tsv")
+    with pytest.raises(fs.Error, match="^malicious=0: .*alone.tsv is about one network"):
+        alone.certified_accuracy(0, malicious=0)
+    with pytest.raises(fs.Error, match="^malicious=1: .*alone.tsv is about one network"):
+        fs.recertify(alone, 0.01, malicious=1)
+    with pytest.raises(fs.Error, match="^gaps: .*alone.tsv is about one network"):
+        _ = alone.gaps
+
+
 def members(group):
     return [k for k in range(CLIENTS) if _core.group_of(k, 2, 3) == group]
 

@@ -7,6 +7,7 @@ from test_smooth import interrupt_soon
 
 import fedsmooth as fs
 from fedsmooth import _core
+from fedsmooth._safetensors import format_safetensors
 
 
 def evaluate(model, images):
@@ -92,6 +93,28 @@ def test_hostile_files_and_shapes(tmp_path, model, image):
     for shape in ((2, 3, 6, 5), (1, 6, 6), (6, 6)):
         with pytest.raises(fs.Error):
             model.certify(np.zeros(shape, np.float32), n=1000)
+
+
+def test_images_with_channels_last_are_turned_round_by_every_call(model, image):
+    """Both layouts have as many pixels: one that is not turned round would be another image."""
+    last = image.transpose(1, 2, 0)
+    g, options = model.smooth(seed=3), {"n": 500, "alpha": 0.01}
+    assert g.certificate(last, 5, **options) == g.certificate(image, 5, **options)
+    assert model.certify(last, seed=3, indices=[5], **options) == [g.certificate(image, 5, **options)]
+    assert g.predict(last, n=500) in (g.predict(image, n=500), fs.ABSTAIN)
+    for call in (g.certify, g.predict, g.certificate, model.certify):
+        with pytest.raises(fs.Error, match=r"images: \[1, 3, 8, 8\], the network takes \[N, 3, 6, 6\]"):
+            call(np.zeros((3, 8, 8), np.float32), n=500)
+    votes = model._votes_of_engine(4, "float")  # no call of the native part reads other shapes
+    with pytest.raises(fs.Error, match=r"image: \[6, 6, 3\], the network takes \[3, 6, 6\]"):
+        votes.predict(np.ascontiguousarray(last), 0.25, 500, 0.01, 1, 0)
+
+
+def test_a_state_dict_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "state.safetensors"
+    path.write_bytes(format_safetensors({"c.weight": np.zeros((8, 3, 3, 3))}, {}))
+    with pytest.raises(fs.Error, match="does not describe its network; load its tensors into a torch module"):
+        fs.load(path)
 
 
 def test_a_model_without_sigma_needs_one(tmp_path, image):

@@ -167,6 +167,14 @@ def test_a_round_of_which_no_private_node_answers_is_given_up(experiment, three,
         make_server(experiment, three, lambda *_: None, private=True).train(tmp_path / "none")
 
 
+def test_masked_clusters_of_one_node_are_refused(experiment_file, apart):
+    pytest.importorskip("cryptography")
+    clusters = read_experiment(experiment_file, OVERRIDES | {"train.clients_per_round": 4, "server.clusters": 2})
+    nodes = open_private(clusters, apart, masked=True)
+    with pytest.raises(fs.Error, match="^nodes: 3; masks need 2 of each of 2 clusters$"):
+        make_server(clusters, nodes, private=True, masked=True)
+
+
 def test_a_masked_round_with_one_node_left_is_given_up(experiment_file, apart, tmp_path):
     """Of two clients a round: the rounds of the other two go on."""
     pytest.importorskip("cryptography")

@@ -73,6 +73,26 @@ TEST(ThreadedSamplerTest, ConcurrentProductsAreRight) {
   }
 }
 
+// The noisy copies of an earlier image are no room for those of a larger one.
+TEST(ThreadedSamplerTest, CountsImagesOfSeveralShapes) {
+  const Classifier f = [](const Array& images) {
+    Array logits({images.size(0), 2});
+    const int64_t last = images.count() / images.size(0) - 1;
+    for (int64_t i = 0; i < images.size(0); ++i) {
+      logits.floats()[2 * i] = images[i].floats()[last];
+    }
+    return logits;
+  };
+  ThreadedSampler threaded(fixed_batch(f, 2), kFloatNoise, 2);
+  SerialSampler serial(fixed_batch(f, 2), kFloatNoise);
+  for (const int64_t side : {2, 5, 3}) {
+    const VoteRequest request{Array::full({1, side, side}, 0.1f), 0.25, 1000, {}};
+    const Votes votes = SerialSampler(fixed_batch(f, 2), kFloatNoise).count(request);
+    EXPECT_EQ(threaded.count(request), votes);
+    EXPECT_EQ(serial.count(request), votes);
+  }
+}
+
 TEST(ThreadedSamplerTest, PassesErrorsOn) {
   const Classifier f = [](const Array&) -> Array { throw Error("no"); };
   ThreadedSampler sampler(fixed_batch(f, 2), kFloatNoise, 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/base/error.h"
 
 namespace fedsmooth {
 namespace {
@@ -180,7 +181,7 @@ std::string FastNetwork::refusal(const Network& network) {
 }
 
 FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t batch)
-    : batch_(batch), classes_(output_shape(network)[0]) {
+    : input_(network.input), batch_(batch), classes_(output_shape(network)[0]) {
   const std::string why = refusal(network);
   check(why.empty(), "FastNetwork: network {}: {}", network.name, why);
   const std::vector<Stage> stages = stages_of(network);
@@ -190,8 +191,10 @@ FastNetwork::FastNetwork(const Network& network, const Weights& weights, int64_t
 }
 
 Array FastNetwork::operator()(const Array& images) {
-  check(images.size(0) == batch_, "FastNetwork: images [{}], expected a batch of {}",
-        fmt::join(images.sizes(), ", "), batch_);
+  if (images.sizes() != Sizes{batch_, input_[0], input_[1], input_[2]}) {
+    throw Error("images: [{}], the network takes [{}, {}]", fmt::join(images.sizes(), ", "), batch_,
+                fmt::join(input_, ", "));
+  }
   if (scratch_.empty()) {
     int64_t map = 0, scratch = 1;
     for (const PlacedStep& placed : steps_) {

@@ -25,8 +25,8 @@ class FastNetwork {
 
   FastNetwork(const Network& network, const Weights& weights, int64_t batch);
 
-  /// Maps images [batch, C, H, W] to logits [batch, K]. Copies of a FastNetwork share the weights
-  /// but not the scratch memory, so each thread needs a copy.
+  /// Maps images [batch, C, H, W] of the network's shape to logits [batch, K]. Copies of a
+  /// FastNetwork share the weights but not the scratch memory, so each thread needs a copy.
   Array operator()(const Array& images);
 
   /// Stand for the images and for no map in place of a step's index.
@@ -43,6 +43,7 @@ class FastNetwork {
   void run(const float* images, float* logits);
 
   std::vector<PlacedStep> steps_;
+  Shape input_;
   int64_t batch_, classes_;
   int64_t part_;                          // images that pass through all steps together
   std::vector<std::vector<float>> maps_;  // the buffers, allocated at the first call

@@ -26,7 +26,7 @@ double settle_sigma(const ModelUnderTest& subject, double trained, bool smoothin
   if (e.certify.sigma > 0) return e.certify.sigma;
   if (is_run || smoothing_given) return e.smoothing.sigma;
   if (trained > 0) return trained;
-  throw Error("{}: does not say for which noise it was trained; give --sigma",
+  throw Error("{}: does not say for which noise it was trained; give --certify.sigma",
               subject.model_path.string());
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/model/architectures.h"
 #include "fedsmooth/model/fold.h"
 #include "tests/engine/networks.h"
@@ -49,6 +50,15 @@ TEST(FastNetworkTest, GivesTheLogitsOfTheReference) {
     SCOPED_TRACE(name);
     const Network network = named(name);
     expect_same(network, initial_weights(network, Key{1}), kTolerance);
+  }
+}
+
+// An image [H, W, C] has as many values.
+TEST(FastNetworkTest, RefusesImagesOfAnotherShape) {
+  const Network network = named("small");
+  FastNetwork fast(network, initial_weights(network, Key{1}), kBatch);
+  for (const Shape& shape : {Shape{32, 32, 3}, Shape{3, 32, 33}, Shape{3, 16, 16}}) {
+    EXPECT_THROW(fast(noisy_images(shape)), Error);
   }
 }
 
