@@ -91,16 +91,17 @@ SetsOnTestImages measure(const ModelUnderTest& subject, const ConformalCalibrati
 
 ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subject, double epsilon,
                                   double coverage, uint64_t seed, const Context& context) {
-  const double level = conformal_level(coverage, epsilon, subject.sigma);
+  const NoiseLaw& law = *subject.experiment.certify.noise;
+  const double level = conformal_level(coverage, epsilon, subject.sigma, law);
   const auto count = std::ssize(parts.calibrates);
   std::vector<double> scores(count);
   if (conformal_rank(count, level) > count) conformal_quantile(scores, level);  // throws early
   ConformalCalibration c;
-  c.noise = subject.experiment.certify.noise;
+  c.noise = &law;
   c.epsilon = epsilon;
   c.coverage = coverage;
   const std::string fingerprint = one_pass_scores(
-      subject.f, *c.noise, subject.sigma, conformal_key(seed, ConformalDraw::kCalibration), count,
+      subject.f, law, subject.sigma, conformal_key(seed, ConformalDraw::kCalibration), count,
       images_of(parts.calibration, parts.calibrates),
       [&](int64_t i, const std::vector<double>& found) {
         scores[i] = found.at(parts.calibration.label(parts.calibrates[i]));

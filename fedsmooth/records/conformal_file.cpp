@@ -58,7 +58,7 @@ ConformalCalibration parse_conformal(std::string_view text, const std::string& n
   }
   double level = 0;
   try {
-    level = conformal_level(c.coverage, c.epsilon, sigma);
+    level = conformal_level(c.coverage, c.epsilon, sigma, *c.noise);
   } catch (const Error& error) {
     throw Error("{}: {}", name, error.what());
   }

@@ -36,6 +36,12 @@ double gaussian_radius_below(double sigma, double p_upper, double limit) {
   return gap > 0 ? multiply_down(drawn_sigma(sigma), std::nextafter(gap, 0.0)) : 0.0;
 }
 
+double gaussian_shifted_level(double sigma, double p, double epsilon) {
+  const double shift = epsilon == 0 ? 0 : std::nextafter(epsilon / drawn_sigma(sigma), INFINITY);
+  const double z = std::max(0.0, normal_quantile_above(p)) + shift;
+  return normal_cdf_above(std::nextafter(z, INFINITY));
+}
+
 NoiseSource float_noise_at(double sigma) {
   return [sigma](const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy) {
     add_noise(x, sigma, stream, first, count, noisy);
@@ -58,7 +64,8 @@ constexpr NoiseLaw gaussian(std::string_view name, double max_sigma,
           gaussian_radius,
           gaussian_radius_between,
           gaussian_needed_probability,
-          gaussian_radius_below};
+          gaussian_radius_below,
+          gaussian_shifted_level};
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ struct NoiseLaw {
   /// Returns the radius, rounded down, within which an event of probability at most p_upper stays
   /// below probability `limit`; 0 unless p_upper is below it. Null: not known for this law.
   double (*radius_below)(double sigma, double p_upper, double limit) = nullptr;
+  /// Returns the probability, rounded up, that an event must have so that its probability stays at
+  /// least p >= 1/2 when the image moves by at most `epsilon`, finite and not negative, in the
+  /// law's norm. Null: not known for this law, which then calibrates no conformal sets.
+  double (*shifted_level)(double sigma, double p, double epsilon) = nullptr;
 };
 
 /// N(0, sigma^2 I) by add_noise(): the sum is rounded to fp32.

@@ -8,8 +8,10 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/smoothing/conformal.h"
 #include "fedsmooth/smoothing/plan.h"
 #include "fedsmooth/smoothing/sequential.h"
+#include "tests/refusal.h"
 #include "tests/smoothing/classifiers.h"
 #include "tests/smoothing/uniform_noise.h"
 
@@ -143,6 +145,18 @@ TEST(PlantedLawTest, OptionsAreCheckedAgainstIt) {
   EXPECT_THROW(check_predict_options(1000, 0.001, 5, kUniformNoise), Error);
   check_predict_options(1000, 0.001, 5, kFloatNoise);
   EXPECT_THROW(check_certify_options(CertifyOptions{}, 17, kExactNoise), Error);
+}
+
+// The level of conformal sets is a statement about the law, and no other law's may take its place.
+TEST(PlantedLawTest, ConformalSetsAreRefusedWithoutItsLevel) {
+  EXPECT_EQ(refusal([] { conformal_level(0.9, 0.1, kSigma, kUniformNoise); }),
+            "noise=uniform: conformal sets are not known for this law; choose another noise");
+  // Under uniform noise a shift by epsilon in l1 moves at most epsilon / (2 sigma) of the mass.
+  NoiseLaw knowing = kUniformNoise;
+  knowing.shifted_level = [](double sigma, double p, double epsilon) {
+    return p + epsilon / (2 * sigma);
+  };
+  EXPECT_EQ(conformal_level(0.75, 0.125, kSigma, knowing), 0.875);
 }
 
 // What an engine counts votes with must be the law that was asked for.
