@@ -59,6 +59,14 @@ Field server_momentum(ServerOptions& server) {
   return {"train.server_momentum", set, show, /*is_text=*/false, /*is_alias=*/true};
 }
 
+std::vector<std::pair<std::string, const NoiseLaw*>> laws_by_option() {
+  std::vector<std::pair<std::string, const NoiseLaw*>> laws;
+  for (const KnownLaw& known : known_laws()) {
+    if (!known.option.empty()) laws.emplace_back(known.option, &known.law);
+  }
+  return laws;
+}
+
 }  // namespace
 
 std::vector<Field> training_fields(Experiment& e) {
@@ -175,8 +183,7 @@ std::vector<Field> experiment_fields(Experiment& e) {
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
-      choice<const NoiseLaw*>("certify.noise", e.certify.noise,
-                              {{"float", &kFloatNoise}, {"exact", &kExactNoise}}),
+      choice<const NoiseLaw*>("certify.noise", e.certify.noise, laws_by_option()),
       radii("certify.radii", e.certify.radii),
       number("certify.beta", e.certify.beta, probability, "must be between 0 and 1"),
       number("certify.plan", e.certify.plan, not_negative, "must not be negative"),

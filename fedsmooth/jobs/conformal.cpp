@@ -146,7 +146,7 @@ void check_is_about(const ConformalCalibration& c, const fs::path& file,
 // Returns the options of the file, then those of the user, which win.
 Overrides options_of_file(const ConformalCalibration& c, const Overrides& given) {
   Overrides options = {{"certify.sigma", fmt::format("{}", *c.subject.sigma)},
-                       {"certify.noise", c.noise == &kExactNoise ? "exact" : "float"}};
+                       {"certify.noise", std::string(option_of_law(*c.noise))}};
   options.insert(options.end(), given.begin(), given.end());
   return options;
 }

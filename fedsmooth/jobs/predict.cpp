@@ -28,7 +28,6 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   const fs::path table = table_path(path, "certificates");
   if (!fs::exists(table) || !fs::exists(sidecar_path(table))) return;
   const CertificateIdentity certified = read_identity(table);
-  const NoiseLaw* law = find_law(certified.noise.value_or("float"));
   std::vector<std::string> differences;
   if (certified.fingerprint.value_or(fingerprint) != fingerprint) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
@@ -37,7 +36,7 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   if (certified.sigma.value_or(subject.sigma) != subject.sigma) {
     differences.push_back(fmt::format("sigma (here {})", subject.sigma));
   }
-  if (law == nullptr || &drawn_today(*law) != subject.experiment.certify.noise) {
+  if (&drawn_today(certified.law()) != subject.experiment.certify.noise) {
     differences.push_back("the kind of noise");
   }
   if (differences.empty()) return;

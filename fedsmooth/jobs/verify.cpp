@@ -59,8 +59,7 @@ Overrides options_of(const CertificateIdentity& identity,
   take("data.name", identity.data);
   take("data.root", data_root);
   take("data.held_out", std::to_string(identity.held_out.value_or(0)));
-  const bool exact = identity.noise == kExactNoise.name;
-  take("certify.noise", exact ? "exact" : "float");
+  take("certify.noise", std::string(option_of_law(drawn_today(identity.law()))));
   if (identity.sigma) take("certify.sigma", fmt::format("{}", *identity.sigma));
   options.insert(options.end(), given.begin(), given.end());
   return options;

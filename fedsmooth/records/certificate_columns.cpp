@@ -42,7 +42,7 @@ Column plain(std::string_view name, int since, Member member) {
 
 void read_noise(FieldReader& fields, ParsedRow& parsed) {
   parsed.row.noise = find_law(fields.text());
-  if (parsed.row.noise == nullptr) fields.refuse("noise must be float-2, float or exact");
+  if (parsed.row.noise == nullptr) fields.refuse("noise must be one of " + list_laws());
 }
 
 void read_shared(FieldReader& fields, ParsedRow& parsed) {

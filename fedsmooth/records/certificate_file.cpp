@@ -43,7 +43,7 @@ std::string column_difference(const CertificateRow& row, const CertificateIdenti
   if (i.sigma && row.sigma != *i.sigma) return "sigma";
   if (i.seed && row.seed != *i.seed) return "seed";
   if (i.base && row.base != old.base) return "base";
-  if (row.law().name != i.noise.value_or("float")) return "noise";
+  if (&row.law() != &i.law()) return "noise";
   if (row.shared != i.noise_bank.value_or(false)) return "shared";
   if (i.beta && row.beta != *i.beta) return "beta";
   if (row.radii != i.radii.value_or(std::vector<double>())) return "radii";

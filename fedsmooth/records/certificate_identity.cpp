@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
@@ -224,6 +225,13 @@ std::string CertificateIdentity::stated_difference(const CertificateIdentity& th
 VoteRule CertificateIdentity::rule() const {
   if (radii) return VoteRule::kRadii;
   return plan ? VoteRule::kPlan : VoteRule::kFixed;
+}
+
+const NoiseLaw& CertificateIdentity::law() const {
+  if (!noise) return kCutFloatNoise;
+  const NoiseLaw* found = find_law(*noise);
+  check(found != nullptr, "CertificateIdentity: no law {}", *noise);
+  return *found;
 }
 
 bool about_the_same(const SubjectIdentity& a, const SubjectIdentity& b) {

@@ -70,6 +70,9 @@ struct CertificateIdentity : SubjectIdentity {
   std::string stated_difference(const CertificateIdentity& there) const;
 
   VoteRule rule() const;
+  /// Returns the law that `noise` names; kCutFloatNoise, the only one of version 0.1, if it names
+  /// none.
+  const NoiseLaw& law() const;
 };
 
 /// Returns whether both state the same model_sha256, data_sha256 and sigma; a field that both leave

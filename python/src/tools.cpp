@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fedsmooth/records/table_file.h"
+#include "fedsmooth/records/certificate_file.h"
 #include "python/src/context.h"
 #include "python/src/tables.h"
 #include "python/src/votes.h"
@@ -80,6 +80,11 @@ jobs::SweepResult sweep(const std::string& path, const Overrides& overrides, con
 
 std::string read_identity(const std::filesystem::path& table) {
   return read_sidecar(jobs::find_table(table)).value("identity", nlohmann::json::object()).dump();
+}
+
+std::string noise_of_table(const std::filesystem::path& table) {
+  const CertificateIdentity identity = fedsmooth::read_identity(jobs::find_table(table));
+  return std::string(option_of_law(drawn_today(identity.law())));
 }
 
 void bind_verification(nb::module_& m) {
@@ -180,6 +185,8 @@ void bind_tools(nb::module_& m) {
   bind_image_certificate(m);
   bind_attack(m);
   m.def("read_identity", read_identity, nb::arg("table"), "What a table is about, as JSON.");
+  m.def("noise_of_table", noise_of_table, nb::arg("table"),
+        "The noise with which to continue or verify a table, as the argument `noise` names it.");
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
   m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),

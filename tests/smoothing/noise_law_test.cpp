@@ -20,15 +20,6 @@ namespace {
 
 double normal_cdf(double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }
 
-std::string refusal_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(NoiseLawTest, NamesAreThoseOfTables) {
   EXPECT_EQ(kFloatNoise.name, "float-2");
   EXPECT_EQ(kCutFloatNoise.name, "float");
@@ -37,6 +28,21 @@ TEST(NoiseLawTest, NamesAreThoseOfTables) {
     EXPECT_EQ(find_law(law->name), law);
   }
   EXPECT_EQ(find_law("uniform"), nullptr);
+}
+
+TEST(NoiseLawTest, OptionsNameEachLawThatIsDrawn) {
+  for (const KnownLaw& known : known_laws()) {
+    EXPECT_EQ(known.option.empty(), known.law.draws_at == nullptr) << known.law.name;
+    if (known.option.empty()) continue;
+    EXPECT_EQ(&law_of_option(known.option), &known.law);
+    EXPECT_EQ(option_of_law(known.law), known.option);
+  }
+  EXPECT_EQ(list_laws(), "float-2, float, exact");
+  EXPECT_EQ(refusal([] { law_of_option("cut"); }), "noise=\"cut\": must be float or exact");
+  EXPECT_EQ(refusal([] { option_of_law(kCutFloatNoise); }),
+            "noise=float: no option names this law");
+  EXPECT_EQ(refusal([] { option_of_law(kUniformNoise); }),
+            "noise=uniform: no option names this law");
 }
 
 TEST(NoiseLawTest, GaussianNoiseCertifiesInL2) {
@@ -73,8 +79,8 @@ TEST(NoiseLawTest, ARadiusNeedsWhatItSays) {
 
 TEST(NoiseLawTest, ALawOfOlderTablesIsNotDrawn) {
   const BaseClassifier f = fixed_batch(constant_class(0, 2), 2);
-  const std::string refusal = refusal_of([&] { make_sampler(f, kCutFloatNoise, 1); });
-  EXPECT_NE(refusal.find("noise=float: only older tables have it"), std::string::npos) << refusal;
+  const std::string refused = refusal([&] { make_sampler(f, kCutFloatNoise, 1); });
+  EXPECT_NE(refused.find("noise=float: only older tables have it"), std::string::npos) << refused;
   EXPECT_EQ(&drawn_today(kCutFloatNoise), &kFloatNoise);
   EXPECT_EQ(&drawn_today(kExactNoise), &kExactNoise);
 }
@@ -123,7 +129,8 @@ TEST(PlantedLawTest, GivenRadiiAreDecidedByIt) {
   // No probability certifies a radius of sigma or more under it; Gaussian noise could.
   const CertifyOptions beyond = {.radii = {0.6}};
   check_certify_options(beyond, kSigma, kFloatNoise);
-  EXPECT_THROW(check_certify_options(beyond, kSigma, kUniformNoise), Error);
+  EXPECT_EQ(refusal([&] { check_certify_options(beyond, kSigma, kUniformNoise); }),
+            "radii: 0.6 cannot be certified by 100000 votes with sigma=0.5 at alpha=0.001");
 }
 
 // The number of votes is planned for the radius that the law gives.
@@ -139,12 +146,13 @@ TEST(PlantedLawTest, VotesArePlannedForItsRadius) {
 }
 
 TEST(PlantedLawTest, OptionsAreCheckedAgainstIt) {
-  const std::string refusal =
-      refusal_of([] { check_certify_options(CertifyOptions{}, 5, kUniformNoise); });
-  EXPECT_EQ(refusal, "sigma=5: must be positive and at most 4 with uniform noise");
-  EXPECT_THROW(check_predict_options(1000, 0.001, 5, kUniformNoise), Error);
+  EXPECT_EQ(refusal([] { check_certify_options(CertifyOptions{}, 5, kUniformNoise); }),
+            "sigma=5: must be positive and at most 4 with uniform noise");
+  EXPECT_EQ(refusal([] { check_predict_options(1000, 0.001, 5, kUniformNoise); }),
+            "sigma=5: must be positive and at most 4 with uniform noise");
   check_predict_options(1000, 0.001, 5, kFloatNoise);
-  EXPECT_THROW(check_certify_options(CertifyOptions{}, 17, kExactNoise), Error);
+  EXPECT_EQ(refusal([] { check_certify_options(CertifyOptions{}, 17, kExactNoise); }),
+            "sigma=17: must be positive and at most 16 with exact noise");
 }
 
 // The level of conformal sets is a statement about the law, and no other law's may take its place.
