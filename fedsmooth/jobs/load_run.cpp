@@ -98,15 +98,15 @@ void load_sidecar(const fs::path& table, RunRecord& run) {
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
-// Fills in what a published table does not state. p_lower follows from a one-sided radius, which is
-// sigma Phi^-1(p_lower).
+// Fills in what a published table does not state. p_lower is the probability that the law requires
+// for the radius, which is one-sided.
 void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
   for (CertificateRow& row : rows) {
     row.sigma = o.sigma;
     row.alpha = o.alpha;
     row.certificate.counts.n = o.n;
     if (o.sigma > 0 && !row.abstained()) {
-      row.certificate.p_lower = std::erfc(-row.certificate.radius / o.sigma / std::sqrt(2.0)) / 2;
+      row.certificate.p_lower = row.law().needed_probability(o.sigma, row.certificate.radius);
     }
   }
 }
