@@ -12,6 +12,7 @@
 #include "fedsmooth/base/parallel.h"
 #include "fedsmooth/jobs/certification/attacker.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/records/attack_identity.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/records/table_file.h"
 
@@ -62,13 +63,18 @@ std::string device_of(const AttackArguments& a, const Context& context) {
   return "cpu";
 }
 
-nlohmann::json describe(const AttackJob& job, const SubjectIdentity& subject) {
-  nlohmann::json identity = subject.to_json();
-  identity["n"] = job.n;
-  identity["epsilons"] = job.epsilons;
-  for (const auto& [key, value] : kDefaults) {
-    identity[key] = nlohmann::json::parse(show_key(job.subject.experiment, key));
-  }
+AttackIdentity identify_attack(const AttackJob& job, const SubjectIdentity& subject) {
+  const Experiment& e = job.subject.experiment;
+  AttackIdentity identity;
+  static_cast<SubjectIdentity&>(identity) = subject;
+  identity.n = job.n;
+  identity.epsilons = job.epsilons;
+  identity.estimator = nlohmann::json::parse(show_key(e, "attack.estimator"));
+  identity.steps = e.attack.steps;
+  identity.step_size = AutomaticNumber{e.attack.step_size};
+  identity.normalize = e.attack.normalize;
+  identity.m = e.smoothing.m;
+  identity.noise = option_of_law(*e.certify.noise);
   return identity;
 }
 
@@ -127,15 +133,20 @@ void attack_images(const AttackJob& job, size_t first, const Context& context, T
 
 // Attacks the images that are not in the table yet.
 void attack_rest(const AttackJob& job, const AttackArguments& a, const fs::path& table,
-                 const nlohmann::json& identity, const Context& context) {
+                 const AttackIdentity& identity, const Context& context) {
   std::vector<AttackRow> kept;
   try {
-    TableFile file(table, attack_header(),
-                   {{"identity", identity}, {"provenance", build_provenance()}}, a.resume,
-                   [&](const std::string& text) {
-                     kept = keep_whole_images(job, text, table.string());
-                     return attack_header() + format_rows(kept);
-                   });
+    TableFile file(
+        table, attack_header(),
+        {{"identity", identity.to_json()}, {"provenance", build_provenance()}}, a.resume,
+        [&](const std::string& text) {
+          kept = keep_whole_images(job, text, table.string());
+          return attack_header() + format_rows(kept);
+        },
+        [&](const nlohmann::json& old) {
+          const auto there = AttackIdentity::from_json(old, sidecar_path(table).string());
+          refuse_difference(identity.difference(there), table);
+        });
     attack_images(job, kept.size() / job.epsilons.size(), context, file);
     seal_table(table);
   } catch (const Interrupted&) {
@@ -164,7 +175,7 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
   const SubjectIdentity identity = identify(subject, data, digest(data));
-  attack_rest(job, a, table, describe(job, identity), context);
+  attack_rest(job, a, table, identify_attack(job, identity), context);
   AttackSummary summary = summarize_attacks(table, identity, table_path(a.path, "certificates"));
   for (const std::string& warning : summary.warnings) context.warn("warning: " + warning);
   return {table, std::move(summary)};

@@ -31,8 +31,8 @@ struct SubjectIdentity {
   std::optional<int64_t> every, limit, images;   // which images are chosen, and their number
   std::optional<std::string> fingerprint, base;  // digest of f's logits; how f is computed
 
-  /// Reads the fields above and ignores others. `name` is the file's, for messages. Throws an Error
-  /// if a field has another type.
+  /// Reads the fields above. `name` is the file's, for messages. Throws an Error if a field is
+  /// unknown or has another type.
   static SubjectIdentity from_json(const nlohmann::json& object, const std::string& name);
   nlohmann::json to_json() const;
 };
