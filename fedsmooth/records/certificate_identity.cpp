@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "fedsmooth/base/check.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/sha256.h"
 #include "fedsmooth/records/identity_fields.h"
@@ -125,7 +124,7 @@ VoteRule CertificateIdentity::rule() const {
 const NoiseLaw& CertificateIdentity::law() const {
   if (!noise) return kCutFloatNoise;
   const NoiseLaw* found = find_law(*noise);
-  check(found != nullptr, "CertificateIdentity: no law {}", *noise);
+  if (found == nullptr) throw Error("noise={:?}: is no law of this version", *noise);
   return *found;
 }
 

@@ -71,7 +71,7 @@ struct CertificateIdentity : SubjectIdentity {
 
   VoteRule rule() const;
   /// Returns the law that `noise` names; kCutFloatNoise, the only one of version 0.1, if it names
-  /// none.
+  /// none. Throws an Error if no known law has the name.
   const NoiseLaw& law() const;
 };
 
