@@ -123,24 +123,12 @@ ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subj
 void check_is_about(const ConformalCalibration& c, const fs::path& file,
                     const ModelUnderTest& subject, const std::string& fingerprint,
                     const Context& context) {
-  if (*c.subject.model_sha256 != subject.sha256) {
-    throw Error("{}: is about another model, with SHA-256 {}...; this one has {}...", file.string(),
-                c.subject.model_sha256->substr(0, 12), subject.sha256.substr(0, 12));
-  }
-  if (*c.subject.sigma != subject.sigma || c.noise != subject.experiment.certify.noise) {
-    throw Error("{}: was calibrated with sigma {} and {} noise; leave them as they are",
-                file.string(), *c.subject.sigma, c.noise->name);
-  }
-  if (*c.subject.fingerprint == fingerprint) return;
-  const std::string there = c.subject.base.value_or("unknown");
-  if (there == subject.f.description) {
-    throw Error(
-        "{}: was calibrated with other logits on the same kind of device; was the normalisation "
-        "another (--model.mean, --model.sd)?",
-        file.string());
+  if (!check_same_classifier({c.subject, *c.noise}, identify_classifier(subject, fingerprint),
+                             file)) {
+    return;
   }
   context.warn(fmt::format("warning: {} was calibrated with {}, and this is {}", file.string(),
-                           there, subject.f.description));
+                           c.subject.base.value_or("unknown"), subject.f.description));
 }
 
 // Returns the options of the file, then those of the user, which win.
