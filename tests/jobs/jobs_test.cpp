@@ -102,6 +102,28 @@ TEST_F(JobsTest, AStoppedCertificationResumes) {
   EXPECT_EQ(read_certificates(path("run") / "certificates.tsv").size(), 2U);
 }
 
+TEST_F(JobsTest, AStoppedAttackKeepsWhatItFinished) {
+  train("run");
+  const auto attack = [&](const std::string& out, bool resume) {
+    jobs::attack({.path = path("run").string(),
+                  .out = path(out).string(),
+                  .epsilons = {0.25},
+                  .n = 50,
+                  .resume = resume},
+                 {{"smoothing.m", "2"}}, context_);
+  };
+  attack("whole.tsv", false);
+  int asked = 0;
+  context_.stopped = [&] { return ++asked > 4; };  // once for each row
+  EXPECT_THROW(attack("a.tsv", false), Interrupted);
+  const size_t rows = read_attacks(path("a.tsv")).size();
+  EXPECT_GE(rows, 2U);
+  EXPECT_LT(rows, 10U);
+  context_.stopped = [] { return false; };
+  attack("a.tsv", true);
+  EXPECT_EQ(read_file(path("a.tsv")), read_file(path("whole.tsv")));
+}
+
 TEST_F(JobsTest, ATableIsWrittenByOneJobAtATime) {
   train("run");
   std::atomic<int> images = 0;
