@@ -6,6 +6,11 @@
 // A mistake of the user is thrown as a fedsmooth::Error with a message of one line, a defect of the
 // library as a Bug. A job that Context::stopped ends throws Interrupted, which is not a
 // std::exception.
+//
+// Threads of one process may run jobs at once, each with a Context of its own, on CPU cores with
+// the same results as one after the other. Of two that would write the same table or run folder,
+// the second throws an Error. Rows are added to the registries, such as data_sources(), before the
+// first job. Jobs of several ranks (Context::ranks) run one at a time.
 #pragma once
 
 #include "fedsmooth/base/error.h"

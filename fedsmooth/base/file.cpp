@@ -118,7 +118,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
   // File systems without locks go without.
   if (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(descriptor_);
-    throw Error("{}: another process is at work there", folder.string());
+    throw Error("{}: another process is at work there; wait until it is done", folder.string());
   }
 }
 
@@ -137,7 +137,7 @@ FileLock::FileLock(const std::filesystem::path& path) : lock_(path.string() + ".
     held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
     if (!held_ && errno == EWOULDBLOCK) {
       ::close(descriptor_);
-      throw Error("{}: another process is writing it", path.string());
+      throw Error("{}: another process is writing it; wait until it is done", path.string());
     }
     // Whoever had the lock may have removed the file between the two calls.
     struct stat opened = {}, there = {};

@@ -223,4 +223,13 @@ std::vector<std::string> experiment_keys() {
   return keys;
 }
 
+std::vector<std::string> keys_of_files() {
+  Experiment any;
+  std::vector<std::string> keys;
+  for (const Field& field : experiment_fields(any)) {
+    if (field.names_file) keys.push_back(field.key);
+  }
+  return keys;
+}
+
 }  // namespace fedsmooth

@@ -86,6 +86,9 @@ std::string show_key(const Experiment& experiment, const std::string& key);
 
 /// Returns all keys, in the order of the file.
 std::vector<std::string> experiment_keys();
+/// Returns the keys whose value is the path of a file or folder that a job opens. An experiment
+/// that came from another machine must not choose them.
+std::vector<std::string> keys_of_files();
 
 /// Returns the first key whose last part is `word`, such as train.rounds for rounds; empty if there
 /// is none.

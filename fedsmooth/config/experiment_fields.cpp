@@ -59,6 +59,14 @@ Field server_momentum(ServerOptions& server) {
   return {"train.server_momentum", set, show, /*is_text=*/false, /*is_alias=*/true};
 }
 
+std::vector<std::pair<std::string, const NoiseLaw*>> laws_by_option() {
+  std::vector<std::pair<std::string, const NoiseLaw*>> laws;
+  for (const KnownLaw& known : known_laws()) {
+    if (!known.option.empty()) laws.emplace_back(known.option, &known.law);
+  }
+  return laws;
+}
+
 }  // namespace
 
 std::vector<Field> training_fields(Experiment& e) {
@@ -69,7 +77,7 @@ std::vector<Field> training_fields(Experiment& e) {
   return {
       seed("seed", e.seed, e.seed_is_random),
       name_choice("data.name", e.data.name, data_sources().names()),
-      text("data.root", e.data.root),
+      path("data.root", e.data.root),
       boolean("data.augment", e.data.augment),
       count("data.held_out", e.data.held_out, 0),
       choice<PartitionKind>("partition.kind", e.partition.kind,
@@ -83,7 +91,7 @@ std::vector<Field> training_fields(Experiment& e) {
       number("partition.gamma", e.partition.gamma, share, "must be from 0 to 1"),
       number("partition.alpha", e.partition.alpha, positive, "must be positive"),
       count("partition.shards", e.partition.shards, 1),
-      text("partition.file", e.partition.file),
+      path("partition.file", e.partition.file),
       count("groups.count", e.groups.count, 1, kMaxGroups),
       count("groups.number", e.groups.number, 0, kMaxGroups),
       model_name(e.model.name),
@@ -159,7 +167,7 @@ std::vector<Field> training_fields(Experiment& e) {
           {{"noise", ExampleSource::kNoise}, {"smoothadv", ExampleSource::kSmoothAdv}}),
       automatic_count("objective.steps", e.objective.steps),
       automatic_number("objective.step_size", e.objective.step_size, positive, "must be positive"),
-      text("objective.teacher", e.objective.teacher),
+      path("objective.teacher", e.objective.teacher),
       count("objective.teacher_votes", e.objective.teacher_votes, 1),
   };
 }
@@ -175,8 +183,7 @@ std::vector<Field> experiment_fields(Experiment& e) {
       choice<RadiusKind>(
           "certify.radius", e.certify.radius,
           {{"one-sided", RadiusKind::kOneSided}, {"multiclass", RadiusKind::kMulticlass}}),
-      choice<const NoiseLaw*>("certify.noise", e.certify.noise,
-                              {{"float", &kFloatNoise}, {"exact", &kExactNoise}}),
+      choice<const NoiseLaw*>("certify.noise", e.certify.noise, laws_by_option()),
       radii("certify.radii", e.certify.radii),
       number("certify.beta", e.certify.beta, probability, "must be between 0 and 1"),
       number("certify.plan", e.certify.plan, not_negative, "must not be negative"),

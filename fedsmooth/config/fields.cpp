@@ -118,9 +118,11 @@ Field count(std::string key, int64_t& value, int64_t low, int64_t high) {
           [&value] { return fmt::format("{}", value); }};
 }
 
-Field text(std::string key, std::string& value) {
-  return {std::move(key), [&value](const toml::node& node) { value = to_string(node); },
-          [&value] { return show_string(value); }, /*is_text=*/true};
+Field path(std::string key, std::string& value) {
+  Field field = {std::move(key), [&value](const toml::node& node) { value = to_string(node); },
+                 [&value] { return show_string(value); }};
+  field.is_text = field.names_file = true;
+  return field;
 }
 
 Field boolean(std::string key, bool& value) {

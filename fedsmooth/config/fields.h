@@ -24,15 +24,17 @@ struct Field {
   std::string key;
   std::function<void(const toml::node&)> set;
   std::function<std::string()> show;
-  bool is_text = false;   // on the command line, an unquoted value is a string even if it is TOML
-  bool is_alias = false;  // an old name of other keys, or removed: it is read but never printed
+  bool is_text = false;     // on the command line, an unquoted value is a string even if it is TOML
+  bool is_alias = false;    // an old name of other keys, or removed: it is read but never printed
+  bool names_file = false;  // the value is the path of a file or folder that a job opens
 };
 
 /// A number for which `valid` is true; `range` is the message for others.
 Field number(std::string key, double& value, bool (*valid)(double), const char* range);
 /// A whole number from `low`, which is 0 or 1, to `high`.
 Field count(std::string key, int64_t& value, int64_t low, int64_t high = INT32_MAX);
-Field text(std::string key, std::string& value);
+/// The path of a file or folder that a job opens.
+Field path(std::string key, std::string& value);
 Field boolean(std::string key, bool& value);
 /// A flag that was removed: false is read and ignored, true is refused with `reason`.
 Field removed_flag(std::string key, std::string reason);

@@ -7,11 +7,14 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/parallel.h"
+#include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/jobs/certification/attacker.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
+#include "fedsmooth/records/attack_identity.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/records/table_file.h"
 
@@ -62,13 +65,18 @@ std::string device_of(const AttackArguments& a, const Context& context) {
   return "cpu";
 }
 
-nlohmann::json describe(const AttackJob& job, const SubjectIdentity& subject) {
-  nlohmann::json identity = subject.to_json();
-  identity["n"] = job.n;
-  identity["epsilons"] = job.epsilons;
-  for (const auto& [key, value] : kDefaults) {
-    identity[key] = nlohmann::json::parse(show_key(job.subject.experiment, key));
-  }
+AttackIdentity identify_attack(const AttackJob& job, const SubjectIdentity& subject) {
+  const Experiment& e = job.subject.experiment;
+  AttackIdentity identity;
+  static_cast<SubjectIdentity&>(identity) = subject;
+  identity.n = job.n;
+  identity.epsilons = job.epsilons;
+  identity.estimator = nlohmann::json::parse(show_key(e, "attack.estimator"));
+  identity.steps = e.attack.steps;
+  identity.step_size = AutomaticNumber{e.attack.step_size};
+  identity.normalize = e.attack.normalize;
+  identity.m = e.smoothing.m;
+  identity.noise = option_of_law(*e.certify.noise);
   return identity;
 }
 
@@ -95,29 +103,61 @@ std::string format_rows(const std::vector<AttackRow>& rows) {
   return text;
 }
 
-// Each image is attacked by the next free thread; rows are written in the order of the images.
+// Writes the rows of images in the order of the images, whatever the order in which they come.
+class OrderedRows {
+ public:
+  OrderedRows(size_t first, TableFile& file, Progress& progress)
+      : written_(first), file_(file), progress_(progress) {}
+
+  void take(std::map<size_t, std::vector<AttackRow>> rows) {
+    const std::lock_guard lock(mutex_);
+    waiting_.merge(rows);
+    for (; waiting_.contains(written_); waiting_.erase(written_++)) {
+      file_.append(format_rows(waiting_[written_]));
+      progress_.step("");
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<size_t, std::vector<AttackRow>> waiting_;
+  size_t written_;
+  TableFile& file_;
+  Progress& progress_;
+};
+
+// Attacks the images that `next` gives, until there are none. Rows are written once a probe has
+// shown that the classifier did not change while their votes were counted.
+void attack_by_one_thread(const AttackJob& job, std::atomic<size_t>& next, OrderedRows& out) {
+  Attacker attacker(job);
+  std::map<size_t, std::vector<AttackRow>> unprobed;
+  const auto probe = [&] {
+    if (unprobed.empty()) return;
+    attacker.probe();
+    out.take(std::exchange(unprobed, {}));
+  };
+  try {
+    for (size_t i; (i = next.fetch_add(1)) < job.images.size();) {
+      unprobed[i] = attacker.attack(job.images[i]);
+      if (std::ssize(unprobed) >= attacker.images_per_probe()) probe();
+    }
+  } catch (const Interrupted&) {
+    probe();
+    throw;
+  }
+  probe();
+}
+
+// Each image is attacked by the next free thread.
 void attack_images(const AttackJob& job, size_t first, const Context& context, TableFile& file) {
   Workers workers(thread_count(context));
   const auto progress = begin_progress(context, "attack", static_cast<int64_t>(first),
                                        static_cast<int64_t>(job.images.size()));
   std::atomic<size_t> next = first;
-  std::mutex mutex;
-  std::map<size_t, std::vector<AttackRow>> waiting;
-  size_t written = first;
-  const auto take = [&](size_t i, std::vector<AttackRow> rows) {
-    const std::lock_guard lock(mutex);
-    waiting[i] = std::move(rows);
-    for (; waiting.contains(written); waiting.erase(written++)) {
-      file.append(format_rows(waiting[written]));
-      progress->step("");
-    }
-  };
+  OrderedRows out(first, file, *progress);
   workers.run([&](int) {
     try {
-      Attacker attacker(job);
-      for (size_t i; (i = next.fetch_add(1)) < job.images.size();) {
-        take(i, attacker.attack(job.images[i]));
-      }
+      attack_by_one_thread(job, next, out);
     } catch (...) {
       next = job.images.size();  // ends the work of all threads
       throw;
@@ -127,16 +167,27 @@ void attack_images(const AttackJob& job, size_t first, const Context& context, T
 
 // Attacks the images that are not in the table yet.
 void attack_rest(const AttackJob& job, const AttackArguments& a, const fs::path& table,
-                 const nlohmann::json& identity, const Context& context) {
+                 const AttackIdentity& identity, const Context& context) {
   std::vector<AttackRow> kept;
   try {
-    TableFile file(table, attack_header(),
-                   {{"identity", identity}, {"provenance", build_provenance()}}, a.resume,
-                   [&](const std::string& text) {
-                     kept = keep_whole_images(job, text, table.string());
-                     return attack_header() + format_rows(kept);
-                   });
-    attack_images(job, kept.size() / job.epsilons.size(), context, file);
+    TableFile file(
+        table, attack_header(),
+        {{"identity", identity.to_json()}, {"provenance", build_provenance()}}, a.resume,
+        [&](const std::string& text) {
+          kept = keep_whole_images(job, text, table.string());
+          return attack_header() + format_rows(kept);
+        },
+        [&](const nlohmann::json& old) {
+          const auto there = AttackIdentity::from_json(old, sidecar_path(table).string());
+          refuse_difference(identity.difference(there), table);
+        });
+    try {
+      attack_images(job, kept.size() / job.epsilons.size(), context, file);
+    } catch (const ClassifierChanged& changed) {
+      file.append(format_void(changed.what()));
+      throw Error("{}: its answers changed while it was attacked; the table is void",
+                  job.subject.model_path.string());
+    }
     seal_table(table);
   } catch (const Interrupted&) {
     throw Interrupted{"interrupted; continue with --resume"};
@@ -153,7 +204,8 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
   const Dataset data = load_dataset(data_of_model(a.path, overrides), Split::kTest);
   ModelUnderTest subject =
       load_under_test({a.path, {}}, overrides, &data, image_shape(data), device_of(a, context));
-  subject.fingerprint = check_is_function(subject.f, data.shape()).fingerprint;
+  subject.fingerprint =
+      make_sampler(subject.f, *subject.experiment.certify.noise, 1)->check(data.shape());
   const AttackJob job{subject,
                       data,
                       choose_images(data.size(), subject.experiment.certify),
@@ -164,7 +216,7 @@ AttackOutcome attack(const AttackArguments& a, const Overrides& given, const Con
 
   const fs::path table = a.out.empty() ? table_path(a.path, "attack") : fs::path(a.out);
   const SubjectIdentity identity = identify(subject, data, digest(data));
-  attack_rest(job, a, table, describe(job, identity), context);
+  attack_rest(job, a, table, identify_attack(job, identity), context);
   AttackSummary summary = summarize_attacks(table, identity, table_path(a.path, "certificates"));
   for (const std::string& warning : summary.warnings) context.warn("warning: " + warning);
   return {table, std::move(summary)};

@@ -91,16 +91,17 @@ SetsOnTestImages measure(const ModelUnderTest& subject, const ConformalCalibrati
 
 ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subject, double epsilon,
                                   double coverage, uint64_t seed, const Context& context) {
-  const double level = conformal_level(coverage, epsilon, subject.sigma);
+  const NoiseLaw& law = *subject.experiment.certify.noise;
+  const double level = conformal_level(coverage, epsilon, subject.sigma, law);
   const auto count = std::ssize(parts.calibrates);
   std::vector<double> scores(count);
   if (conformal_rank(count, level) > count) conformal_quantile(scores, level);  // throws early
   ConformalCalibration c;
-  c.noise = subject.experiment.certify.noise;
+  c.noise = &law;
   c.epsilon = epsilon;
   c.coverage = coverage;
   const std::string fingerprint = one_pass_scores(
-      subject.f, *c.noise, subject.sigma, conformal_key(seed, ConformalDraw::kCalibration), count,
+      subject.f, law, subject.sigma, conformal_key(seed, ConformalDraw::kCalibration), count,
       images_of(parts.calibration, parts.calibrates),
       [&](int64_t i, const std::vector<double>& found) {
         scores[i] = found.at(parts.calibration.label(parts.calibrates[i]));
@@ -122,30 +123,18 @@ ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subj
 void check_is_about(const ConformalCalibration& c, const fs::path& file,
                     const ModelUnderTest& subject, const std::string& fingerprint,
                     const Context& context) {
-  if (*c.subject.model_sha256 != subject.sha256) {
-    throw Error("{}: is about another model, with SHA-256 {}...; this one has {}...", file.string(),
-                c.subject.model_sha256->substr(0, 12), subject.sha256.substr(0, 12));
-  }
-  if (*c.subject.sigma != subject.sigma || c.noise != subject.experiment.certify.noise) {
-    throw Error("{}: was calibrated with sigma {} and {} noise; leave them as they are",
-                file.string(), *c.subject.sigma, c.noise->name);
-  }
-  if (*c.subject.fingerprint == fingerprint) return;
-  const std::string there = c.subject.base.value_or("unknown");
-  if (there == subject.f.description) {
-    throw Error(
-        "{}: was calibrated with other logits on the same kind of device; was the normalisation "
-        "another (--model.mean, --model.sd)?",
-        file.string());
+  if (!check_same_classifier({c.subject, *c.noise}, identify_classifier(subject, fingerprint),
+                             file)) {
+    return;
   }
   context.warn(fmt::format("warning: {} was calibrated with {}, and this is {}", file.string(),
-                           there, subject.f.description));
+                           c.subject.base.value_or("unknown"), subject.f.description));
 }
 
 // Returns the options of the file, then those of the user, which win.
 Overrides options_of_file(const ConformalCalibration& c, const Overrides& given) {
   Overrides options = {{"certify.sigma", fmt::format("{}", *c.subject.sigma)},
-                       {"certify.noise", c.noise == &kExactNoise ? "exact" : "float"}};
+                       {"certify.noise", std::string(option_of_law(*c.noise))}};
   options.insert(options.end(), given.begin(), given.end());
   return options;
 }

@@ -11,6 +11,7 @@
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/jobs/pages/kept_runs.h"
+#include "fedsmooth/records/attack_identity.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/report/names.h"
@@ -43,15 +44,11 @@ fs::path run_folder(const fs::path& path) {
   return path.filename() == "certificates.tsv" ? fs::absolute(path).parent_path() : fs::path();
 }
 
-// Returns the classifier and the images that a table of certificates or attacks states.
-SubjectIdentity subject_of(const fs::path& table) {
-  return SubjectIdentity::from_json(read_sidecar(table)["identity"], sidecar_path(table).string());
-}
-
-// Returns whether two tables are about the same classifier and data, as far as they state them.
-bool go_together(const fs::path& table, const fs::path& other) {
-  return !fs::exists(sidecar_path(table)) || !fs::exists(sidecar_path(other)) ||
-         about_the_same(subject_of(table), subject_of(other));
+// Returns whether a table of attacks and one of certificates are about the same classifier and
+// data, as far as they state them.
+bool go_together(const fs::path& attacks, const fs::path& certificates) {
+  return !fs::exists(sidecar_path(attacks)) || !fs::exists(sidecar_path(certificates)) ||
+         about_the_same(read_attack_identity(attacks), read_identity(certificates));
 }
 
 void load_history(const fs::path& folder, RunRecord& run) {
@@ -64,7 +61,7 @@ void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(attacks) && go_together(attacks, folder / "certificates.tsv")) {
     run.attacks = read_attacks(attacks);
     if (fs::exists(sidecar_path(attacks))) {
-      run.attacked_base = subject_of(attacks).base.value_or("");
+      run.attacked_base = read_attack_identity(attacks).base.value_or("");
     }
   }
 }
@@ -98,15 +95,15 @@ void load_sidecar(const fs::path& table, RunRecord& run) {
   if (sidecar.contains("provenance")) append_members(sidecar["provenance"], run.provenance);
 }
 
-// Fills in what a published table does not state. p_lower follows from a one-sided radius, which is
-// sigma Phi^-1(p_lower).
+// Fills in what a published table does not state. p_lower is the probability that the law requires
+// for the radius, which is one-sided.
 void take_options(const TableOptions& o, std::vector<CertificateRow>& rows) {
   for (CertificateRow& row : rows) {
     row.sigma = o.sigma;
     row.alpha = o.alpha;
     row.certificate.counts.n = o.n;
     if (o.sigma > 0 && !row.abstained()) {
-      row.certificate.p_lower = std::erfc(-row.certificate.radius / o.sigma / std::sqrt(2.0)) / 2;
+      row.certificate.p_lower = row.law().needed_probability(o.sigma, row.certificate.radius);
     }
   }
 }

@@ -28,18 +28,15 @@ void warn_of_other_classifier(const std::string& path, const ModelUnderTest& sub
   const fs::path table = table_path(path, "certificates");
   if (!fs::exists(table) || !fs::exists(sidecar_path(table))) return;
   const CertificateIdentity certified = read_identity(table);
-  const NoiseLaw* law = find_law(certified.noise.value_or("float"));
+  const ClassifierDifference found =
+      compare_classifiers({certified, certified.law()}, identify_classifier(subject, fingerprint));
   std::vector<std::string> differences;
-  if (certified.fingerprint.value_or(fingerprint) != fingerprint) {
+  if (found.logits) {
     differences.push_back(fmt::format("its logits (here {}, there {})", subject.f.description,
                                       certified.base.value_or("unknown")));
   }
-  if (certified.sigma.value_or(subject.sigma) != subject.sigma) {
-    differences.push_back(fmt::format("sigma (here {})", subject.sigma));
-  }
-  if (law == nullptr || &drawn_today(*law) != subject.experiment.certify.noise) {
-    differences.push_back("the kind of noise");
-  }
+  if (found.sigma) differences.push_back(fmt::format("sigma (here {})", subject.sigma));
+  if (found.noise) differences.push_back("the kind of noise");
   if (differences.empty()) return;
   context.warn(
       fmt::format("warning: this is not the classifier that was certified in {}; it differs in {}",

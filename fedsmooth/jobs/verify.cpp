@@ -59,8 +59,7 @@ Overrides options_of(const CertificateIdentity& identity,
   take("data.name", identity.data);
   take("data.root", data_root);
   take("data.held_out", std::to_string(identity.held_out.value_or(0)));
-  const bool exact = identity.noise == kExactNoise.name;
-  take("certify.noise", exact ? "exact" : "float");
+  take("certify.noise", std::string(option_of_law(drawn_today(identity.law()))));
   if (identity.sigma) take("certify.sigma", fmt::format("{}", *identity.sigma));
   options.insert(options.end(), given.begin(), given.end());
   return options;
@@ -85,15 +84,6 @@ struct Redraw {
   }
 };
 
-void check_hash(const std::string& here, const std::optional<std::string>& there,
-                const std::string& what, const fs::path& table) {
-  if (!there) throw Error("{}: does not say which {} it is about", table.string(), what);
-  if (*there != here) {
-    throw Error("{}: is about another {}, with SHA-256 {}...; here it is {}...", table.string(),
-                what, there->substr(0, 12), here.substr(0, 12));
-  }
-}
-
 void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
   for (const CertificateRow& row : rows) {
     const std::optional<int64_t> place = redraw.place_of(row.index);
@@ -113,21 +103,17 @@ void check_rows(const Rows& rows, const Redraw& redraw, const fs::path& table) {
   }
 }
 
-// Throws an Error if the fingerprint differs although the arithmetic is the same. On another
-// machine logits may differ in their last bits, which is only noted.
-void check_fingerprint(const Redraw& redraw, const std::string& fingerprint,
-                       const CertificateIdentity& identity, const fs::path& table,
-                       const Context& context) {
-  const std::string base = identity.base.value_or("");
-  if (identity.fingerprint.value_or(fingerprint) == fingerprint) return;
-  const std::string& here = redraw.sampler->description();
-  if (base == here) {
-    throw Error(
-        "{}: its classifier had other logits on the same kind of device; was the "
-        "normalisation another (--model.mean, --model.sd)?",
-        table.string());
-  }
-  context.note(fmt::format("drawn anew by {}; the table's votes were counted by {}", here, base));
+ClassifierIdentity stated_classifier(const CertificateIdentity& identity) {
+  return {identity, identity.law()};
+}
+
+// Throws an Error if the classifier here is not the table's. On another machine logits may differ
+// in their last bits, which is only noted.
+void check_classifier(const CertificateIdentity& identity, const ClassifierIdentity& here,
+                      const fs::path& table, const Context& context) {
+  if (!check_same_classifier(stated_classifier(identity), here, table)) return;
+  context.note(fmt::format("drawn anew by {}; the table's votes were counted by {}",
+                           here.subject.base.value_or(""), identity.base.value_or("")));
 }
 
 void check_classes(const Redraw& redraw, const CertificateIdentity& identity,
@@ -146,18 +132,19 @@ Redraw load_redraw(const VerifyArguments& a, const fs::path& table, const Overri
   const Overrides options = options_of(identity, data_root, given);
   Redraw redraw;
   redraw.data = load_dataset(data_of_model(subject.path, options), Split::kTest);
-  check_hash(digest(redraw.data), identity.data_sha256, "data set", table);
+  check_same_sha256(identity.data_sha256, digest(redraw.data), "data set", table);
   const Shape shape = image_shape(redraw.data);
   const ModelUnderTest model =
       load_under_test(subject, options, &redraw.data, shape, context.device);
   check_is_about(identity, model, table);
-  check_hash(model.sha256, identity.model_sha256, "model", table);
+  check_same_sha256(identity.model_sha256, model.sha256, "model", table);
   redraw.classes = model.f.classes;
   check_classes(redraw, identity, table);
   redraw.sigma = model.sigma;
   redraw.sampler = make_sampler(model.f, *model.experiment.certify.noise, thread_count(context),
                                 context.stopped);
-  check_fingerprint(redraw, redraw.sampler->check(redraw.data.shape()), identity, table, context);
+  check_classifier(identity, identify_classifier(model, redraw.sampler->check(redraw.data.shape())),
+                   table, context);
   return redraw;
 }
 
@@ -202,23 +189,26 @@ std::vector<RedrawnImage> draw_anew(const Rows& rows, int64_t votes, uint64_t se
 void check_in_hand(const ClassifierInHand& classifier, const ImagesInHand& images,
                    const Redraw& redraw, const fs::path& table, const Context& context) {
   const CertificateIdentity identity = read_identity(table);
-  check_hash(images.sha256.empty() ? digest(redraw.data) : images.sha256, identity.data_sha256,
-             "data set", table);
-  const std::string& fingerprint = redraw.sampler->check(redraw.data.shape());
+  check_same_sha256(identity.data_sha256,
+                    images.sha256.empty() ? digest(redraw.data) : images.sha256, "data set", table);
+  ClassifierIdentity here{{}, redraw.sampler->law()};
+  here.subject.sigma = redraw.sigma;
+  here.subject.fingerprint = redraw.sampler->check(redraw.data.shape());
+  here.subject.base = redraw.sampler->description();
   if (!classifier.sha256.empty()) {
-    check_hash(classifier.sha256, identity.model_sha256, "model", table);
-    return check_fingerprint(redraw, fingerprint, identity, table, context);
+    here.subject.model_sha256 = classifier.sha256;
+    return check_classifier(identity, here, table, context);
   }
-  if (identity.fingerprint == fingerprint) return;
-  const std::string &base = identity.base.value_or(""), &here = redraw.sampler->description();
-  if (base == here) {
+  const ClassifierDifference found = compare_classifiers(stated_classifier(identity), here);
+  if (identity.fingerprint && !found.logits) return;
+  if (!found.arithmetic) {
     throw Error("{}: is about another model: {} gives other logits, with the same arithmetic ({})",
-                table.string(), classifier.name, here);
+                table.string(), classifier.name, *here.subject.base);
   }
   context.warn(
       fmt::format("{}: its votes were counted by {}, these by {}: whether the model is the same "
                   "cannot be told",
-                  table.string(), base, here));
+                  table.string(), identity.base.value_or(""), *here.subject.base));
 }
 
 Rows read_rows(const fs::path& table) {

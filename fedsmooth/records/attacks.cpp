@@ -2,6 +2,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/table_file.h"
 #include "fedsmooth/records/tsv.h"
 
@@ -11,6 +12,16 @@ namespace {
 constexpr std::string_view kHeader = "idx\tlabel\tepsilon\tpredict\tcorrect\tperturbation\n";
 constexpr int64_t kMaxIndex = 1'000'000'000;
 constexpr double kAny = 1e300;
+
+void refuse_void(std::string_view text, const std::string& name) {
+  for (size_t end = text.find('\n'); end != std::string_view::npos;
+       end = text.find('\n', end + 1)) {
+    const std::string_view line = text.substr(end + 1);
+    if (!is_void(line)) continue;
+    throw Error("{}: is void: {}; attack again into another table", name,
+                void_reason(line).substr(0, 200));
+  }
+}
 
 }  // namespace
 
@@ -22,6 +33,7 @@ std::string format_attack(const AttackRow& row) {
 }
 
 std::vector<AttackRow> parse_attacks(std::string_view text, const std::string& name) {
+  refuse_void(text, name);
   std::vector<AttackRow> rows;
   parse_tsv(text, kHeader, name, [&](const TsvRow& row) {
     rows.push_back({row.whole(0, 0, kMaxIndex), row.whole(1, 0, kMaxIndex), row.number(2, 0, kAny),

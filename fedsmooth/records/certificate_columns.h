@@ -8,8 +8,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/field_reader.h"
 
@@ -22,6 +24,20 @@ struct ParsedRow {
   int64_t correct = 0;
 };
 
+/// What a table's identity says about a column. It has no default, so that no column is forgotten.
+struct Statement {
+  using Share = std::function<void(CertificateRow&, const CertificateIdentity&)>;
+  using Fits = std::function<bool(const CertificateRow&, const CertificateIdentity&)>;
+  Statement(Share share_, Fits fits_) : share(std::move(share_)), fits(std::move(fits_)) {}
+
+  /// Sets the column to the value that the identity states for all rows; does nothing if it states
+  /// none.
+  Share share;
+  /// Returns whether a row with this column may stand in a table of this identity. A field that the
+  /// identity leaves out is not compared.
+  Fits fits;
+};
+
 struct Column {
   std::string_view name;
   /// Format in which the column was added; 0: every table has it. A table with any column of
@@ -29,10 +45,17 @@ struct Column {
   int since;
   std::function<void(FieldReader&, ParsedRow&)> read;
   std::function<std::string(const CertificateRow&)> show;
+  Statement statement;
 };
 
 /// Returns all columns of this version, in the order in which they are written.
 const std::vector<Column>& certificate_columns();
+
+/// Returns a row with the values that all rows of a table of this identity share.
+CertificateRow row_of(const CertificateIdentity& identity);
+
+/// Returns the first column in which a row differs from an identity; empty if none does.
+std::string_view column_difference(const CertificateRow& row, const CertificateIdentity& identity);
 
 /// The columns of one table, as its header names them.
 class TableColumns {

@@ -20,42 +20,6 @@ std::string format_table(const std::vector<CertificateRow>& rows) {
   return text;
 }
 
-// Whether a row may stand in a table whose n is `most`. With given radii n may be raised later, and
-// earlier rows keep their cap.
-bool may_have(const CertificateRow& row, VoteRule rule, int64_t most) {
-  if (rule == VoteRule::kRadii) return row.cap <= most;
-  return most == (rule == VoteRule::kFixed ? row.certificate.counts.n : row.cap);
-}
-
-// Returns the first column in which a row differs from an identity; empty if none does. Fields that
-// the identity leaves out are not compared.
-std::string column_difference(const CertificateRow& row, const CertificateIdentity& i) {
-  CertificateRow old;  // version 0.1 encoded `noise` and `shared` as suffixes of `base`
-  old.base = i.base.value_or("");
-  take_noise_from_base(old);
-  const VoteRule rule = i.rule();
-  const bool left_out = i.only_correct.value_or(false) && row.certificate.counts.n == 0;
-  if (row.subject != i.subject.value_or("")) return "subject";
-  if (i.n0 && row.n0 != *i.n0) return "n0";
-  if (row.rule != rule) return "rule";
-  if (i.n && !may_have(row, rule, *i.n) && !left_out) return rule == VoteRule::kFixed ? "n" : "cap";
-  if (i.alpha && row.alpha != *i.alpha) return "alpha";
-  if (i.sigma && row.sigma != *i.sigma) return "sigma";
-  if (i.seed && row.seed != *i.seed) return "seed";
-  if (i.base && row.base != old.base) return "base";
-  if (row.law().name != i.noise.value_or("float")) return "noise";
-  if (row.shared != i.noise_bank.value_or(false)) return "shared";
-  if (i.beta && row.beta != *i.beta) return "beta";
-  if (row.radii != i.radii.value_or(std::vector<double>())) return "radii";
-  const auto beyond = [&](const Tally& t) { return !t.empty() && t.back().label >= *i.classes; };
-  if (i.classes && beyond(row.certificate.counts.votes)) return "votes";
-  if (i.classes && beyond(row.certificate.counts.selection)) return "selection_votes";
-  if (row.malicious != i.malicious) return "malicious";
-  const Gaps& gaps = row.certificate.counts.gaps;
-  if (!gaps.empty() && groups_of(gaps) != i.groups) return "gaps";
-  return {};
-}
-
 void refuse(std::string_view why, const std::string& name, size_t row) {
   if (!why.empty()) throw Error("{}:{}: {}", name, row + 2, why);
 }
@@ -137,9 +101,10 @@ CertificateIdentity read_identity(const std::filesystem::path& table) {
 void check_identity(const std::vector<CertificateRow>& rows, const CertificateIdentity& identity,
                     const std::string& name) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string column = column_difference(rows[i], identity);
+    const std::string_view column = column_difference(rows[i], identity);
     if (!column.empty()) {
-      refuse(column + " is not that of the table's identity, in the JSON beside it", name, i);
+      refuse(std::string(column) + " is not that of the table's identity, in the JSON beside it",
+             name, i);
     }
     refuse(unsupported(rows[i], identity.radius.value_or(RadiusKind::kOneSided)), name, i);
   }

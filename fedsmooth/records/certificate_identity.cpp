@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/base/json.h"
 #include "fedsmooth/base/sha256.h"
-#include "fedsmooth/records/certificates.h"
+#include "fedsmooth/records/identity_fields.h"
 #include "fedsmooth/records/table_file.h"
 
 namespace fedsmooth {
@@ -15,119 +13,28 @@ namespace {
 
 using nlohmann::json;
 
-// Calls visit(key, member) for every field. Identity may be const.
-template <typename Identity, typename Visit>
-void visit_subject(Identity& i, const Visit& visit) {
-  visit("model_sha256", i.model_sha256);
-  visit("members", i.members);
-  visit("groups", i.groups);
-  visit("data", i.data);
-  visit("data_sha256", i.data_sha256);
-  visit("held_out", i.held_out);
-  visit("sigma", i.sigma);
-  visit("seed", i.seed);
-  visit("every", i.every);
-  visit("limit", i.limit);
-  visit("images", i.images);
-  visit("fingerprint", i.fingerprint);
-  visit("base", i.base);
-}
-
-template <typename Identity, typename Visit>
-void visit_all(Identity& i, const Visit& visit) {
-  visit_subject(i, visit);
-  visit("run_seed", i.run_seed);
-  visit("n0", i.n0);
-  visit("n", i.n);
-  visit("alpha", i.alpha);
-  visit("radius", i.radius);
-  visit("only_correct", i.only_correct);
-  visit("noise_bank", i.noise_bank);
-  visit("noise", i.noise);
-  visit("radii", i.radii);
-  visit("beta", i.beta);
-  visit("plan", i.plan);
-  visit("classes", i.classes);
-  visit("malicious", i.malicious);
-  visit("seed_given", i.seed_given);
-  visit("shard", i.shard);
-  visit("subject", i.subject);
-}
-
-// One reader per type of field.
-struct Reader {
-  const json& object;
-  const std::string& name;
-
-  void operator()(const char* key, std::optional<std::string>& value) const {
-    value = find_string(object, key, name);
-  }
-  void operator()(const char* key, std::optional<int64_t>& value) const {
-    value = find_count(object, key, name);
-  }
-  void operator()(const char* key, std::optional<uint64_t>& value) const {
-    value = find_seed(object, key, name);
-  }
-  void operator()(const char* key, std::optional<double>& value) const {
-    value = find_number(object, key, name);
-  }
-  void operator()(const char* key, std::optional<bool>& value) const {
-    value = find_flag(object, key, name);
-  }
-  void operator()(const char* key, std::optional<RadiusKind>& value) const {
-    const std::optional<std::string> text = find_string(object, key, name);
-    if (!text) return;
-    value = *text == radius_name(RadiusKind::kMulticlass) ? RadiusKind::kMulticlass
-                                                          : RadiusKind::kOneSided;
-    if (*text != radius_name(*value)) {
-      throw Error("{}: \"{}\" is {:?}, which is not one-sided or multiclass", name, key,
-                  text->substr(0, 40));
-    }
-  }
-  void operator()(const char* key, std::optional<std::vector<double>>& value) const {
-    if (!object.contains(key)) return;
-    const json& list = object[key];
-    const auto is_number = [](const json& item) { return item.is_number(); };
-    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_number)) {
-      throw Error("{}: \"{}\" is not a list of numbers", name, key);
-    }
-    value = list.get<std::vector<double>>();
-  }
-  void operator()(const char* key, std::optional<std::vector<std::string>>& value) const {
-    if (!object.contains(key)) return;
-    const json& list = object[key];
-    const auto is_text = [](const json& item) { return item.is_string(); };
-    if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_text)) {
-      throw Error("{}: \"{}\" is not a list of strings", name, key);
-    }
-    value = list.get<std::vector<std::string>>();
+struct CertificateFields {
+  template <typename Identity, typename Visit>
+  void operator()(Identity& i, const Visit& visit) const {
+    SubjectFields{}(i, visit);
+    visit("run_seed", i.run_seed);
+    visit("n0", i.n0);
+    visit("n", i.n);
+    visit("alpha", i.alpha);
+    visit("radius", i.radius);
+    visit("only_correct", i.only_correct);
+    visit("noise_bank", i.noise_bank);
+    visit("noise", i.noise);
+    visit("radii", i.radii);
+    visit("beta", i.beta);
+    visit("plan", i.plan);
+    visit("classes", i.classes);
+    visit("malicious", i.malicious);
+    visit("seed_given", i.seed_given);
+    visit("shard", i.shard);
+    visit("subject", i.subject);
   }
 };
-
-struct Writer {
-  json& object;
-
-  template <typename T>
-  void operator()(const char* key, const std::optional<T>& value) const {
-    if (value) object[key] = *value;
-  }
-  void operator()(const char* key, const std::optional<RadiusKind>& value) const {
-    if (value) object[key] = radius_name(*value);
-  }
-};
-
-void refuse_unknown_fields(const CertificateIdentity& identity, const json& object,
-                           const std::string& name) {
-  std::set<std::string> known;
-  visit_all(identity, [&](const char* key, const auto&) { known.insert(key); });
-  for (const auto& [key, value] : object.items()) {
-    if (known.contains(key)) continue;
-    throw Error(
-        "{}: the identity has {:?}, which this version does not know; read it with the version "
-        "that wrote it",
-        name, key.substr(0, 40));
-  }
-}
 
 // Throws an Error unless `members` lists the network of each group and model_sha256 is their
 // digest.
@@ -183,30 +90,18 @@ void check_derived_fields(const CertificateIdentity& i, const std::string& name)
 }  // namespace
 
 SubjectIdentity SubjectIdentity::from_json(const json& object, const std::string& name) {
-  SubjectIdentity identity;
-  visit_subject(identity, Reader{object, name});
-  return identity;
+  return read_fields<SubjectIdentity>(SubjectFields{}, object, name);
 }
 
-json SubjectIdentity::to_json() const {
-  json object = json::object();
-  visit_subject(*this, Writer{object});
-  return object;
-}
+json SubjectIdentity::to_json() const { return write_fields(SubjectFields{}, *this); }
 
 CertificateIdentity CertificateIdentity::from_json(const json& object, const std::string& name) {
-  CertificateIdentity identity;
-  visit_all(identity, Reader{object, name});
-  refuse_unknown_fields(identity, object, name);
+  const auto identity = read_fields<CertificateIdentity>(CertificateFields{}, object, name);
   check_derived_fields(identity, name);
   return identity;
 }
 
-json CertificateIdentity::to_json() const {
-  json object = json::object();
-  visit_all(*this, Writer{object});
-  return object;
-}
+json CertificateIdentity::to_json() const { return write_fields(CertificateFields{}, *this); }
 
 std::string CertificateIdentity::difference(const CertificateIdentity& there) const {
   return identity_difference(to_json(), there.to_json());
@@ -224,6 +119,13 @@ std::string CertificateIdentity::stated_difference(const CertificateIdentity& th
 VoteRule CertificateIdentity::rule() const {
   if (radii) return VoteRule::kRadii;
   return plan ? VoteRule::kPlan : VoteRule::kFixed;
+}
+
+const NoiseLaw& CertificateIdentity::law() const {
+  if (!noise) return kCutFloatNoise;
+  const NoiseLaw* found = find_law(*noise);
+  if (found == nullptr) throw Error("noise={:?}: is no law of this version", *noise);
+  return *found;
 }
 
 bool about_the_same(const SubjectIdentity& a, const SubjectIdentity& b) {

@@ -31,8 +31,8 @@ struct SubjectIdentity {
   std::optional<int64_t> every, limit, images;   // which images are chosen, and their number
   std::optional<std::string> fingerprint, base;  // digest of f's logits; how f is computed
 
-  /// Reads the fields above and ignores others. `name` is the file's, for messages. Throws an Error
-  /// if a field has another type.
+  /// Reads the fields above. `name` is the file's, for messages. Throws an Error if a field is
+  /// unknown or has another type.
   static SubjectIdentity from_json(const nlohmann::json& object, const std::string& name);
   nlohmann::json to_json() const;
 };
@@ -70,6 +70,9 @@ struct CertificateIdentity : SubjectIdentity {
   std::string stated_difference(const CertificateIdentity& there) const;
 
   VoteRule rule() const;
+  /// Returns the law that `noise` names; kCutFloatNoise, the only one of version 0.1, if it names
+  /// none. Throws an Error if no known law has the name.
+  const NoiseLaw& law() const;
 };
 
 /// Returns whether both state the same model_sha256, data_sha256 and sigma; a field that both leave

@@ -3,6 +3,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/json.h"
+#include "fedsmooth/records/identity_fields.h"
 #include "fedsmooth/records/table_file.h"
 #include "fedsmooth/smoothing/conformal.h"
 
@@ -38,6 +39,9 @@ ConformalCalibration parse_conformal(std::string_view text, const std::string& n
       !object["subject"].is_object()) {
     throw Error("{}: is not a file of conformal sets; fedsmooth conformal writes one", name);
   }
+  refuse_unknown_members(
+      object, {"fedsmooth", "subject", "noise", "epsilon", "coverage", "quantile", "provenance"},
+      "the file", name);
   ConformalCalibration c;
   c.subject = SubjectIdentity::from_json(object["subject"], name);
   const std::string noise = require(find_string(object, "noise", name), "noise", name);
@@ -58,7 +62,7 @@ ConformalCalibration parse_conformal(std::string_view text, const std::string& n
   }
   double level = 0;
   try {
-    level = conformal_level(c.coverage, c.epsilon, sigma);
+    level = conformal_level(c.coverage, c.epsilon, sigma, *c.noise);
   } catch (const Error& error) {
     throw Error("{}: {}", name, error.what());
   }

@@ -52,15 +52,14 @@ nlohmann::json build_provenance();
 class TableFile {
  public:
   using Keep = std::function<std::string(const std::string& text)>;
-  using CheckContinues = std::function<void(const nlohmann::json& old)>;
+  using CheckContinues = std::function<void(const nlohmann::json& identity)>;
 
   /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
   /// the existing text to retain. Throws an Error if the table exists and `resume` is not set, if
-  /// another process writes it, or if its identity may not be continued: `check_continues` throws
-  /// then; if it is empty, the identities must be equal. Afterwards the table has the identity of
-  /// `sidecar`.
+  /// another process writes it, or if `check_continues` refuses the existing identity by an Error.
+  /// Afterwards the table has the identity of `sidecar`.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
-            bool resume, const Keep& keep, const CheckContinues& check_continues = {});
+            bool resume, const Keep& keep, const CheckContinues& check_continues);
   ~TableFile();
   TableFile(const TableFile&) = delete;
   TableFile& operator=(const TableFile&) = delete;

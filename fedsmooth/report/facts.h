@@ -11,13 +11,14 @@
 
 namespace fedsmooth {
 
-/// 0.734 as "73.4".
+/// Returns a share in percent, rounded to one decimal: 0.734 as "73.4".
 std::string percent(double share);
 
-/// The same rounded down, for a bound from below.
+/// Returns a share in percent, rounded down to one decimal, for a bound from below: 0.7349 as
+/// "73.4".
 std::string percent_at_least(double share);
 
-/// "8.0% [5.8, 10.7]".
+/// Returns a proportion with its interval, in percent: "8.0% [5.8, 10.7]".
 std::string format_proportion(const Proportion& share);
 
 /// That a run has no certificates yet, and the command that makes them.

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "fedsmooth/base/error.h"
-#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth {
 namespace {
@@ -44,21 +43,22 @@ struct Pass {
 
 }  // namespace
 
-double conformal_level(double coverage, double epsilon, double sigma) {
+double conformal_level(double coverage, double epsilon, double sigma, const NoiseLaw& law) {
+  if (law.shifted_level == nullptr) {
+    throw Error("noise={}: conformal sets are not known for this law; choose another noise",
+                law.name);
+  }
   if (!(coverage >= 0.5 && coverage < 1)) {
     throw Error("coverage={}: must be at least 0.5 and below 1", coverage);
   }
   if (!(epsilon >= 0 && std::isfinite(epsilon))) {
     throw Error("epsilon={}: must not be negative", epsilon);
   }
-  if (!(sigma > 0 && sigma <= kLargestSigma)) {
-    throw Error("sigma={}: must be positive and at most {}", sigma, kLargestSigma);
+  if (!(sigma > 0 && sigma <= law.max_sigma)) {
+    throw Error("sigma={}: must be positive and at most {} with {} noise", sigma, law.max_sigma,
+                law.name);
   }
-  // Noise has sigma rounded to fp32; the smaller of the two asks for more.
-  const double drawn = std::min(sigma, static_cast<double>(static_cast<float>(sigma)));
-  const double shift = epsilon == 0 ? 0 : std::nextafter(epsilon / drawn, INFINITY);
-  const double z = std::max(0.0, normal_quantile_above(coverage)) + shift;
-  const double level = normal_cdf_above(std::nextafter(z, INFINITY));
+  const double level = law.shifted_level(sigma, coverage, epsilon);
   if (!(level < 1)) {
     throw Error("epsilon={}: is too large beside sigma={} for any number of calibration images",
                 epsilon, sigma);

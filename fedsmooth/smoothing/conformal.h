@@ -4,9 +4,11 @@
 // label of a new image with probability at least `coverage`, also if the image was moved by any e
 // with |e| <= epsilon that does not know the noise, for
 //
-//     b = Phi(Phi^-1(coverage) + epsilon / sigma),    noise ~ N(0, sigma^2 I).
+//     b = Phi(Phi^-1(coverage) + epsilon / sigma)    for noise ~ N(0, sigma^2 I),
 //
-// The probability is over the calibration images, the new image and all noise. See docs/method.md.
+// and in general for the probability b that an event must have to keep at least `coverage` after a
+// shift by epsilon, which the noise law knows (NoiseLaw::shifted_level). The probability is over
+// the calibration images, the new image and all noise. See docs/method.md.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,9 @@
 
 namespace fedsmooth {
 
-/// b, rounded up. Throws an Error unless 1/2 <= coverage < 1, epsilon >= 0, sigma > 0 and b < 1.
-double conformal_level(double coverage, double epsilon, double sigma);
+/// Returns b under `law`, rounded up. Throws an Error unless 1/2 <= coverage < 1, epsilon >= 0,
+/// sigma is positive and at most the law's largest, b < 1, and the law knows b.
+double conformal_level(double coverage, double epsilon, double sigma, const NoiseLaw& law);
 
 /// ceil((n + 1) level), at most one too large.
 int64_t conformal_rank(int64_t n, double level);

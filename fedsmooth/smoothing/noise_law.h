@@ -5,6 +5,8 @@
 #pragma once
 
 #include <functional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "fedsmooth/base/array.h"
@@ -42,6 +44,10 @@ struct NoiseLaw {
   /// Returns the radius, rounded down, within which an event of probability at most p_upper stays
   /// below probability `limit`; 0 unless p_upper is below it. Null: not known for this law.
   double (*radius_below)(double sigma, double p_upper, double limit) = nullptr;
+  /// Returns the probability, rounded up, that an event must have so that its probability stays at
+  /// least p >= 1/2 when the image moves by at most `epsilon`, finite and not negative, in the
+  /// law's norm. Null: not known for this law, which then calibrates no conformal sets.
+  double (*shifted_level)(double sigma, double p, double epsilon) = nullptr;
 };
 
 /// N(0, sigma^2 I) by add_noise(): the sum is rounded to fp32.
@@ -51,8 +57,23 @@ extern const NoiseLaw kCutFloatNoise;
 /// N(0, sigma^2 I) without rounding, see exact_noise.h.
 extern const NoiseLaw kExactNoise;
 
+/// A law that tables can name, and its word in options.
+struct KnownLaw {
+  const NoiseLaw& law;
+  std::string_view option;  // value of certify.noise; empty for a law that only older tables have
+};
+/// Returns all laws of this version.
+std::span<const KnownLaw> known_laws();
+
 /// Returns the law that has this name in tables; null if none has.
 const NoiseLaw* find_law(std::string_view name);
+/// Returns the name of every known law in tables, with commas between them.
+std::string list_laws();
+
+/// Returns the law that an option names, and the word by which options name a law. Throw an Error
+/// that lists the words if there is none.
+const NoiseLaw& law_of_option(std::string_view option);
+std::string_view option_of_law(const NoiseLaw& law);
 
 /// Returns the law that continues a table of `law`: the law itself, unless only older tables have
 /// it.

@@ -232,7 +232,7 @@ def _verify_in_hand(
     batch = base.rpartition("x")[2]
     size = (int(batch) if batch.isdigit() else 1000) if batch_size is None else batch_size
     like, given = pick(test_set, identity.get("every", 1), identity.get("limit", 0), smooth, None, "")
-    noise = "exact" if str(identity.get("noise", "")).startswith("exact") else "float"
+    noise = _core.noise_of_table(file)
 
     def ask(drawn: _core.Votes) -> _core.Verification:
         return _core.verify_in_hand(

@@ -36,8 +36,8 @@ class Node:
     """A node of a federation: trains the clients that the server asks it for.
 
     experiment: TOML, as the server has it.
-    overrides: what differs on this machine. A node reads only files that are named here: data.root,
-        partition.file and objective.teacher of the server's experiment are refused.
+    overrides: what differs on this machine. A node reads only files that are named here: keys of the server's
+        experiment that name a file, such as data.root, are refused.
     images, labels: the node's own, bytes [N, C, H, W] and [N]; it is then client number `client`, and
         class_names are the server's. Left out, the experiment's data are loaded, and any of its clients
         can be run.
@@ -112,10 +112,12 @@ class Node:
 def _refuse_named_files(experiment: str, overrides: Mapping[str, Any], own: bool) -> None:
     """A server must not choose what a node opens. A node with its own images opens no other data."""
     named, usual = tomllib.loads(experiment), tomllib.loads(change_experiment(""))
-    of_data = () if own else (("data", "root"), ("partition", "file"))
-    for table, key in (*of_data, ("objective", "teacher")):
-        if f"{table}.{key}" not in overrides and named[table][key] != usual[table][key]:
+    for name in _core.keys_of_files():
+        table, key = name.split(".")
+        if (own and table in ("data", "partition")) or name in overrides:
+            continue
+        if named[table][key] != usual[table][key]:
             raise Error(
-                f"{table}.{key}={named[table][key]!r}: the server names a file of this node; "
+                f"{name}={named[table][key]!r}: the server names a file of this node; "
                 f"the node's own configuration must name it"
             )

@@ -10,6 +10,9 @@
 namespace fedsmooth::python {
 namespace {
 
+// The law under which Python calibrates and answers.
+const NoiseLaw& kNoise = kFloatNoise;
+
 // A model whose single noisy passes are asked for.
 class OnePass {
  public:
@@ -17,7 +20,7 @@ class OnePass {
       : sha256_(std::move(sha256)), input_(model.network.input) {
     const jobs::Context context{device, threads};
     jobs::check_context(context);
-    f_ = choose_classifier(device, model, kFloatNoise);
+    f_ = choose_classifier(device, model, kNoise);
     threads_ = jobs::thread_count(context);
   }
 
@@ -33,7 +36,7 @@ class OnePass {
       }
     }
     ConformalCalibration c;
-    c.noise = &kFloatNoise;
+    c.noise = &kNoise;
     c.epsilon = epsilon;
     c.coverage = coverage;
     c.subject.model_sha256 = sha256_;
@@ -42,7 +45,7 @@ class OnePass {
     c.subject.images = std::ssize(labels);
     c.subject.base = f_.description;
     std::vector<double> scores(labels.size());
-    const double level = conformal_level(coverage, epsilon, sigma);
+    const double level = conformal_level(coverage, epsilon, sigma, *c.noise);
     // Few images are refused before the passes.
     if (conformal_rank(std::ssize(scores), level) > std::ssize(scores)) {
       conformal_quantile(scores, level);
@@ -81,7 +84,7 @@ class OnePass {
       throw Error("conformal: is about another model, with SHA-256 {}...; this one has {}...",
                   c.subject.model_sha256->substr(0, 12), sha256_.substr(0, 12));
     }
-    if (c.noise != &kFloatNoise) {
+    if (c.noise != &kNoise) {
       throw Error("conformal: was calibrated with {} noise; `fedsmooth predict --sets` draws it",
                   c.noise->name);
     }
@@ -106,7 +109,7 @@ class OnePass {
                    const std::function<void(int64_t, std::vector<double>)>& take) {
     return do_in_background(stop_, [&] {
       return one_pass_scores(
-          f_, kFloatNoise, sigma, key, images.size(0),
+          f_, kNoise, sigma, key, images.size(0),
           [&](int64_t i) -> LabelledImage {
             return {images[i], static_cast<uint32_t>(i)};
           },

@@ -150,6 +150,8 @@ void bind_federation(nb::module_& m) {
            nb::arg("weights").noconvert());
   m.def("complete_experiment", complete_experiment, nb::arg("text"), nb::arg("name"),
         nb::arg("overrides"), "The experiment as TOML with every key.");
+  m.def("keys_of_files", keys_of_files,
+        "The keys of an experiment whose value is the path of a file or folder that is opened.");
   m.def("group_of", group_of, nb::arg("client"), nb::arg("count"), nb::arg("seed"),
         "The group of a client, from 1: a hash of its number, keyed by the experiment's seed.");
   m.def("federate", federate, nb::arg("toml"), nb::arg("ask"), nb::arg("device"),

@@ -85,6 +85,11 @@ std::string read_identity(const std::filesystem::path& path) {
   return read_sidecar(table).value("identity", nlohmann::json::object()).dump();
 }
 
+std::string noise_of_table(const std::filesystem::path& table) {
+  const CertificateIdentity identity = fedsmooth::read_identity(jobs::find_table(table));
+  return std::string(option_of_law(drawn_today(identity.law())));
+}
+
 void bind_verification(nb::module_& m) {
   nb::class_<RedrawnImage>(m, "RedrawnImage", "An image whose votes were drawn anew.")
       .def_ro("index", &RedrawnImage::index)
@@ -183,6 +188,8 @@ void bind_tools(nb::module_& m) {
   bind_image_certificate(m);
   bind_attack(m);
   m.def("read_identity", read_identity, nb::arg("table"), "What a table is about, as JSON.");
+  m.def("noise_of_table", noise_of_table, nb::arg("table"),
+        "The noise with which to continue or verify a table, as the argument `noise` names it.");
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
   m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),

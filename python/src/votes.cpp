@@ -165,7 +165,7 @@ Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& 
              const std::string& noise)
     : function_(keep(std::move(f))) {
   check_batch(classes, batch);
-  sampler_ = make_sampler(on_host(function_, classes, batch, description), parse_noise(noise), 1);
+  sampler_ = make_sampler(on_host(function_, classes, batch, description), law_of_option(noise), 1);
 }
 
 Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& description,
@@ -180,7 +180,7 @@ Votes::Votes(nb::callable f, int64_t classes, int64_t batch, const std::string& 
   const auto there = device_function_classifier(device, input, static_cast<int>(classes),
                                                 static_cast<int>(batch), description);
   if (!there) return;
-  sampler_ = make_sampler(*there, parse_noise(noise), 1);
+  sampler_ = make_sampler(*there, law_of_option(noise), 1);
   on_gpu_ = function;
 }
 
@@ -188,7 +188,7 @@ Votes::Votes(const Model& model, const std::string& device, int threads, const s
     : stop_(std::make_shared<std::atomic<bool>>(false)), input_(model.network.input) {
   const jobs::Context context{device, threads};
   jobs::check_context(context);
-  const NoiseLaw& law = parse_noise(noise);
+  const NoiseLaw& law = law_of_option(noise);
   sampler_ = make_sampler(choose_classifier(device, model, law), law, jobs::thread_count(context),
                           [stop = stop_] { return stop->load(); });
 }
@@ -210,12 +210,6 @@ RadiusKind parse_radius(const std::string& name) {
     if (name == radius_name(kind)) return kind;
   }
   throw Error("radius={:?}: must be one-sided or multiclass", name);
-}
-
-const NoiseLaw& parse_noise(const std::string& name) {
-  if (name == "float") return kFloatNoise;
-  if (name == "exact") return kExactNoise;
-  throw Error("noise={:?}: must be float or exact", name);
 }
 
 void bind_votes(nb::module_& m) {

@@ -88,6 +88,4 @@ void bind_program(nb::module_& m);
 
 /// one-sided or multiclass.
 RadiusKind parse_radius(const std::string& name);
-/// float or exact.
-const NoiseLaw& parse_noise(const std::string& name);
 }  // namespace fedsmooth::python

@@ -7,7 +7,7 @@ import pytest
 from federations import OVERRIDES, files_of, lose, make_server, open_node, open_nodes, unmasked
 
 import fedsmooth as fs
-from fedsmooth import masks
+from fedsmooth import _core, masks
 from fedsmooth.federation import Node, Server, Task, change_experiment, read_experiment
 
 
@@ -200,13 +200,10 @@ def test_a_round_that_is_no_number_of_one_is_refused(experiment, t):
         node.run(Task(t, 0, 1, (0,), np.zeros(1, np.float32)))
 
 
-OPENED = [("data.root", "/etc"), ("partition.file", "/etc/shadow"), ("objective.teacher", "/etc/passwd")]
-
-
-@pytest.mark.parametrize("key, value", OPENED)
-def test_a_node_opens_no_file_that_only_the_server_names(experiment, key, value):
-    named = change_experiment(experiment, {"data.name": "shapes", "data.root": "data"} | {key: value})
-    with pytest.raises(fs.Error, match=f"{key}='{value}': the server names a file"):
+@pytest.mark.parametrize("key", _core.keys_of_files())
+def test_a_node_opens_no_file_that_only_the_server_names(experiment, key):
+    named = change_experiment(experiment, {"data.name": "shapes", "data.root": "data"} | {key: "/etc"})
+    with pytest.raises(fs.Error, match=f"{key}='/etc': the server names a file"):
         Node(named)
 
 

@@ -286,6 +286,20 @@ TEST(ExperimentTest, AMisspeltNameIsRefusedWithTheRightOne) {
   }
 }
 
+// A node of a federation refuses these keys from the server: one that is not listed could make it
+// open any file.
+TEST(ExperimentTest, KeysThatTakeAnyPathAreListedAsFiles) {
+  std::vector<std::string> open;
+  for (const std::string& key : experiment_keys()) {
+    Experiment experiment;
+    if (refusal([&] { set_key(experiment, key, "/etc/passwd"); }) == "(nothing was refused)") {
+      open.push_back(key);
+    }
+  }
+  EXPECT_EQ(open, keys_of_files());
+  EXPECT_EQ(open, (std::vector<std::string>{"data.root", "partition.file", "objective.teacher"}));
+}
+
 TEST(ExperimentTest, StringsReadBackTheSame) {
   for (const std::string text : {"", "a\"b'c\\d", "tab\tline\nend", "gr\u00f6\u00dfer \U0001f600",
                                  "\x01\x1f\x7f", "# no comment", "[data]"}) {

@@ -12,6 +12,7 @@
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/safetensors.h"
+#include "fedsmooth/records/attack_identity.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/clients.h"
 #include "fedsmooth/records/conformal_file.h"
@@ -243,6 +244,22 @@ void read_attack_text(const std::string& text) {
   if (!rows.empty()) must_work([&] { attacked_accuracy(rows); });
 }
 
+Strings attack_sidecar_seeds() {
+  return {
+      R"({"identity": {"model_sha256": "abc", "sigma": 0.25, "seed": 7, "base": "cpu/fp32", "n": 100,
+  "epsilons": [0, 0.5], "attack.estimator": "stochastic", "attack.steps": 10, "attack.normalize": true,
+  "attack.step_size": "auto", "smoothing.m": 32, "certify.noise": "float"}, "table_sha256": "d"})"};
+}
+
+void read_attack_sidecar_text(const std::string& text) {
+  const auto identity =
+      AttackIdentity::from_json(parse_sidecar(text, "a.tsv")["identity"], "a.json");
+  must_work([&] {
+    const auto again = AttackIdentity::from_json(identity.to_json(), "a.json");
+    if (!identity.difference(again).empty()) throw std::logic_error("another identity");
+  });
+}
+
 Strings superclass_seeds() { return {"animals = ['bird', 'cat']\nothers = [\"3\"]\n"}; }
 
 void read_superclass_text(const std::string& text) { parse_superclasses(text, "s.toml"); }
@@ -276,6 +293,7 @@ std::vector<Reader> readers() {
       {"parse_rounds", round_seeds, mutate_text, read_round_text},
       {"parse_clients", client_seeds, mutate_text, read_client_text},
       {"parse_attacks", attack_seeds, mutate_text, read_attack_text},
+      {"parse_attack_sidecar", attack_sidecar_seeds, mutate_text, read_attack_sidecar_text},
       {"parse_superclasses", superclass_seeds, mutate_text, read_superclass_text},
       {"parse_conformal", conformal_seeds, mutate_text, read_conformal_text}};
   for (Reader& reader : data_readers()) all.push_back(std::move(reader));

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/fedsmooth.h"
@@ -102,6 +103,28 @@ TEST_F(JobsTest, AStoppedCertificationResumes) {
   EXPECT_EQ(read_certificates(path("run") / "certificates.tsv").size(), 2U);
 }
 
+TEST_F(JobsTest, AStoppedAttackKeepsWhatItFinished) {
+  train("run");
+  const auto attack = [&](const std::string& out, bool resume) {
+    jobs::attack({.path = path("run").string(),
+                  .out = path(out).string(),
+                  .epsilons = {0.25},
+                  .n = 50,
+                  .resume = resume},
+                 {{"smoothing.m", "2"}}, context_);
+  };
+  attack("whole.tsv", false);
+  int asked = 0;
+  context_.stopped = [&] { return ++asked > 4; };  // once for each row
+  EXPECT_THROW(attack("a.tsv", false), Interrupted);
+  const size_t rows = read_attacks(path("a.tsv")).size();
+  EXPECT_GE(rows, 2U);
+  EXPECT_LT(rows, 10U);
+  context_.stopped = [] { return false; };
+  attack("a.tsv", true);
+  EXPECT_EQ(read_file(path("a.tsv")), read_file(path("whole.tsv")));
+}
+
 TEST_F(JobsTest, ATableIsWrittenByOneJobAtATime) {
   train("run");
   std::atomic<int> images = 0;
@@ -123,6 +146,53 @@ TEST_F(JobsTest, ATableIsWrittenByOneJobAtATime) {
     return false;
   };
   certify("run", false, {{"certify.n", "20000"}, {"certify.every", "1000"}});
+  EXPECT_TRUE(refused);
+}
+
+TEST_F(JobsTest, ThreadsRunJobsAtOnceWithTheSameResults) {
+  const std::string model = train("alone").model_sha256;
+  const auto rows_of = [&](const std::string& name) {
+    std::vector<CertificateRow> rows = read_certificates(path(name) / "certificates.tsv");
+    std::string text;
+    for (CertificateRow& row : rows) {
+      row.seconds = 0;
+      text += format_row(row);
+    }
+    return text;
+  };
+  certify("alone");
+  std::vector<std::string> models(3);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < models.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const jobs::Context context = {.device = "cpu", .threads = 2};
+      const std::string folder = path(std::to_string(i)).string();
+      models[i] = jobs::train({small_experiment(), folder}, context).model_sha256;
+      jobs::certify({.path = folder}, {}, context);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < models.size(); ++i) {
+    EXPECT_EQ(models[i], model);
+    EXPECT_EQ(rows_of(std::to_string(i)), rows_of("alone"));
+  }
+}
+
+TEST_F(JobsTest, ARunIsTrainedByOneJobAtATime) {
+  bool refused = false;
+  context_.stopped = [&] {
+    if (!refused && fs::exists(path("run") / "experiment.toml")) {
+      refused = true;
+      const jobs::Context other = {.device = "cpu", .threads = 1};
+      expect_error(
+          [&] {
+            jobs::train({small_experiment(), path("run"), true}, other);
+          },
+          "another process is at work there; wait until it is done");
+    }
+    return false;
+  };
+  train("run");
   EXPECT_TRUE(refused);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/error.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
@@ -43,7 +44,16 @@ TEST(AttacksTest, RefusesRowsThatCannotBe) {
        {"0\t1\t0.5\t1\t0\t0.5\n", "0\t1\t0.5\t0\t1\t0.5\n", "0\t1\t-0.5\t1\t1\t0.5\n",
         "0\t1\t0.5\t1\t1\t-0.5\n", "0\t1\t0.5\t1\t2\t0.5\n", "0\t1\t0.5\t1\t1\n",
         "\t1\t0\t1\t1\t0\n"}) {
-    EXPECT_THROW(parse_attacks(attack_header() + line, "a"), Error) << line;
+    EXPECT_EQ(refusal([&] { parse_attacks(attack_header() + line, "a"); }).find("a:2: "), 0U)
+        << line;
+  }
+}
+
+TEST(AttacksTest, AVoidTableIsRefused) {
+  const std::string rows = attack_header() + "0\t1\t0.5\t1\t1\t0.5\n";
+  for (const std::string& end : {std::string("\n"), std::string()}) {  // a kill cut it off
+    EXPECT_EQ(refusal([&] { parse_attacks(rows + "void\tits answers changed" + end, "a.tsv"); }),
+              "a.tsv: is void: its answers changed; attack again into another table");
   }
 }
 

@@ -244,9 +244,9 @@ TEST_F(CertificateFileTest, AVoidTableStaysVoid) {
 TEST_F(CertificateFileTest, ATableHasOneWriter) {
   CertificateFile first(table_, kIdentity, kSidecar, false);
   EXPECT_EQ(refusal([&] { CertificateFile(table_, kIdentity, kSidecar, true); }),
-            table_.string() + ": another process is writing it");
+            table_.string() + ": another process is writing it; wait until it is done");
   EXPECT_EQ(refusal([&] { write_certificates(table_, {row(0)}, kIdentity, kSidecar); }),
-            table_.string() + ": another process is writing it");
+            table_.string() + ": another process is writing it; wait until it is done");
   first.append(row(0));
   EXPECT_EQ(read_certificates(table_).size(), 1U);  // readers need not wait
 }
@@ -271,12 +271,14 @@ TEST_F(CertificateFileTest, WhatAKillLeftIsRemovedWhenATableIsOpened) {
   { CertificateFile resumed(table_, kIdentity, kSidecar, true); }
   expect_swept();
   plant();
-  EXPECT_THROW(write_certificates(table_, {row(0)}, kIdentity, kSidecar), Error);  // it exists
+  EXPECT_EQ(refusal([&] { write_certificates(table_, {row(0)}, kIdentity, kSidecar); }),
+            table_.string() + ": exists; choose another --out");
   expect_swept();
   // Of what another process writes nothing is removed.
   const CertificateFile other(table_, kIdentity, kSidecar, true);
   plant();
-  EXPECT_THROW(CertificateFile(table_, kIdentity, kSidecar, true), Error);
+  EXPECT_EQ(refusal([&] { CertificateFile(table_, kIdentity, kSidecar, true); }),
+            table_.string() + ": another process is writing it; wait until it is done");
   EXPECT_TRUE(fs::exists(table_.string() + ".tmp123"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/identity_cases.h"
 #include "tests/refusal.h"
 
 namespace fedsmooth {
@@ -11,35 +12,37 @@ namespace {
 
 using nlohmann::json;
 
-// A value in every field.
-CertificateIdentity full_identity() {
+using I = CertificateIdentity&;
+constexpr auto kCases = all_cases<CertificateIdentity>({
+    {"run_seed", [](I i) { i.run_seed = 3; }},
+    {"n0", [](I i) { i.n0 = 100; }},
+    {"n", [](I i) { i.n = 1000; }},
+    {"alpha", [](I i) { i.alpha = 0.001; }},
+    {"radius", [](I i) { i.radius = RadiusKind::kMulticlass; }},
+    {"only_correct", [](I i) { i.only_correct = true; }},
+    {"noise_bank", [](I i) { i.noise_bank = true; }},
+    {"noise", [](I i) { i.noise = "exact"; }},
+    {"radii",
+     [](I i) {
+       i.radii = {0, 0.25};
+     }},
+    {"beta", [](I i) { i.beta = 0.01; }},
+    {"plan", [](I i) { i.plan = 0.02; }},
+    {"classes", [](I i) { i.classes = 10; }},
+    {"malicious", [](I i) { i.malicious = 1; }},
+    {"seed_given", [](I i) { i.seed_given = true; }},
+    {"shard", [](I i) { i.shard = "1/2"; }},
+    {"subject",
+     [](I i) { i.subject = digest_subject(full_identity(subject_cases<SubjectIdentity>())); }},
+});
+
+CertificateIdentity full_identity() { return full_identity(kCases); }
+
+// An identity of an ensemble, which has members but no groups.
+CertificateIdentity ensemble_identity() {
   CertificateIdentity i;
   i.members = {"a", "b"};
   i.model_sha256 = digest_members(*i.members);
-  i.data = "shapes";
-  i.data_sha256 = "d";
-  i.held_out = 5;
-  i.sigma = 0.25;
-  i.run_seed = 3;
-  i.seed = derive_seed(3, *i.model_sha256, "d");
-  i.every = 20;
-  i.limit = 0;
-  i.images = 100;
-  i.fingerprint = "f";
-  i.base = "cpu";
-  i.n0 = 100;
-  i.n = 1000;
-  i.alpha = 0.001;
-  i.radius = RadiusKind::kMulticlass;
-  i.only_correct = true;
-  i.noise_bank = true;
-  i.noise = "exact";
-  i.radii = {0, 0.25};
-  i.beta = 0.01;
-  i.plan = 0.02;
-  i.classes = 10;
-  i.shard = "1/2";
-  i.subject = digest_subject(i);
   return i;
 }
 
@@ -49,28 +52,19 @@ std::string refusal_of(const json& object) {
 
 TEST(CertificateIdentityTest, EveryFieldReadsBack) {
   const json object = full_identity().to_json();
-  EXPECT_EQ(object.size(), 26U);
+  EXPECT_EQ(object.size(), kCases.size());
   EXPECT_EQ(CertificateIdentity::from_json(object, "c.json").to_json(), object);
 }
 
 TEST(CertificateIdentityTest, EveryFieldIsCompared) {
   const CertificateIdentity whole = full_identity();
   EXPECT_EQ(whole.difference(whole), "");
-  const json object = whole.to_json();
-  for (const auto& [key, value] : object.items()) {
-    json less = object;
-    less.erase(key);
-    // What follows from the erased field cannot be stated without it.
-    if (key != "run_seed") less.erase("run_seed");
-    if (key != "subject") less.erase("subject");
-    if (key == "model_sha256") less.erase("members");
-    CertificateIdentity there = CertificateIdentity::from_json(less, "c.json");
-    EXPECT_EQ(whole.stated_difference(there), "") << key;
-    EXPECT_NE(there.stated_difference(whole), "") << key;
-    if (key != "run_seed") there.run_seed = whole.run_seed;
-    if (key != "subject") there.subject = whole.subject;
-    if (key == "model_sha256") there.members = whole.members;
-    EXPECT_EQ(whole.difference(there), key + ": unset there, " + value.dump() + " here");
+  for (const auto& field : kCases) {
+    const CertificateIdentity there = full_identity(kCases, field.key);
+    EXPECT_EQ(whole.stated_difference(there), "") << field.key;
+    EXPECT_NE(there.stated_difference(whole), "") << field.key;
+    EXPECT_EQ(whole.difference(there), std::string(field.key) + ": unset there, " +
+                                           whole.to_json()[field.key].dump() + " here");
   }
 }
 
@@ -95,7 +89,7 @@ TEST(CertificateIdentityTest, WhatDoesNotFollowIsRefused) {
 
 TEST(CertificateIdentityTest, MembersMustBeThoseOfTheModelsDigest) {
   const auto refused = [](const json& members) {
-    json object = full_identity().to_json();
+    json object = ensemble_identity().to_json();
     object["members"] = members;
     return refusal_of(object);
   };
@@ -107,6 +101,26 @@ TEST(CertificateIdentityTest, MembersMustBeThoseOfTheModelsDigest) {
   }
   for (const json& wrong : {json("a"), json({1, 2}), json::array({json::array({"a"})})}) {
     EXPECT_NE(refused(wrong).find("not a list of strings"), std::string::npos) << wrong;
+  }
+}
+
+TEST(CertificateIdentityTest, GroupsMustBeThoseOfTheModelsDigest) {
+  const auto refused = [](const char* key, const json& value) {
+    json object = full_identity().to_json();
+    object[key] = value;
+    if (value.is_null()) object.erase(key);
+    return refusal_of(object);
+  };
+  const std::string bounds = "c.json: \"groups\" must be from 2 to";
+  for (const auto& [key, value, message] :
+       {std::tuple<const char*, json, std::string>{"groups", 1, bounds},
+        {"malicious", 2, bounds},
+        {"malicious", nullptr, bounds},
+        {"groups", nullptr, "c.json: \"malicious\" is there without \"groups\""},
+        {"groups", 3, "c.json: \"members\" is not a list of 3 SHA-256s in ascending order"},
+        {"members", {"b", "a"}, "c.json: \"members\" is not a list of 2 SHA-256s"},
+        {"members", {"a", "c"}, "c.json: \"model_sha256\" is not that of its groups"}}) {
+    EXPECT_EQ(refused(key, value).find(message), 0U) << refused(key, value);
   }
 }
 

@@ -132,7 +132,7 @@ TEST(CertificatesTest, AnUnknownLawIsRefused) {
   CertificateRow row = example_row();
   row.noise = &kUniformNoise;
   EXPECT_EQ(table_refusal(certificate_header() + format_row(row)),
-            "c.tsv:2: noise must be float-2, float or exact");
+            "c.tsv:2: noise must be one of float-2, float, exact");
   row.noise = nullptr;
   EXPECT_THROW(format_row(row), Bug);
 }
@@ -304,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{13, "inf", "finite number"}, BadField{14, "-1e-9", "radius_exact"},
         BadField{14, "1e999", "finite number"}, BadField{14, "0x1p0", "finite number"},
         BadField{15, "-1", "whole number"}, BadField{15, "18446744073709551616", "whole number"},
-        BadField{17, "exakt", "noise must be float-2, float or exact"},
+        BadField{17, "exakt", "noise must be one of float-2, float, exact"},
         BadField{18, "2", "shared must be 0 or 1"}, BadField{23, "", "16 hexadecimal digits"},
         BadField{23, "0123456789ABCDEF", "16 hexadecimal digits"},
         BadField{24, "", "votes must be a list of CLASS:VOTES, or -"},

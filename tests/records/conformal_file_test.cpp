@@ -40,7 +40,7 @@ std::string written() {
 // With one member replaced, or removed if it is null.
 std::string refusal_with(const std::string& key, const json& value) {
   json object = json::parse(written());
-  json& place = object.contains(key) ? object : object["subject"];
+  json& place = object["subject"].contains(key) ? object["subject"] : object;
   place[key] = value;
   if (value.is_null()) place.erase(key);
   return refusal([&] { parse_conformal(object.dump(), "c.json"); });
@@ -53,6 +53,17 @@ TEST(ConformalFileTest, ReadsBackBitForBit) {
   EXPECT_EQ(c.epsilon, 0.25);
   EXPECT_EQ(c.coverage, 0.9);
   EXPECT_EQ(c.quantile, 0.7123456789012345);
+}
+
+TEST(ConformalFileTest, UnknownFieldsAreRefused) {
+  for (const auto& [place, what] : {std::pair{"", "the file"}, {"/subject", "the identity"}}) {
+    json object = json::parse(written());
+    object[json::json_pointer(place)]["colour"] = "red";
+    const std::string refused = refusal([&] { parse_conformal(object.dump(), "c.json"); });
+    EXPECT_EQ(refused.find(std::string("c.json: ") + what + " has \"colour\", which this version"),
+              0U)
+        << refused;
+  }
 }
 
 TEST(ConformalFileTest, HostileFilesAreRefusedInOneLine) {

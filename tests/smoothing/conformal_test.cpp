@@ -20,25 +20,35 @@ long double phi(long double z) { return std::erfc(-z / std::sqrt(2.0L)) / 2; }
 TEST(ConformalTest, LevelIsTheClosedFormRoundedUp) {
   const long double z = 1.28155156554460046697L;  // Phi^-1(.9)
   for (const double ratio : {0.0, 0.25, 1.0, 2.0, 4.0}) {
-    const double level = conformal_level(0.9, ratio * kSigma, kSigma);
+    const double level = conformal_level(0.9, ratio * kSigma, kSigma, kFloatNoise);
     EXPECT_GE(level, phi(z + ratio)) << ratio;
     EXPECT_LE(level, phi(z + ratio) + 1e-11) << ratio;
   }
   // sigma rounded to fp32 is what is drawn; it is smaller than 0.3 by less than 1e-8.
-  EXPECT_GT(conformal_level(0.9, 0.3, 0.3), phi(z + 1));
-  for (const auto& [coverage, epsilon, sigma] : {std::tuple{0.4, 0.25, 0.25},
-                                                 {1.0, 0.25, 0.25},
-                                                 {0.9, -0.1, 0.25},
-                                                 {0.9, 0.25, 0.0},
-                                                 {0.9, NAN, 0.25},
-                                                 {0.9, 9.0, 0.25}}) {
-    EXPECT_THROW(conformal_level(coverage, epsilon, sigma), Error) << coverage << epsilon;
+  EXPECT_GT(conformal_level(0.9, 0.3, 0.3, kFloatNoise), phi(z + 1));
+  for (const auto& [coverage, epsilon, sigma, message] :
+       {std::tuple{0.4, 0.25, 0.25, "coverage=0.4: must be at least 0.5 and below 1"},
+        {1.0, 0.25, 0.25, "coverage=1: must be at least 0.5 and below 1"},
+        {0.9, -0.1, 0.25, "epsilon=-0.1: must not be negative"},
+        {0.9, NAN, 0.25, "epsilon=nan: must not be negative"},
+        {0.9, 0.25, 0.0, "sigma=0: must be positive and at most 1e+30 with float-2 noise"},
+        {0.9, 9.0, 0.25,
+         "epsilon=9: is too large beside sigma=0.25 for any number of calibration images"}}) {
+    EXPECT_EQ(refusal([&, c = coverage, e = epsilon, s = sigma] {
+                conformal_level(c, e, s, kFloatNoise);
+              }),
+              message);
   }
 }
 
+TEST(ConformalTest, SigmaMustBeOneThatTheLawDraws) {
+  EXPECT_EQ(refusal([] { conformal_level(0.9, 0.25, 17, kExactNoise); }),
+            "sigma=17: must be positive and at most 16 with exact noise");
+}
+
 TEST(ConformalTest, NeedsTheFewestImagesWhoseRankIsAmongThem) {
-  EXPECT_EQ(needed_images(conformal_level(0.9, 0.25, 0.25)), 88);
-  EXPECT_EQ(needed_images(conformal_level(0.9, 0.5, 0.25)), 1937);
+  EXPECT_EQ(needed_images(conformal_level(0.9, 0.25, 0.25, kFloatNoise)), 88);
+  EXPECT_EQ(needed_images(conformal_level(0.9, 0.5, 0.25, kFloatNoise)), 1937);
   for (const double level : {0.5, 0.9, 0.99, 0.999999}) {
     const int64_t n = needed_images(level);
     EXPECT_LE(conformal_rank(n, level), n);
@@ -50,8 +60,8 @@ TEST(ConformalTest, NeedsTheFewestImagesWhoseRankIsAmongThem) {
 TEST(ConformalTest, QuantileIsTheScoreOfThatRank) {
   std::vector<double> scores;
   for (int i = 100; i > 0; --i) scores.push_back(i);
-  const double level = conformal_level(0.9, 0.25, 0.25);  // .9887
-  EXPECT_EQ(conformal_quantile(scores, level), 100);      // ceil(101 * .9887)
+  const double level = conformal_level(0.9, 0.25, 0.25, kFloatNoise);  // .9887
+  EXPECT_EQ(conformal_quantile(scores, level), 100);                   // ceil(101 * .9887)
   EXPECT_EQ(conformal_quantile(scores, 0.5), 51);
   scores.resize(87);
   EXPECT_EQ(refusal([&] { conformal_quantile(scores, level); }),
@@ -76,7 +86,7 @@ template <typename Distance>
 double moved_coverage(double epsilon, int64_t n, int trials, Distance distance) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> noise(0, kSigma);
-  const double level = conformal_level(0.9, epsilon, kSigma);
+  const double level = conformal_level(0.9, epsilon, kSigma, kFloatNoise);
   constexpr int kTests = 50;  // of each calibration
   int64_t covered = 0;
   for (int trial = 0; trial < trials; ++trial) {
@@ -133,8 +143,8 @@ std::vector<double> scores_at(double distance, int64_t count, uint64_t seed, int
 // By the classifier's own passes: calibrated at distance 0.3, moved towards the boundary by sigma.
 TEST(ConformalTest, OnePassCoversMovedImages) {
   constexpr int64_t kImages = 100'000;
-  const double q =
-      conformal_quantile(scores_at(0.3, kImages, 1, 2), conformal_level(0.9, kSigma, kSigma));
+  const double q = conformal_quantile(scores_at(0.3, kImages, 1, 2),
+                                      conformal_level(0.9, kSigma, kSigma, kFloatNoise));
   int64_t covered = 0;
   for (const double score : scores_at(0.3 - kSigma, kImages, 2, 2)) covered += score <= q;
   // Given q, coverage has a standard deviation of .002 over the calibration.

@@ -8,8 +8,10 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/samplers.h"
 #include "fedsmooth/engine/threaded_sampler.h"
+#include "fedsmooth/smoothing/conformal.h"
 #include "fedsmooth/smoothing/plan.h"
 #include "fedsmooth/smoothing/sequential.h"
+#include "tests/refusal.h"
 #include "tests/smoothing/classifiers.h"
 #include "tests/smoothing/uniform_noise.h"
 
@@ -17,15 +19,6 @@ namespace fedsmooth {
 namespace {
 
 double normal_cdf(double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }
-
-std::string refusal_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(NoiseLawTest, NamesAreThoseOfTables) {
   EXPECT_EQ(kFloatNoise.name, "float-2");
@@ -35,6 +28,21 @@ TEST(NoiseLawTest, NamesAreThoseOfTables) {
     EXPECT_EQ(find_law(law->name), law);
   }
   EXPECT_EQ(find_law("uniform"), nullptr);
+}
+
+TEST(NoiseLawTest, OptionsNameEachLawThatIsDrawn) {
+  for (const KnownLaw& known : known_laws()) {
+    EXPECT_EQ(known.option.empty(), known.law.draws_at == nullptr) << known.law.name;
+    if (known.option.empty()) continue;
+    EXPECT_EQ(&law_of_option(known.option), &known.law);
+    EXPECT_EQ(option_of_law(known.law), known.option);
+  }
+  EXPECT_EQ(list_laws(), "float-2, float, exact");
+  EXPECT_EQ(refusal([] { law_of_option("cut"); }), "noise=\"cut\": must be float or exact");
+  EXPECT_EQ(refusal([] { option_of_law(kCutFloatNoise); }),
+            "noise=float: no option names this law");
+  EXPECT_EQ(refusal([] { option_of_law(kUniformNoise); }),
+            "noise=uniform: no option names this law");
 }
 
 TEST(NoiseLawTest, GaussianNoiseCertifiesInL2) {
@@ -71,8 +79,8 @@ TEST(NoiseLawTest, ARadiusNeedsWhatItSays) {
 
 TEST(NoiseLawTest, ALawOfOlderTablesIsNotDrawn) {
   const BaseClassifier f = fixed_batch(constant_class(0, 2), 2);
-  const std::string refusal = refusal_of([&] { make_sampler(f, kCutFloatNoise, 1); });
-  EXPECT_NE(refusal.find("noise=float: only older tables have it"), std::string::npos) << refusal;
+  const std::string refused = refusal([&] { make_sampler(f, kCutFloatNoise, 1); });
+  EXPECT_NE(refused.find("noise=float: only older tables have it"), std::string::npos) << refused;
   EXPECT_EQ(&drawn_today(kCutFloatNoise), &kFloatNoise);
   EXPECT_EQ(&drawn_today(kExactNoise), &kExactNoise);
 }
@@ -121,7 +129,8 @@ TEST(PlantedLawTest, GivenRadiiAreDecidedByIt) {
   // No probability certifies a radius of sigma or more under it; Gaussian noise could.
   const CertifyOptions beyond = {.radii = {0.6}};
   check_certify_options(beyond, kSigma, kFloatNoise);
-  EXPECT_THROW(check_certify_options(beyond, kSigma, kUniformNoise), Error);
+  EXPECT_EQ(refusal([&] { check_certify_options(beyond, kSigma, kUniformNoise); }),
+            "radii: 0.6 cannot be certified by 100000 votes with sigma=0.5 at alpha=0.001");
 }
 
 // The number of votes is planned for the radius that the law gives.
@@ -137,12 +146,25 @@ TEST(PlantedLawTest, VotesArePlannedForItsRadius) {
 }
 
 TEST(PlantedLawTest, OptionsAreCheckedAgainstIt) {
-  const std::string refusal =
-      refusal_of([] { check_certify_options(CertifyOptions{}, 5, kUniformNoise); });
-  EXPECT_EQ(refusal, "sigma=5: must be positive and at most 4 with uniform noise");
-  EXPECT_THROW(check_predict_options(1000, 0.001, 5, kUniformNoise), Error);
+  EXPECT_EQ(refusal([] { check_certify_options(CertifyOptions{}, 5, kUniformNoise); }),
+            "sigma=5: must be positive and at most 4 with uniform noise");
+  EXPECT_EQ(refusal([] { check_predict_options(1000, 0.001, 5, kUniformNoise); }),
+            "sigma=5: must be positive and at most 4 with uniform noise");
   check_predict_options(1000, 0.001, 5, kFloatNoise);
-  EXPECT_THROW(check_certify_options(CertifyOptions{}, 17, kExactNoise), Error);
+  EXPECT_EQ(refusal([] { check_certify_options(CertifyOptions{}, 17, kExactNoise); }),
+            "sigma=17: must be positive and at most 16 with exact noise");
+}
+
+// The level of conformal sets is a statement about the law, and no other law's may take its place.
+TEST(PlantedLawTest, ConformalSetsAreRefusedWithoutItsLevel) {
+  EXPECT_EQ(refusal([] { conformal_level(0.9, 0.1, kSigma, kUniformNoise); }),
+            "noise=uniform: conformal sets are not known for this law; choose another noise");
+  // Under uniform noise a shift by epsilon in l1 moves at most epsilon / (2 sigma) of the mass.
+  NoiseLaw knowing = kUniformNoise;
+  knowing.shifted_level = [](double sigma, double p, double epsilon) {
+    return p + epsilon / (2 * sigma);
+  };
+  EXPECT_EQ(conformal_level(0.75, 0.125, kSigma, knowing), 0.875);
 }
 
 // What an engine counts votes with must be the law that was asked for.

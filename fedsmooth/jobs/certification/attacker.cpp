@@ -24,7 +24,15 @@ double distance(const Array& a, const Array& b) {
 Attacker::Attacker(const AttackJob& job)
     : job_(job),
       sampler_(make_sampler(job.subject.f, *job.subject.experiment.certify.noise, 1)),
-      f_(job.make_differentiable()) {}
+      f_(job.make_differentiable()) {
+  if (sampler_->check(job.data.shape()) != job.subject.fingerprint) {
+    throw ClassifierChanged("the model's answers changed before it was attacked");
+  }
+}
+
+void Attacker::probe() { sampler_->probe(); }
+
+int64_t Attacker::images_per_probe() const { return images_per_wave(*sampler_, job_.n); }
 
 // Returns noises [1, m, C, H, W], which are the same for every epsilon.
 Array Attacker::draw_noise(const Array& x, int64_t image) const {

@@ -24,12 +24,18 @@ struct AttackJob {
 /// thread; each thread makes its own.
 class Attacker {
  public:
-  /// The job must outlive the Attacker.
+  /// The job must outlive the Attacker. Throws an Error unless the evaluator that counts the votes
+  /// is a function of single images, and ClassifierChanged if it is not the subject's: its
+  /// fingerprint differs.
   explicit Attacker(const AttackJob& job);
 
-  /// Returns a row for each epsilon. Throws Interrupted between two of them once the job is
-  /// stopped.
+  /// Returns a row for each epsilon, of no use until probe() was called. Throws Interrupted between
+  /// two of them once the job is stopped.
   std::vector<AttackRow> attack(int64_t image);
+  /// Throws ClassifierChanged if the classifier's answers changed since the last probe.
+  void probe();
+  /// Returns after how many images to probe, so that it takes at most a hundredth of the votes.
+  int64_t images_per_probe() const;
 
  private:
   Array draw_noise(const Array& x, int64_t image) const;

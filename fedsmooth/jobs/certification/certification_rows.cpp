@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "fedsmooth/base/error.h"
+#include "fedsmooth/records/certificate_columns.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -16,34 +17,12 @@ LabelledImage image_of(const CertificationJob& job, size_t i) {
   return {job.data.image(row), static_cast<uint32_t>(job.images[i]), job.data.label(row)};
 }
 
-// Returns a row with the fields that all rows share.
-CertificateRow common_row(const CertificationJob& job) {
-  const Experiment& e = job.subject.experiment;
-  const Sampler& sampler = *job.sampler;
-  CertificateRow row;
-  row.n0 = e.certify.selection_votes();
-  row.alpha = e.certify.level();
-  if (sampler.groups() > 0) row.malicious = e.certify.malicious;
-  row.sigma = job.subject.sigma;
-  row.seed = *job.identity.seed;
-  row.subject = *job.identity.subject;
-  row.base = sampler.description();
-  row.noise = &sampler.law();
-  row.rule = e.certify.rule();
-  row.cap = e.certify.n;
-  if (row.rule == VoteRule::kRadii) {
-    row.beta = e.certify.beta;
-    row.radii = ladder_of(e.certify.radii);
-  }
-  return row;
-}
-
 std::vector<CertificateRow> rows_of(const CertificationJob& job,
                                     const std::vector<LabelledImage>& images,
                                     const std::vector<Certificate>& found,
                                     Clock::time_point start) {
   const std::chrono::duration<double> spent = Clock::now() - start;
-  CertificateRow row = common_row(job);
+  CertificateRow row = row_of(job.identity);
   row.seconds = spent.count() / static_cast<double>(images.size());
   std::vector<CertificateRow> rows;
   for (size_t i = 0; i < images.size(); ++i) {

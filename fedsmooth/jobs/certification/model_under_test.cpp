@@ -131,11 +131,20 @@ std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& o) 
   return images;
 }
 
+ClassifierIdentity identify_classifier(const ModelUnderTest& subject,
+                                       const std::string& fingerprint) {
+  ClassifierIdentity identity{{}, *subject.experiment.certify.noise};
+  identity.subject.model_sha256 = subject.sha256;
+  identity.subject.sigma = subject.sigma;
+  identity.subject.fingerprint = fingerprint;
+  identity.subject.base = subject.f.description;
+  return identity;
+}
+
 SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
                          const std::string& data_sha256) {
   const Experiment& e = subject.experiment;
-  SubjectIdentity identity;
-  identity.model_sha256 = subject.sha256;
+  SubjectIdentity identity = identify_classifier(subject, subject.fingerprint).subject;
   if (!subject.members.empty()) {
     identity.members.emplace();
     for (const MemberFile& member : subject.members) identity.members->push_back(member.sha256);
@@ -144,13 +153,10 @@ SubjectIdentity identify(const ModelUnderTest& subject, const Dataset& data,
   identity.data = e.data.name;
   identity.data_sha256 = data_sha256;
   if (e.data.held_out > 0) identity.held_out = e.data.held_out;
-  identity.sigma = subject.sigma;
   identity.seed = certified_seed(e);
   identity.every = e.certify.every;
   identity.limit = e.certify.limit;
   identity.images = std::ssize(choose_images(data.size(), e.certify));
-  identity.fingerprint = subject.fingerprint;
-  identity.base = subject.f.description;
   return identity;
 }
 

@@ -10,6 +10,7 @@
 
 #include "fedsmooth/config/experiment.h"
 #include "fedsmooth/data/dataset.h"
+#include "fedsmooth/jobs/certification/same_classifier.h"
 #include "fedsmooth/jobs/context.h"
 #include "fedsmooth/model/model.h"
 #include "fedsmooth/records/certificate_identity.h"
@@ -66,6 +67,11 @@ Shape image_shape(const Dataset& data);
 
 /// Returns the indices of every Nth of `size` images, at most `options.limit` of them.
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
+
+/// Returns what tells the classifier apart from others: see same_classifier.h. `fingerprint` is
+/// that of subject.f.
+ClassifierIdentity identify_classifier(const ModelUnderTest& subject,
+                                       const std::string& fingerprint);
 
 /// Returns the part of a table's identity that names classifier and images. `data_sha256` is
 /// digest(data). The seed is certify.seed, or the run's.

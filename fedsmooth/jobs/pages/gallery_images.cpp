@@ -1,6 +1,5 @@
 #include "fedsmooth/jobs/pages/gallery_images.h"
 
-#include <charconv>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -15,24 +14,16 @@ namespace {
 
 constexpr size_t kMostGalleries = 6;  // a page about more runs would be large, and folds them
 
-std::string stated(const RunRecord& run, const std::string& name) {
-  for (const auto& [key, value] : run.provenance) {
-    if (key == name) return value;
-  }
-  return {};
-}
-
 // Returns the data options of a run: those of its experiment, else those that its table states.
 DataOptions data_of(const RunRecord& run, const std::string& root) {
   DataOptions options;
   if (run.experiment.empty()) {
-    const std::string held_out = stated(run, "held_out");
-    std::from_chars(held_out.data(), held_out.data() + held_out.size(), options.held_out);
+    options.held_out = run.identity.held_out.value_or(0);
   } else {
     options = parse_experiment(run.experiment, run.name).data;
   }
   // The run may have been certified on other data than it was trained on.
-  if (const std::string name = stated(run, "data"); !name.empty()) options.name = name;
+  options.name = run.identity.data.value_or(options.name);
   if (!root.empty()) options.root = root;
   return options;
 }
@@ -76,8 +67,8 @@ void load_gallery_images(std::vector<RunRecord>& runs, const std::string& root) 
   std::map<std::tuple<std::string, std::string, int64_t>, TestSet> sets;
   for (RunRecord& run : runs) {
     if (!run.certified()) continue;
-    const std::string sha256 = stated(run, "data_sha256");
-    if (sha256.empty() || (run.experiment.empty() && stated(run, "data").empty())) {
+    const std::optional<std::string>& sha256 = run.identity.data_sha256;
+    if (!sha256 || (run.experiment.empty() && !run.identity.data)) {
       run.no_images = "the table does not say which data set it is about";
       continue;
     }

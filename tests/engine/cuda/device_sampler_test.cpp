@@ -20,6 +20,7 @@
 #include "fedsmooth/smoothing/noise.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/networks.h"
+#include "tests/refusal.h"
 #include "tests/smoothing/uniform_noise.h"
 
 namespace fedsmooth {
@@ -212,9 +213,15 @@ TEST_F(DeviceSamplerTest, BrokenLogitsVoteForNobody) {
 
 TEST_F(DeviceSamplerTest, RefusesALawThatItDoesNotDraw) {
   const Model model = model_called("small");
-  EXPECT_THROW(make_sampler(gpu_classifier(model), kUniformNoise, 1), Error);
-  EXPECT_THROW(make_sampler(gpu_classifier(model), kCutFloatNoise, 1), Error);
-  EXPECT_THROW(choose_classifier("cuda", model, kUniformNoise), Error);
+  const BaseClassifier f = gpu_classifier(model);
+  const std::string end =
+      ": a GPU draws float-2 and exact noise only; " + f.description + " cannot count its votes";
+  EXPECT_EQ(refusal([&] { make_sampler(f, kUniformNoise, 1); }), "noise=uniform" + end);
+  EXPECT_EQ(refusal([&] { make_sampler(f, kCutFloatNoise, 1); }), "noise=float" + end);
+  EXPECT_NE(refusal([&] {
+              choose_classifier("cuda", model, kUniformNoise);
+            }).find(gpu_law_refusal(kUniformNoise)),
+            std::string::npos);
   EXPECT_TRUE(choose_classifier("auto", model, kUniformNoise).description.starts_with("cpu"));
 }
 

@@ -10,9 +10,11 @@
 #include <cmath>
 
 #include "fedsmooth/base/random.h"
+#include "fedsmooth/engine/cuda/vote_pass.h"
 #include "fedsmooth/engine/samplers.h"
 #include "tests/arrays.h"
 #include "tests/engine/cuda/gpu.h"
+#include "tests/refusal.h"
 #include "tests/smoothing/uniform_noise.h"
 
 namespace fedsmooth {
@@ -131,7 +133,9 @@ TEST_F(FunctionSamplerTest, StopsWhenAsked) {
 }
 
 TEST_F(FunctionSamplerTest, RefusesALawThatIsNotDrawnThere) {
-  EXPECT_THROW(make_sampler(on_gpu(), kUniformNoise, 1), Error);
+  EXPECT_EQ(
+      refusal([&] { make_sampler(on_gpu(), kUniformNoise, 1); }),
+      gpu_law_refusal(kUniformNoise) + "; " + on_gpu().description + " cannot count its votes");
 }
 
 }  // namespace
