@@ -125,17 +125,26 @@ void attack_images(const AttackJob& job, size_t first, const Context& context, T
   });
 }
 
+// Throws an Error unless a table of identity `old` may be continued as one of identity `now`.
+void check_continues(const nlohmann::json& now, const nlohmann::json& old, const fs::path& table) {
+  nlohmann::json stated = old;  // written as this version does: earlier ones had seeds as numbers
+  stated.update(SubjectIdentity::from_json(old, sidecar_path(table).string()).to_json());
+  refuse_difference(identity_difference(now, stated), table);
+}
+
 // Attacks the images that are not in the table yet.
 void attack_rest(const AttackJob& job, const AttackArguments& a, const fs::path& table,
                  const nlohmann::json& identity, const Context& context) {
   std::vector<AttackRow> kept;
   try {
-    TableFile file(table, attack_header(),
-                   {{"identity", identity}, {"provenance", build_provenance()}}, a.resume,
-                   [&](const std::string& text) {
-                     kept = keep_whole_images(job, text, table.string());
-                     return attack_header() + format_rows(kept);
-                   });
+    TableFile file(
+        table, attack_header(), {{"identity", identity}, {"provenance", build_provenance()}},
+        a.resume,
+        [&](const std::string& text) {
+          kept = keep_whole_images(job, text, table.string());
+          return attack_header() + format_rows(kept);
+        },
+        [&](const nlohmann::json& old) { check_continues(identity, old, table); });
     attack_images(job, kept.size() / job.epsilons.size(), context, file);
     seal_table(table);
   } catch (const Interrupted&) {
