@@ -44,7 +44,7 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
                          {"predict", answer.predict},
                          {"class", answer.class_name},
                          {"votes", answer.votes},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), describe(answer, a.n));
     }
@@ -63,7 +63,7 @@ int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
       summary.push_back({{"image", answer.image},
                          {"set", answer.classes},
                          {"classes", names},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {{{}}}\n", jobs::spoken_name("image", answer.image), fmt::join(names, ", "));
     }
@@ -88,7 +88,7 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
                          {"alpha", answer.alpha},
                          {"n", c.counts.n},
                          {"count_top", c.counts.top},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), jobs::describe(answer));
     }

@@ -111,6 +111,9 @@ struct Writer {
   void operator()(const char* key, const std::optional<T>& value) const {
     if (value) object[key] = *value;
   }
+  void operator()(const char* key, const std::optional<uint64_t>& value) const {
+    if (value) object[key] = seed_json(*value);
+  }
   void operator()(const char* key, const std::optional<RadiusKind>& value) const {
     if (value) object[key] = radius_name(*value);
   }
