@@ -5,17 +5,31 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/against.h"
-#include "cli/summary.h"
 #include "fedsmooth/jobs/load_run.h"
-#include "fedsmooth/report/page/html.h"
+#include "fedsmooth/report/threats.h"
 
 namespace fedsmooth::cli {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json summary_json(const RunRecord& run) {
-  if (!run.certified()) return {{"name", run.name}, {"images", 0}};
+namespace {
+
+// Certified accuracy at each number of malicious clients that the report shows.
+json threats_json(const Threats& threats) {
+  json all = json::array();
+  for (size_t i = 0; i < threats.malicious.size(); ++i) {
+    json radii = json::array();
+    for (size_t r = 0; r < threats.radii.size(); ++r) {
+      radii.push_back(
+          {{"radius", threats.radii[r]}, {"certified_accuracy", threats.accuracy[i][r]}});
+    }
+    all.push_back({{"malicious", threats.malicious[i]}, {"certified_accuracy", radii}});
+  }
+  return all;
+}
+
+json certificates_json(const RunRecord& run) {
   const Summary summary = summarize(run.rows, run.norm);
   json radii = json::array();
   for (const AtRadius& at : summary.table) {
@@ -39,6 +53,17 @@ json summary_json(const RunRecord& run) {
           {"distinct_predictions", summary.distinct_predictions},
           {"median_seconds", summary.median_seconds},
           {"unbound", run.unbound()}};
+}
+
+}  // namespace
+
+json summary_json(const RunRecord& run) {
+  json summary = run.certified() ? certificates_json(run) : json{{"name", run.name}, {"images", 0}};
+  if (const auto threats = list_threats(run)) {
+    summary["malicious"] = *run.rows.front().malicious;
+    summary["against_malicious"] = threats_json(*threats);
+  }
+  return summary;
 }
 
 void print_summary(const fs::path& table, const CommandContext& common,

@@ -274,7 +274,9 @@ TEST_F(CommandsTest, ReportAndPlotDraw) {
     EXPECT_GT(fs::file_size(path(figure)), 1000U);
   }
   expect_refused(run("plot " + path("run") + " --out " + path("f.bmp")), ".bmp");
-  expect_refused(run("plot " + path("none") + " --out " + path("g.svg")), "no certificates here");
+  expect_refused(run("plot " + path("none") + " --out " + path("g.svg")),
+                 "no such file or folder; give a run folder");
+  expect_refused(run("report " + path("none")), "no such file or folder; give a run folder");
   expect_refused(run("report " + path("run") + " --certify.n=3"), "reads no experiment");
 }
 
