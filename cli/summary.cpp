@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/against.h"
+#include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/report/threats.h"
 
@@ -57,12 +58,21 @@ json certificates_json(const RunRecord& run) {
 
 }  // namespace
 
+json conformal_json(const ConformalCalibration& c) {
+  json summary = {{"images", *c.subject.images}, {"sigma", *c.subject.sigma},
+                  {"epsilon", c.epsilon},        {"coverage", c.coverage},
+                  {"quantile", c.quantile},      {"seed", seed_json(*c.subject.seed)}};
+  if (c.test) summary["test"] = to_json(*c.test);
+  return summary;
+}
+
 json summary_json(const RunRecord& run) {
   json summary = run.certified() ? certificates_json(run) : json{{"name", run.name}, {"images", 0}};
   if (const auto threats = list_threats(run)) {
     summary["malicious"] = *run.rows.front().malicious;
     summary["against_malicious"] = threats_json(*threats);
   }
+  if (run.conformal) summary["conformal"] = conformal_json(*run.conformal);
   return summary;
 }
 

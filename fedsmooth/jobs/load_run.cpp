@@ -75,6 +75,15 @@ void load_groups(const fs::path& folder, RunRecord& run) {
   run.groups = std::ssize(rounds);
 }
 
+// Loads conformal.json, unless it is of another model than the run's.
+void load_conformal(const fs::path& folder, RunRecord& run) {
+  const fs::path file = folder / "conformal.json";
+  if (!fs::exists(file)) return;
+  const ConformalCalibration found = read_conformal(file);
+  const std::string& model = *found.subject.model_sha256;
+  if (trained_sha256(folder).value_or(model) == model) run.conformal = found;
+}
+
 void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(folder / "experiment.toml"))
     run.experiment = read_file(folder / "experiment.toml");
@@ -84,6 +93,7 @@ void load_history(const fs::path& folder, RunRecord& run) {
   } else {
     load_training(folder, run.rounds, run.clients);
   }
+  load_conformal(folder, run);
   const fs::path attacks = folder / "attack.tsv";
   if (fs::exists(attacks) && go_together(attacks, folder / "certificates.tsv")) {
     run.attacks = read_attacks(attacks);

@@ -123,6 +123,19 @@ void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {
                                                  percent(hardest.accuracy), hardest.radius));
 }
 
+void add_conformal_facts(const RunRecord& run, Facts& facts) {
+  if (!run.conformal) return;
+  const ConformalCalibration& c = *run.conformal;
+  std::string text =
+      fmt::format("hold the label with probability at least {:.4g}, within l2 distance {:.4g}",
+                  c.coverage, c.epsilon);
+  if (c.test) {
+    text += fmt::format("; of {} other images, unmoved, {}% did, with {:.2f} classes on average",
+                        c.test->images, percent(c.test->coverage), c.test->mean_size);
+  }
+  facts.emplace_back("conformal sets", text);
+}
+
 double mean_seconds(const std::vector<RoundRow>& rounds) {
   double sum = 0;
   for (const RoundRow& row : rounds) sum += row.seconds;
@@ -181,6 +194,7 @@ std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run
     add_client_facts(run, facts);
   }
   add_attack_facts(run.attacks, facts);
+  add_conformal_facts(run, facts);
   add_training_facts(run, facts);
   if (run.certified() && run.rows.front().published) {
     facts.emplace_back("counts", "none: a published table, whose radii cannot be recomputed");

@@ -12,6 +12,7 @@
 #include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/conformal_file.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/norm.h"
 
@@ -29,6 +30,7 @@ struct RunRecord {
   std::vector<ClientRow> clients;
   int64_t groups = 0;  // number of groups that `rounds` are means over; 0: of one network
   std::vector<AttackRow> attacks;
+  std::optional<ConformalCalibration> conformal;  // of conformal.json in the run's folder
   std::string attacked_base;  // the base classifier that was attacked; empty if it is not known
   std::string experiment;     // TOML; empty if it is not known
   Norm norm = Norm::kL2;
