@@ -19,7 +19,7 @@ void check_threats(const RunRecord& a, const RunRecord& b) {
   if (here == there) return;
   throw Error(
       "{}: radii are against {}, in {} against {}; `fedsmooth "
-      "recertify TABLE --alpha A --malicious M` makes them alike",
+      "recertify TABLE --malicious M` makes them alike",
       a.name, malicious_clients(here), b.name, there);
 }
 

@@ -241,6 +241,10 @@ TEST_F(GroupRunsTest, EveryNumberOfMaliciousClientsFollowsFromTheSameVotes) {
     row.seconds = same->seconds;
     EXPECT_EQ(format_row(row), format_row(*same));
   }
+  // At the alpha of the table, which all of its claims about an image share.
+  const fs::path own = jobs::recertify(
+      {.table = path("two.tsv").string(), .out = path("own.tsv").string(), .malicious = 0});
+  EXPECT_DOUBLE_EQ(*read_identity(own).alpha, 0.001);
   EXPECT_NE(refusal([&] {
               certify("run", {{"certify.malicious", "3"}});
             }).find("4 groups withstand at most 2"),
