@@ -216,13 +216,25 @@ def merge(tables: Sequence[Table | Path], out: Path) -> Table:
     return read_certificates(out)
 
 
-def recertify(table: Table | Path, alpha: float, *, radius: str | None = None, out: Path | None = None) -> Table:
+def recertify(
+    table: Table | Path,
+    alpha: float | None = None,
+    *,
+    radius: str | None = None,
+    malicious: int | None = None,
+    out: Path | None = None,
+) -> Table:
     """Writes a table of the same counts at another alpha, without the model, beside the old one or to `out`, and
     returns it. It holds only if alpha was chosen without regard to these votes. radius: one-sided or multiclass;
-    the old table's if left out."""
-    path = "" if out is None else os.fspath(out)
-    level = as_number("alpha", alpha)
-    return read_certificates(_core.recertify(table=file_of(table), alpha=level, radius=radius or "", out=path))
+    malicious: for several groups, the number of malicious clients. What is left out is the old table's."""
+    made = _core.recertify(
+        table=file_of(table),
+        alpha=None if alpha is None else as_number("alpha", alpha),
+        radius=radius or "",
+        malicious=None if malicious is None else as_count("malicious", malicious),
+        out="" if out is None else os.fspath(out),
+    )
+    return read_certificates(made)
 
 
 def file_of(table: Table | Path) -> str:

@@ -51,10 +51,11 @@ jobs::ProvedAnswer certify_image(const std::string& model, const std::string& im
   });
 }
 
-std::filesystem::path recertify(const std::string& table, double alpha, const std::string& radius,
+std::filesystem::path recertify(const std::string& table, std::optional<double> alpha,
+                                const std::string& radius, std::optional<int64_t> malicious,
                                 const std::string& out) {
   const nb::gil_scoped_release released;
-  return jobs::recertify({table, out, radius, alpha});
+  return jobs::recertify({table, out, radius, alpha, malicious});
 }
 
 jobs::AttackOutcome attack(const std::string& path, const std::vector<double>& epsilons, int64_t n,
@@ -182,8 +183,8 @@ void bind_tools(nb::module_& m) {
   m.def("read_identity", read_identity, nb::arg("table"), "What a table is about, as JSON.");
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
-  m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),
-        nb::arg("radius"), nb::arg("out"));
+  m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha").none(),
+        nb::arg("radius"), nb::arg("malicious").none(), nb::arg("out"));
   nb::class_<jobs::SweepResult>(m, "SweepResult")
       .def_ro("page", &jobs::SweepResult::page)
       .def_ro("done", &jobs::SweepResult::done)

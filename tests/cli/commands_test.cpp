@@ -259,8 +259,9 @@ TEST_F(CommandsTest, RecertifyKeepsTheKindOfRadius) {
     const auto sidecar = nlohmann::json::parse(read_file(path(again + ".json")));
     EXPECT_EQ(sidecar["identity"]["radius"], kind);
   }
-  expect_refused(run("recertify " + path("multiclass.tsv")),
-                 "--alpha=0: must be at least 1e-50 and below 1");
+  expect_refused(run("recertify " + path("multiclass.tsv")), "nothing to change; give --alpha");
+  expect_refused(run("recertify " + path("multiclass.tsv") + " --alpha 2"),
+                 "--alpha=2: must be at least 1e-50 and below 1");
 }
 
 TEST_F(CommandsTest, ReportAndPlotDraw) {
