@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/against.h"
+#include "cli/summary.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/load_run.h"
+#include "fedsmooth/report/page/html.h"
 #include "fedsmooth/report/threats.h"
 
 namespace fedsmooth::cli {
