@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/options.h"
+#include "cli/summary.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -13,17 +13,8 @@ namespace {
 using nlohmann::json;
 
 json calibrated_json(const jobs::Calibrated& made) {
-  const ConformalCalibration& c = made.calibration;
-  json summary = {{"file", made.file.string()}, {"images", *c.subject.images},
-                  {"sigma", *c.subject.sigma},  {"epsilon", c.epsilon},
-                  {"coverage", c.coverage},     {"quantile", c.quantile},
-                  {"seed", *c.subject.seed}};
-  if (made.test) {
-    summary["test"] = {{"images", made.test->images},
-                       {"coverage", made.test->coverage},
-                       {"mean_size", made.test->mean_size},
-                       {"empty", made.test->empty}};
-  }
+  json summary = conformal_json(made.calibration);
+  summary["file"] = made.file.string();
   return summary;
 }
 
@@ -33,10 +24,10 @@ std::string render(const jobs::Calibrated& made) {
       "sets hold the label with probability {} or more, moved by any l2 distance up to {} without "
       "knowledge of the noise\n  calibrated on {} images, sigma {}, quantile {:.4f}, seed {}\n",
       c.coverage, c.epsilon, *c.subject.images, *c.subject.sigma, c.quantile, *c.subject.seed);
-  if (made.test) {
+  if (c.test) {
     text += fmt::format(
         "  on {} other images, unmoved: coverage {:.1f}%, {:.2f} classes in a set, {} sets empty\n",
-        made.test->images, 100 * made.test->coverage, made.test->mean_size, made.test->empty);
+        c.test->images, 100 * c.test->coverage, c.test->mean_size, c.test->empty);
   }
   return text + made.file.string() + "\n";
 }

@@ -1,4 +1,4 @@
-// fedsmooth partition EXPERIMENT.toml: what the clients hold, as a table and a figure.
+// fedsmooth partition EXPERIMENT_OR_RUN: what the clients hold, as a table and a figure.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/base/text.h"
+#include "fedsmooth/jobs/training.h"
 #include "fedsmooth/jobs/training/clients.h"
 #include "fedsmooth/report/figures/client_figure.h"
 
@@ -98,7 +99,7 @@ nlohmann::json to_json(const jobs::Clients& clients) {
 
 int run_partition(const std::string& path, const fs::path& out, const Overrides& overrides,
                   const CommandContext& common) {
-  Experiment experiment = read_experiment(path);
+  Experiment experiment = read_experiment(jobs::experiment_file(path));
   apply_overrides(experiment, overrides);
   const jobs::Clients clients = jobs::list_clients(experiment);
   if (out.extension() == ".tsv") {
@@ -120,8 +121,9 @@ void add_partition(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<Arguments>();
   Command c(app, common, "partition", "show which classes the clients hold",
             "  fedsmooth partition experiments/quickstart/smoothadv.toml\n"
-            "  fedsmooth partition e.toml --partition.gamma=0.5 --out clients.svg");
-  c.argument("experiment", a->experiment, "experiment file");
+            "  fedsmooth partition e.toml --partition.gamma=0.5 --out clients.svg\n"
+            "  fedsmooth partition runs/quickstart/smoothadv");
+  c.argument("experiment_or_run", a->experiment, "experiment file, or a run folder");
   c.option("out", a->out, "figure to write: .svg, .pdf or .png; .tsv: the table");
   c.on_run([a, &common](const Overrides& overrides) {
     return run_partition(a->experiment, a->out, overrides, common);

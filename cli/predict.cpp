@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "cli/certify_images.h"
+#include "cli/progress.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/conformal.h"
 
@@ -35,20 +36,29 @@ std::string describe(const jobs::Answer& answer, int64_t n) {
                      answer.votes[answer.predict], n, others.empty() ? "" : "; ", others);
 }
 
+// Says which seed drew the noise of these answers. They have the same one.
+template <typename Answers>
+void print_seed(const Answers& answers, const CommandContext& common) {
+  if (answers.empty() || common.json || common.quiet) return;
+  print_status(fmt::format("seed {}; `--seed={}` repeats the noise", answers.front().seed,
+                           answers.front().seed));
+}
+
 int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
                 const CommandContext& common) {
   nlohmann::json summary = nlohmann::json::array();
-  jobs::predict(a, overrides, common.context, [&](const jobs::Answer& answer) {
+  const auto answers = jobs::predict(a, overrides, common.context, [&](const jobs::Answer& answer) {
     if (common.json) {
       summary.push_back({{"image", answer.image},
                          {"predict", answer.predict},
                          {"class", answer.class_name},
                          {"votes", answer.votes},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), describe(answer, a.n));
     }
   });
+  print_seed(answers, common);
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }
@@ -56,18 +66,20 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
 int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
                      const Overrides& overrides, const CommandContext& common) {
   nlohmann::json summary = nlohmann::json::array();
-  for (const jobs::SetAnswer& answer : jobs::predict_sets(a, file, overrides, common.context)) {
+  const auto answers = jobs::predict_sets(a, file, overrides, common.context);
+  for (const jobs::SetAnswer& answer : answers) {
     std::vector<std::string> names;
     for (const int64_t c : answer.classes) names.push_back(answer.class_names[c]);
     if (common.json) {
       summary.push_back({{"image", answer.image},
                          {"set", answer.classes},
                          {"classes", names},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {{{}}}\n", jobs::spoken_name("image", answer.image), fmt::join(names, ", "));
     }
   }
+  print_seed(answers, common);
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }
@@ -77,7 +89,7 @@ int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
 int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrides,
                        const CommandContext& common) {
   nlohmann::json summary = nlohmann::json::array();
-  jobs::certify_images(a, overrides, common.context, [&](const jobs::ProvedAnswer& answer) {
+  const auto proved = [&](const jobs::ProvedAnswer& answer) {
     const Certificate& c = answer.certificate;
     if (common.json) {
       summary.push_back({{"image", answer.image},
@@ -88,11 +100,12 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
                          {"alpha", answer.alpha},
                          {"n", c.counts.n},
                          {"count_top", c.counts.top},
-                         {"seed", std::to_string(answer.seed)}});
+                         {"seed", seed_json(answer.seed)}});
     } else {
       fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), jobs::describe(answer));
     }
-  });
+  };
+  print_seed(jobs::certify_images(a, overrides, common.context, proved), common);
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }

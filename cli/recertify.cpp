@@ -1,4 +1,4 @@
-// fedsmooth recertify CERTIFICATES.tsv --alpha A: new radii from the stored counts, without the
+// fedsmooth recertify CERTIFICATES.tsv: new radii from the stored counts, without the
 // model.
 #include "fedsmooth/jobs/recertify.h"
 
@@ -23,7 +23,8 @@ void recertify_against(const jobs::RecertifyArguments& a, const jobs::AgainstOpt
     const std::filesystem::path table = jobs::find_table(a.table);
     out = table.parent_path() / (table.stem().string() + "-against.tsv");
   }
-  const AgainstResult result = jobs::certify_against({a.table, options, a.alpha, out.string()});
+  const AgainstResult result =
+      jobs::certify_against({a.table, options, a.alpha.value_or(0), out.string()});
   nlohmann::json summary = against_json(result);
   summary["table"] = out.string();
   print_result(common, summary, fmt::format("{}{}\n", render_against(result), out.string()));
@@ -35,6 +36,7 @@ void add_recertify(CLI::App& app, CommandContext& common) {
   auto a = std::make_shared<jobs::RecertifyArguments>();
   auto against = std::make_shared<jobs::AgainstOptions>();
   auto malicious = std::make_shared<std::string>();
+  auto alpha = std::make_shared<double>(0);
   Command c(app, common, "recertify",
             "new radii at another alpha, or against given classes, from the stored counts",
             "  fedsmooth recertify runs/quickstart/smoothadv/certificates.tsv --alpha 0.01\n"
@@ -42,7 +44,7 @@ void add_recertify(CLI::App& app, CommandContext& common) {
             "  fedsmooth recertify certificates.tsv --superclasses superclasses.toml\n"
             "  fedsmooth recertify certificates.tsv --top 5");
   c.argument("certificates", a->table, "table of certificates");
-  c.option("alpha", a->alpha, "failure probability per image; required unless classes are given");
+  c.option("alpha", *alpha, "failure probability per image; the table's own if left out");
   c.option("radius", a->radius, "one-sided or multiclass; the table's own if left out");
   c.option(
       "malicious", *malicious,
@@ -50,7 +52,8 @@ void add_recertify(CLI::App& app, CommandContext& common) {
       "if left out");
   c.option("out", a->out, "table to write; beside the old one if left out");
   add_against(c, *against);
-  c.on_run([a, against, malicious, &common] {
+  c.on_run([a, against, malicious, alpha, &common] {
+    if (*alpha != 0) a->alpha = *alpha;
     if (!malicious->empty()) a->malicious = jobs::parse_malicious(*malicious);
     if (against->asked()) {
       recertify_against(*a, *against, common);

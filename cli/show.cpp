@@ -1,4 +1,4 @@
-// fedsmooth show EXPERIMENT.toml: the experiment with every default filled in, or the names of
+// fedsmooth show EXPERIMENT_OR_RUN: the experiment with every default filled in, or the names of
 // those that it sweeps over.
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/config/sweep.h"
+#include "fedsmooth/jobs/training.h"
 
 namespace fedsmooth::cli {
 namespace {
@@ -35,11 +36,13 @@ void add_show(CLI::App& app, CommandContext& common) {
   auto path = std::make_shared<std::string>();
   Command c(app, common, "show",
             "print an experiment with every default filled in, and marked where it differs",
-            "  fedsmooth show experiment.toml --certify.n=1000");
-  c.argument("experiment", *path,
-             "experiment file; for one with a [sweep], the names of its experiments are printed");
+            "  fedsmooth show experiment.toml --certify.n=1000\n"
+            "  fedsmooth show runs/quickstart/smoothadv");
+  c.argument("experiment_or_run", *path,
+             "experiment file, or a run folder; for a file with a [sweep], the names of its "
+             "experiments are printed");
   c.on_run([path, &common](const Overrides& overrides) {
-    Sweep sweep = read_sweep(*path);
+    Sweep sweep = read_sweep(jobs::experiment_file(*path));
     for (const auto& [key, value] : overrides) set_key(sweep, key, value);
     if (sweep.grids.empty()) {
       show_experiment(sweep.base, common);

@@ -7,7 +7,7 @@
 
 #include "cli/advice.h"
 #include "cli/dry_run.h"
-#include "cli/options.h"
+#include "cli/summary.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/base/json.h"
 #include "fedsmooth/jobs/ranks/rank_jobs.h"
@@ -18,8 +18,9 @@ namespace {
 
 void print_sweep(const jobs::SweepResult& result, const CommandContext& common) {
   if (common.json) {
-    const nlohmann::json summary = {
+    nlohmann::json summary = {
         {"report", result.page.string()}, {"runs", result.done}, {"failed", result.failed}};
+    for (const RunRecord& run : result.runs) summary["results"].push_back(summary_json(run));
     fmt::print("{}\n", dump_json(summary));
   } else {
     fmt::print("{}\n{}\n", render_comparison(result.runs), result.page.string());

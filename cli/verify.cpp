@@ -26,7 +26,7 @@ json verification_json(const jobs::Verification& found) {
   }
   return {{"certificates", found.table.string()},
           {"rows", found.rows},
-          {"seed", std::to_string(found.seed)},
+          {"seed", seed_json(found.seed)},
           {"drawn_anew", images},
           {"p_value", found.p_value},
           {"plausible", found.plausible()}};

@@ -104,7 +104,7 @@ def test_two_nodes_give_the_bits_of_train(tmp_path):
     assert "'messages': 4" in printed  # one for each node and round
     for folder in (tmp_path / "run", tmp_path / "run" / "round-1"):
         identity = json.loads((folder / "certificates.json").read_text())["identity"]
-        assert (identity["seed"], identity["noise"]) == (5, "exact")  # all of [certify] is passed on
+        assert (identity["seed"], identity["noise"]) == ("5", "exact")  # all of [certify] is passed on
         assert fs.read_certificates(folder).certified_accuracy(0) >= 0
     print_times(printed)
 

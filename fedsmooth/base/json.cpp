@@ -1,5 +1,6 @@
 #include "fedsmooth/base/json.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "fedsmooth/base/error.h"
@@ -43,6 +44,15 @@ const json* find(const json& object, const std::string& key) {
               value.is_structured() ? value.type_name() : dump_json(value).substr(0, 40), wanted);
 }
 
+std::optional<uint64_t> find_whole_number(const json& object, const std::string& key,
+                                          const std::string& name) {
+  const json* value = find(object, key);
+  if (value == nullptr) return std::nullopt;
+  const bool negative = value->is_number_integer() && !value->is_number_unsigned() && *value < 0;
+  if (!value->is_number_integer() || negative) refuse(name, key, *value, "a whole number >= 0");
+  return value->get<uint64_t>();
+}
+
 }  // namespace
 
 json parse_json_object(std::string_view text, const std::string& name) {
@@ -63,15 +73,21 @@ std::optional<std::string> find_string(const json& object, const std::string& ke
 std::optional<uint64_t> find_seed(const json& object, const std::string& key,
                                   const std::string& name) {
   const json* value = find(object, key);
-  if (value == nullptr) return std::nullopt;
-  const bool negative = value->is_number_integer() && !value->is_number_unsigned() && *value < 0;
-  if (!value->is_number_integer() || negative) refuse(name, key, *value, "a whole number >= 0");
-  return value->get<uint64_t>();
+  if (value == nullptr || !value->is_string()) return find_whole_number(object, key, name);
+  const std::string& text = value->get_ref<const std::string&>();
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    refuse(name, key, *value, "a whole number >= 0");
+  }
+  return seed;
 }
+
+json seed_json(uint64_t seed) { return std::to_string(seed); }
 
 std::optional<int64_t> find_count(const json& object, const std::string& key,
                                   const std::string& name) {
-  const std::optional<uint64_t> value = find_seed(object, key, name);
+  const std::optional<uint64_t> value = find_whole_number(object, key, name);
   if (!value) return std::nullopt;
   if (*value > INT64_MAX) refuse(name, key, object[key], "below 2^63");
   return static_cast<int64_t>(*value);

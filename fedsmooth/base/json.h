@@ -21,12 +21,16 @@ std::optional<std::string> find_string(const nlohmann::json& object, const std::
                                        const std::string& name);
 std::optional<int64_t> find_count(const nlohmann::json& object, const std::string& key,
                                   const std::string& name);
-std::optional<uint64_t> find_seed(const nlohmann::json& object, const std::string& key,
-                                  const std::string& name);
 std::optional<double> find_number(const nlohmann::json& object, const std::string& key,
                                   const std::string& name);
 std::optional<bool> find_flag(const nlohmann::json& object, const std::string& key,
                               const std::string& name);
+
+/// Seeds have up to 64 bits, of which many readers of JSON keep 53, so that they are written as
+/// strings. find_seed() also accepts a number, as versions up to 0.2 wrote it.
+nlohmann::json seed_json(uint64_t seed);
+std::optional<uint64_t> find_seed(const nlohmann::json& object, const std::string& key,
+                                  const std::string& name);
 
 /// Formats a value on one line (dump_json) or on many, indented by two spaces (dump_json_lines).
 std::string dump_json(const nlohmann::json& value);

@@ -18,9 +18,9 @@ void check_threats(const RunRecord& a, const RunRecord& b) {
   const int64_t there = b.rows.front().malicious.value_or(0);
   if (here == there) return;
   throw Error(
-      "{}: radii are against {} malicious clients, in {} against {}; `fedsmooth "
-      "recertify TABLE --alpha A --malicious M` makes them alike",
-      a.name, here, b.name, there);
+      "{}: radii are against {}, in {} against {}; `fedsmooth "
+      "recertify TABLE --malicious M` makes them alike",
+      a.name, malicious_clients(here), b.name, there);
 }
 
 }  // namespace

@@ -165,7 +165,9 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
                                                  image_shape(parts.calibration), context.device);
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   Calibrated made{file, calibrate_on(parts, subject, a.epsilon, a.coverage, seed, context)};
-  if (!parts.is_left.empty()) made.test = measure(subject, made.calibration, parts, context);
+  if (!parts.is_left.empty()) {
+    made.calibration.test = measure(subject, made.calibration, parts, context);
+  }
   write_conformal(file, made.calibration);
   return made;
 }

@@ -26,18 +26,9 @@ struct ConformalArguments {
   std::vector<std::string> with;  // models that are one classifier with `path`
 };
 
-/// The sets of the images that did not calibrate, measured without an attack.
-struct SetsOnTestImages {
-  int64_t images = 0;
-  double coverage = 0.0;   // share of images whose set has the label
-  double mean_size = 0.0;  // mean number of classes in a set
-  int64_t empty = 0;       // sets without a class
-};
-
 struct Calibrated {
   std::filesystem::path file;
   ConformalCalibration calibration;
-  std::optional<SetsOnTestImages> test;  // none: no image was left
 };
 
 /// Calibrates a threshold, measures it on the remaining images and writes it to a file. With

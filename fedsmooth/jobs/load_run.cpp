@@ -14,6 +14,7 @@
 #include "fedsmooth/records/attack_identity.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
+#include "fedsmooth/report/history.h"
 #include "fedsmooth/report/names.h"
 #include "fedsmooth/smoothing/statistics.h"
 
@@ -51,12 +52,45 @@ bool go_together(const fs::path& attacks, const fs::path& certificates) {
          about_the_same(read_attack_identity(attacks), read_identity(certificates));
 }
 
+void load_training(const fs::path& folder, std::vector<RoundRow>& rounds,
+                   std::vector<ClientRow>& clients) {
+  check_history(folder);
+  if (fs::exists(folder / "rounds.tsv")) rounds = read_rounds(folder / "rounds.tsv");
+  if (fs::exists(folder / "clients.tsv")) clients = read_clients(folder / "clients.tsv");
+}
+
+// Joins the training of a run's groups: all clients, and the means of each round's values.
+void load_groups(const fs::path& folder, RunRecord& run) {
+  std::vector<std::vector<RoundRow>> rounds;
+  for (int64_t g = 1; fs::exists(group_folder(folder, g) / "experiment.toml"); ++g) {
+    std::vector<ClientRow> clients;
+    load_training(group_folder(folder, g), rounds.emplace_back(), clients);
+    run.clients.insert(run.clients.end(), clients.begin(), clients.end());
+  }
+  std::ranges::sort(run.clients, {}, &ClientRow::client);
+  run.rounds = mean_of_groups(rounds);
+  run.groups = std::ssize(rounds);
+}
+
+// Loads conformal.json, unless it is of another model than the run's.
+void load_conformal(const fs::path& folder, RunRecord& run) {
+  const fs::path file = folder / "conformal.json";
+  if (!fs::exists(file)) return;
+  const ConformalCalibration found = read_conformal(file);
+  const std::string& model = *found.subject.model_sha256;
+  if (trained_sha256(folder).value_or(model) == model) run.conformal = found;
+}
+
 void load_history(const fs::path& folder, RunRecord& run) {
   if (fs::exists(folder / "experiment.toml"))
     run.experiment = read_file(folder / "experiment.toml");
-  check_history(folder);
-  if (fs::exists(folder / "rounds.tsv")) run.rounds = read_rounds(folder / "rounds.tsv");
-  if (fs::exists(folder / "clients.tsv")) run.clients = read_clients(folder / "clients.tsv");
+  run.unfinished = !run.experiment.empty() && !fs::exists(folder / "DONE");
+  if (is_run_of_groups(folder)) {
+    load_groups(folder, run);
+  } else {
+    load_training(folder, run.rounds, run.clients);
+  }
+  load_conformal(folder, run);
   const fs::path attacks = folder / "attack.tsv";
   if (fs::exists(attacks) && go_together(attacks, folder / "certificates.tsv")) {
     run.attacks = read_attacks(attacks);
@@ -131,6 +165,12 @@ bool is_run(const fs::path& folder) {
          fs::exists(folder / "rounds.tsv");
 }
 
+// Returns the table of a run's rounds; for a run of groups, that of the first one.
+fs::path rounds_of(const fs::path& run) {
+  const fs::path group = group_folder(run, 1);
+  return (fs::exists(group) ? group : run) / "rounds.tsv";
+}
+
 // Returns whether a table has more than its header.
 bool has_rows(const fs::path& table) {
   if (!fs::exists(table)) return false;
@@ -179,7 +219,17 @@ fs::path find_table(const fs::path& path) {
                 archived->archive.string());
   }
   if (!fs::exists(table)) {
-    const bool of_run = table.filename() == "certificates.tsv" && table.has_parent_path();
+    const bool of_run =
+        table.filename() == "certificates.tsv" && fs::is_directory(table.parent_path());
+    if (of_run && run_at(table.parent_path())) {
+      open_run(table.parent_path());  // throws if it is unfinished
+    }
+    if (!of_run && path.extension() != ".tsv") {
+      throw Error(
+          "{}: no such file or folder; give a run folder, which `fedsmooth train` writes, or a "
+          "table, which `fedsmooth certify` writes",
+          path.string());
+    }
     throw Error("{}: no certificates here; `fedsmooth certify {}` writes them", table.string(),
                 of_run ? shell_word(table.parent_path().string()) : "RUN_OR_MODEL");
   }
@@ -235,7 +285,7 @@ bool holds_runs(const fs::path& folder) {
 std::vector<std::string> find_runs(const fs::path& folder) {
   std::vector<std::string> runs;
   for (const fs::path& run : folders_in(folder)) {
-    if (has_rows(run / "certificates.tsv") || has_rows(run / "rounds.tsv")) {
+    if (has_rows(run / "certificates.tsv") || has_rows(rounds_of(run))) {
       runs.push_back(run.string());
     }
   }

@@ -28,12 +28,19 @@ void recertify_radii(CertificateRow& row, double alpha) {
   row.alpha = alpha;
 }
 
+// Returns the alpha of all claims about an image together.
+double alpha_of_table(const std::vector<CertificateRow>& rows, const CertificateIdentity& i) {
+  const CertificateRow& row = rows.front();
+  const bool shared = row.rule == VoteRule::kFixed && i.malicious;
+  return row.alpha * (shared ? static_cast<double>(*i.malicious) + 1 : 1.0);
+}
+
 // Returns the identity of the new table; its alpha is the level of each single claim.
 CertificateIdentity new_identity(CertificateIdentity identity, const RecertifyArguments& a,
-                                 RadiusKind radius, const fs::path& table) {
+                                 double alpha, RadiusKind radius, const fs::path& table) {
   identity.radius = radius;
-  identity.alpha = a.alpha;
-  CertifyOptions o{.alpha = a.alpha, .radius = radius, .plan = identity.plan.value_or(0)};
+  identity.alpha = alpha;
+  CertifyOptions o{.alpha = alpha, .radius = radius, .plan = identity.plan.value_or(0)};
   o.malicious = a.malicious.value_or(identity.malicious.value_or(0));
   if (a.malicious && !identity.groups) {
     throw Error("--malicious={}: {} is about one network", *a.malicious, table.string());
@@ -57,15 +64,19 @@ fs::path recertify(const RecertifyArguments& a) {
   if (!a.radius.empty() && !is_radius(a.radius)) {
     throw Error("--radius={}: must be one-sided or multiclass", a.radius);
   }
-  if (!is_level(a.alpha)) throw Error("--alpha={}: {}", a.alpha, kLevels);
+  if (!a.alpha && a.radius.empty() && !a.malicious) {
+    throw Error("{}: nothing to change; give --alpha, --radius or --malicious", a.table);
+  }
+  if (a.alpha && !is_level(*a.alpha)) throw Error("--alpha={}: {}", *a.alpha, kLevels);
   const fs::path table = find_table(a.table);
   std::vector<CertificateRow> rows = read_certificates(table);
   if (rows.empty()) throw Error("{}: has no rows yet", table.string());
   CertificateIdentity identity = read_identity(table);
+  const double all = a.alpha.value_or(alpha_of_table(rows, identity));  // claims about an image
   const RadiusKind kept = identity.radius.value_or(RadiusKind::kOneSided);
   const std::string kind = a.radius.empty() ? radius_name(kept) : a.radius;
   const RadiusKind radius = kind == "multiclass" ? RadiusKind::kMulticlass : RadiusKind::kOneSided;
-  identity = new_identity(identity, a, radius, table);
+  identity = new_identity(identity, a, all, radius, table);
   const double alpha = *identity.alpha;  // level of each claim
   for (CertificateRow& row : rows) {
     if (identity.malicious) row = against(row, *identity.malicious);
@@ -93,7 +104,7 @@ fs::path recertify(const RecertifyArguments& a) {
   if (out.empty()) {
     const std::string more = a.malicious ? fmt::format("-malicious{}", *a.malicious) : "";
     out = table.parent_path() /
-          fmt::format("{}-alpha{}-{}{}.tsv", table.stem().string(), a.alpha, kind, more);
+          fmt::format("{}-alpha{}-{}{}.tsv", table.stem().string(), all, kind, more);
   }
   if (fs::exists(out)) throw Error("{}: exists; choose another --out", out.string());
   write_certificates(out, rows, identity, sidecar);

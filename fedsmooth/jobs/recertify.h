@@ -13,18 +13,18 @@ struct RecertifyArguments {
   std::string table;                 // table or run folder
   std::string out;                   // empty: beside the table
   std::string radius;                // one-sided or multiclass; empty: the table's own
-  double alpha = 0.0;                // required
+  std::optional<double> alpha;       // of all claims about an image; none: the table's own
   std::optional<int64_t> malicious;  // for several groups only; none: the table's own
 };
 
 /// Parses the value of --malicious. Throws an Error unless it is a whole number >= 0.
 int64_t parse_malicious(const std::string& text);
 
-/// Writes a table with the same counts at another alpha, and returns its path. With given radii, a
+/// Writes a table with the same counts and other radii, and returns its path. With given radii, a
 /// row keeps those that its stored counts support at that alpha. The certificates hold only if
-/// alpha was chosen without looking at these votes. For several groups with a fixed number of
-/// votes, all numbers of malicious clients up to `malicious` are claimed at once, each at alpha /
-/// (malicious + 1).
+/// alpha and `malicious` were chosen without looking at these votes. Throws an Error if nothing is
+/// to be changed. For several groups with a fixed number of votes, all numbers of malicious clients
+/// up to `malicious` are claimed at once, each at alpha / (malicious + 1).
 std::filesystem::path recertify(const RecertifyArguments& arguments);
 
 }  // namespace fedsmooth::jobs

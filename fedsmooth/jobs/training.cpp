@@ -146,13 +146,17 @@ std::vector<std::exception_ptr> train_first(size_t count, const std::vector<Trai
 
 }  // namespace
 
-TrainingPlace find_training(const fs::path& named, const fs::path& folder) {
-  const std::optional<fs::path> run = run_at(named);
-  if (!run && fs::is_directory(named)) {
-    throw Error("{}: no run here; give an experiment file or a run folder", named.string());
+fs::path experiment_file(const fs::path& path) {
+  if (const auto run = run_at(path)) return *run / "experiment.toml";
+  if (fs::is_directory(path)) {
+    throw Error("{}: no run here; give an experiment file or a run folder", path.string());
   }
-  const fs::path own = run ? *run : "runs" / named.stem();
-  return {run ? *run / "experiment.toml" : named, folder.empty() ? own : folder};
+  return path;
+}
+
+TrainingPlace find_training(const fs::path& named, const fs::path& folder) {
+  const fs::path own = run_at(named).value_or("runs" / named.stem());
+  return {experiment_file(named), folder.empty() ? own : folder};
 }
 
 TrainedRun train(const TrainArguments& given, const Context& context) {

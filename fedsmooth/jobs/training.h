@@ -40,6 +40,10 @@ struct TrainingPlace {
   std::filesystem::path folder;      // run folder
 };
 
+/// Returns the experiment file that a user names by `path`: that of a run folder, or `path` itself.
+/// Throws an Error if `path` is a folder without a run.
+std::filesystem::path experiment_file(const std::filesystem::path& path);
+
 /// Returns the experiment file and the run folder of a training. `named` is an experiment file, a
 /// run folder or the experiment.toml of one. If `folder` is empty it becomes the named run's
 /// folder, or runs/NAME for NAME.toml. Throws an Error for a folder that is no run.

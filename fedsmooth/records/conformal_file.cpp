@@ -20,16 +20,40 @@ T require(const std::optional<T>& value, const char* key, const std::string& nam
   return *value;
 }
 
+// Reads the member "test"; none if there is none.
+std::optional<SetsOnTestImages> find_test(const json& object, const std::string& name) {
+  if (!object.contains("test")) return std::nullopt;
+  const json& test = object["test"];
+  if (!test.is_object()) throw Error("{}: \"test\" is not an object", name);
+  const SetsOnTestImages sets{require(find_count(test, "images", name), "images", name),
+                              require(find_number(test, "coverage", name), "coverage", name),
+                              require(find_number(test, "mean_size", name), "mean_size", name),
+                              require(find_count(test, "empty", name), "empty", name)};
+  if (sets.images < 1 || !(sets.coverage >= 0 && sets.coverage <= 1) || !(sets.mean_size >= 0) ||
+      sets.empty > sets.images) {
+    throw Error("{}: \"test\" has numbers that no measurement has", name);
+  }
+  return sets;
+}
+
 }  // namespace
 
+json to_json(const SetsOnTestImages& sets) {
+  return {{"images", sets.images},
+          {"coverage", sets.coverage},
+          {"mean_size", sets.mean_size},
+          {"empty", sets.empty}};
+}
+
 void write_conformal(const std::filesystem::path& file, const ConformalCalibration& c) {
-  const json object = {{"fedsmooth", kKind},
-                       {"subject", c.subject.to_json()},
-                       {"noise", c.noise->name},
-                       {"epsilon", c.epsilon},
-                       {"coverage", c.coverage},
-                       {"quantile", c.quantile},
-                       {"provenance", build_provenance()}};
+  json object = {{"fedsmooth", kKind},
+                 {"subject", c.subject.to_json()},
+                 {"noise", c.noise->name},
+                 {"epsilon", c.epsilon},
+                 {"coverage", c.coverage},
+                 {"quantile", c.quantile},
+                 {"provenance", build_provenance()}};
+  if (c.test) object["test"] = to_json(*c.test);
   write_file(file, dump_json_lines(object));
 }
 
@@ -53,6 +77,7 @@ ConformalCalibration parse_conformal(std::string_view text, const std::string& n
   c.epsilon = require(find_number(object, "epsilon", name), "epsilon", name);
   c.coverage = require(find_number(object, "coverage", name), "coverage", name);
   c.quantile = require(find_number(object, "quantile", name), "quantile", name);
+  c.test = find_test(object, name);
   require(c.subject.model_sha256, "model_sha256", name);
   require(c.subject.fingerprint, "fingerprint", name);
   const double sigma = require(c.subject.sigma, "sigma", name);

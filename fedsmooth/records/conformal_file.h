@@ -3,10 +3,20 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "fedsmooth/records/certificate_identity.h"
 
 namespace fedsmooth {
+
+/// The sets of images that did not calibrate, measured without an attack.
+struct SetsOnTestImages {
+  int64_t images = 0;
+  double coverage = 0.0;   // share of images whose set has the label
+  double mean_size = 0.0;  // mean number of classes in a set
+  int64_t empty = 0;       // sets without a class
+};
 
 struct ConformalCalibration {
   /// Model, sigma, seed and arithmetic; `data` and `images` state the calibration images.
@@ -15,7 +25,11 @@ struct ConformalCalibration {
   double epsilon = 0.0;   // l2 norm of the changes that the coverage allows
   double coverage = 0.0;  // least probability that the set contains the true class
   double quantile = 0.0;  // a class is in the set if its -log softmax is at most this
+  std::optional<SetsOnTestImages> test = {};  // none: no image was left, or an earlier version
 };
+
+/// Writes a measurement as JSON, with the members of SetsOnTestImages.
+nlohmann::json to_json(const SetsOnTestImages& sets);
 
 void write_conformal(const std::filesystem::path& file, const ConformalCalibration& calibration);
 

@@ -75,6 +75,10 @@ void IdentityReader::operator()(const char* key,
   value = find_list<std::string>(object, key, name, &json::is_string, "strings");
 }
 
+void IdentityWriter::operator()(const char* key, const std::optional<uint64_t>& value) const {
+  if (value) object[key] = seed_json(*value);
+}
+
 void IdentityWriter::operator()(const char* key, const std::optional<RadiusKind>& value) const {
   if (value) object[key] = radius_name(*value);
 }

@@ -63,6 +63,7 @@ struct IdentityWriter {
   void operator()(const char* key, const std::optional<T>& value) const {
     if (value) object[key] = *value;
   }
+  void operator()(const char* key, const std::optional<uint64_t>& value) const;
   void operator()(const char* key, const std::optional<RadiusKind>& value) const;
   void operator()(const char* key, const std::optional<AutomaticNumber>& value) const;
 };

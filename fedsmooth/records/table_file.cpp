@@ -118,23 +118,32 @@ TableFile::TableFile(std::filesystem::path table, std::string_view header, const
   sidecar_path(table_);  // refuses another ending
   remove_unfinished_table(table_, lock_);
   if (std::filesystem::exists(table_)) {
-    if (!resume) {
-      throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
-    }
-    const json beside = read_sidecar(table_);
-    const json& old = beside["identity"];
-    check_continues(old);
-    const std::string text = read_file(table_);
-    check_seal(table_, text);
-    const std::string kept = keep(text);
-    if (old != sidecar["identity"] || beside.contains(kSeal)) {
-      write_file(sidecar_path(table_), dump_json_lines(sidecar));
-    }
-    write_file(table_, kept);
+    continue_table(sidecar, resume, keep, check_continues);
   } else {
     write_new_table(table_, header, sidecar);
   }
   open();
+}
+
+void TableFile::continue_table(const json& sidecar, bool resume, const Keep& keep,
+                               const CheckContinues& check_continues) {
+  if (!resume && !std::filesystem::exists(sidecar_path(table_))) {
+    throw Error("{}: exists; choose another --out", table_.string());
+  }
+  const json beside = read_sidecar(table_);
+  const json& old = beside["identity"];
+  check_continues(old);
+  const std::string text = read_file(table_);
+  check_seal(table_, text);
+  const std::string kept = keep(text);
+  // Only now --resume is known to work.
+  if (!resume) {
+    throw Error("{}: exists; continue it with --resume or choose another --out", table_.string());
+  }
+  if (old != sidecar["identity"] || beside.contains(kSeal)) {
+    write_file(sidecar_path(table_), dump_json_lines(sidecar));
+  }
+  write_file(table_, kept);
 }
 
 void TableFile::open() {

@@ -55,9 +55,9 @@ class TableFile {
   using CheckContinues = std::function<void(const nlohmann::json& identity)>;
 
   /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
-  /// the existing text to retain. Throws an Error if the table exists and `resume` is not set, if
-  /// another process writes it, or if `check_continues` refuses the existing identity by an Error.
-  /// Afterwards the table has the identity of `sidecar`.
+  /// the existing text to retain. Throws an Error if another process writes the table, if its
+  /// identity may not be continued (`check_continues` throws then), or, where it could be
+  /// continued, if `resume` is not set. Afterwards the table has the identity of `sidecar`.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
             bool resume, const Keep& keep, const CheckContinues& check_continues);
   ~TableFile();
@@ -70,6 +70,8 @@ class TableFile {
   void rewrite(std::string_view text);
 
  private:
+  void continue_table(const nlohmann::json& sidecar, bool resume, const Keep& keep,
+                      const CheckContinues& check_continues);
   void open();
 
   std::filesystem::path table_;

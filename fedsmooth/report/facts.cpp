@@ -91,7 +91,7 @@ void add_certificate_facts(const RunRecord& run, Facts& facts) {
   facts.insert(facts.end(), more.begin(), more.end());
   if (rows.front().malicious) {
     facts.emplace_back("radii are against",
-                       fmt::format("at most {} malicious clients", *rows.front().malicious));
+                       "at most " + malicious_clients(*rows.front().malicious));
   }
   add_rule(rows, facts);
 }
@@ -123,16 +123,36 @@ void add_attack_facts(const std::vector<AttackRow>& attacks, Facts& facts) {
                                                  percent(hardest.accuracy), hardest.radius));
 }
 
+void add_conformal_facts(const RunRecord& run, Facts& facts) {
+  if (!run.conformal) return;
+  const ConformalCalibration& c = *run.conformal;
+  std::string text =
+      fmt::format("hold the label with probability at least {:.4g}, within l2 distance {:.4g}",
+                  c.coverage, c.epsilon);
+  if (c.test) {
+    text += fmt::format("; of {} other images, unmoved, {}% did, with {:.2f} classes on average",
+                        c.test->images, percent(c.test->coverage), c.test->mean_size);
+  }
+  facts.emplace_back("conformal sets", text);
+}
+
 double mean_seconds(const std::vector<RoundRow>& rounds) {
   double sum = 0;
   for (const RoundRow& row : rounds) sum += row.seconds;
   return sum / static_cast<double>(rounds.size());
 }
 
-void add_training_facts(const std::vector<RoundRow>& rounds, Facts& facts) {
+void add_training_facts(const RunRecord& run, Facts& facts) {
+  const std::vector<RoundRow>& rounds = run.rounds;
   if (rounds.empty()) return;
   facts.emplace_back("rounds",
-                     fmt::format("{}, {:.3g} s each", rounds.back().round, mean_seconds(rounds)));
+                     fmt::format("{}{}, {:.3g} s each", rounds.back().round,
+                                 run.groups > 0 ? " in each group" : "", mean_seconds(rounds)));
+  if (run.groups > 0) {
+    facts.emplace_back(
+        "groups",
+        fmt::format("{}; loss, noisy accuracy and seconds are means over them", run.groups));
+  }
   facts.emplace_back("loss", fmt::format("{:.4g} in the last round", rounds.back().loss));
   const auto evaluated = std::find_if(rounds.rbegin(), rounds.rend(),
                                       [](const RoundRow& row) { return row.noisy_accuracy; });
@@ -153,9 +173,16 @@ std::string format_proportion(const Proportion& share) {
   return fmt::format("{}% [{}, {}]", percent(share.value), percent(share.low), percent(share.high));
 }
 
+std::string malicious_clients(int64_t count) {
+  return fmt::format("{} malicious client{}", count, count == 1 ? "" : "s");
+}
+
 std::string not_certified(const RunRecord& run) {
-  return fmt::format("not certified yet; `fedsmooth certify {}` does it",
-                     run.path.empty() ? "RUN" : shell_word(run.path));
+  const std::string path = run.path.empty() ? "RUN" : shell_word(run.path);
+  if (run.unfinished) {
+    return fmt::format("not trained to the end; `fedsmooth train --resume {}` continues", path);
+  }
+  return fmt::format("not certified yet; `fedsmooth certify {}` does it", path);
 }
 
 std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run) {
@@ -167,7 +194,8 @@ std::vector<std::pair<std::string, std::string>> list_facts(const RunRecord& run
     add_client_facts(run, facts);
   }
   add_attack_facts(run.attacks, facts);
-  add_training_facts(run.rounds, facts);
+  add_conformal_facts(run, facts);
+  add_training_facts(run, facts);
   if (run.certified() && run.rows.front().published) {
     facts.emplace_back("counts", "none: a published table, whose radii cannot be recomputed");
   } else if (run.certified()) {

@@ -21,7 +21,10 @@ std::string percent_at_least(double share);
 /// Returns a proportion with its interval, in percent: "8.0% [5.8, 10.7]".
 std::string format_proportion(const Proportion& share);
 
-/// That a run has no certificates yet, and the command that makes them.
+/// "1 malicious client", "2 malicious clients".
+std::string malicious_clients(int64_t count);
+
+/// That a run has no certificates yet, and the command that makes them or ends its training first.
 std::string not_certified(const RunRecord& run);
 
 /// Name and value, in the order in which to show them.

@@ -26,6 +26,10 @@ struct Strip {
 /// Returns loss, noisy accuracy and seconds per round.
 std::vector<Strip> training_strips();
 
+/// Joins the rounds of a run's groups, as far as all of them have them: the mean of each value over
+/// the groups that state it, and the sum of the dropped updates.
+std::vector<RoundRow> mean_of_groups(const std::vector<std::vector<RoundRow>>& groups);
+
 /// Returns how far the attack goes, what it does, and the one-point gradient's cosine.
 std::vector<Strip> attack_strips();
 

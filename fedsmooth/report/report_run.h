@@ -12,6 +12,7 @@
 #include "fedsmooth/records/certificate_identity.h"
 #include "fedsmooth/records/certificates.h"
 #include "fedsmooth/records/clients.h"
+#include "fedsmooth/records/conformal_file.h"
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/report/norm.h"
 
@@ -27,7 +28,9 @@ struct RunRecord {
   std::vector<std::pair<std::string, std::string>> provenance;  // shown as a table, in this order
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
+  int64_t groups = 0;  // number of groups that `rounds` are means over; 0: of one network
   std::vector<AttackRow> attacks;
+  std::optional<ConformalCalibration> conformal;  // of conformal.json in the run's folder
   std::string attacked_base;  // the base classifier that was attacked; empty if it is not known
   std::string experiment;     // TOML; empty if it is not known
   Norm norm = Norm::kL2;
@@ -37,6 +40,8 @@ struct RunRecord {
   std::string label;                // the name on pages and in figures; empty: `name`
   std::string path = {};            // where it was loaded from; empty: nowhere
   std::shared_ptr<const AgainstResult> against = {};  // null: not certified against classes
+
+  bool unfinished = false;  // its training has not ended
 
   bool certified() const { return !rows.empty(); }
   const std::string& shown_name() const { return label.empty() ? name : label; }

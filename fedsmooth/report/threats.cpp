@@ -55,8 +55,7 @@ std::string threat_header(std::string_view title, Norm norm, const std::vector<d
 }
 
 std::string threat_name(int64_t malicious) {
-  return fmt::format("  {:<26}",
-                     fmt::format("{} malicious client{}", malicious, malicious == 1 ? "" : "s"));
+  return fmt::format("  {:<26}", malicious_clients(malicious));
 }
 
 }  // namespace
@@ -120,9 +119,9 @@ std::string level_of_threats(const RunRecord& run) {
       "itself.",
       alpha);
   if (row.rule == VoteRule::kFixed && *row.malicious > 0) {
-    text += fmt::format(
-        " An image's radii against 0 to {} malicious clients hold all at once at {:.4g}.",
-        *row.malicious, row.alpha * (static_cast<double>(*row.malicious) + 1));
+    text += fmt::format(" An image's radii against up to {} hold all at once at {:.4g}.",
+                        malicious_clients(*row.malicious),
+                        row.alpha * (static_cast<double>(*row.malicious) + 1));
   }
   return text;
 }

@@ -42,8 +42,8 @@ std::string in_sentence(const std::string& name) {
 std::string subject_of(const RunRecord& run) {
   const int64_t malicious = run.rows.front().malicious.value_or(0);
   if (malicious == 0) return in_sentence(run.shown_name());
-  return fmt::format("{} (against {} malicious client{})", in_sentence(run.shown_name()), malicious,
-                     malicious == 1 ? "" : "s");
+  return fmt::format("{} (against {})", in_sentence(run.shown_name()),
+                     malicious_clients(malicious));
 }
 
 std::string enumerate(const std::vector<std::string>& names) {

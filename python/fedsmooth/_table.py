@@ -250,7 +250,7 @@ def merge(tables: Sequence[Table | Path], out: Path) -> Table:
 
 def recertify(
     table: Table | Path,
-    alpha: float,
+    alpha: float | None = None,
     *,
     radius: str | None = None,
     malicious: int | None = None,
@@ -259,13 +259,14 @@ def recertify(
     """Writes a table of the same counts at another alpha, without the model, beside the old one or to `out`, and
     returns it. It holds only if the arguments were chosen without regard to these votes.
 
-    radius: one-sided or multiclass; the old table's if left out.
-    malicious: for a run of several groups, the number of malicious clients that the radii hold against; the old
-        table's if left out. With a fixed number of votes all smaller numbers are claimed too, each at
-        alpha / (malicious + 1)."""
+    alpha: failure probability per image; for a run of several groups, of all claims about it together.
+    radius: one-sided or multiclass.
+    malicious: for a run of several groups, the number of malicious clients that the radii hold against. With a
+        fixed number of votes all smaller numbers are claimed too, each at alpha / (malicious + 1).
+    What is left out is the old table's."""
     found = _core.recertify(
         table=file_of(table),
-        alpha=as_number("alpha", alpha),
+        alpha=None if alpha is None else as_number("alpha", alpha),
         malicious=None if malicious is None else as_count("malicious", malicious),
         radius="" if radius is None else as_text("radius", radius),
         out="" if out is None else os.fspath(out),

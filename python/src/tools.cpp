@@ -52,8 +52,9 @@ jobs::ProvedAnswer certify_image(const std::string& model, const std::string& im
   });
 }
 
-std::filesystem::path recertify(const std::string& table, double alpha, const std::string& radius,
-                                std::optional<int64_t> malicious, const std::string& out) {
+std::filesystem::path recertify(const std::string& table, std::optional<double> alpha,
+                                const std::string& radius, std::optional<int64_t> malicious,
+                                const std::string& out) {
   const nb::gil_scoped_release released;
   return jobs::recertify({table, out, radius, alpha, malicious});
 }
@@ -192,7 +193,7 @@ void bind_tools(nb::module_& m) {
         "The noise with which to continue or verify a table, as the argument `noise` names it.");
   m.def("merge", jobs::merge, nb::arg("tables"), nb::arg("out"),
         nb::call_guard<nb::gil_scoped_release>());
-  m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha"),
+  m.def("recertify", recertify, nb::kw_only(), nb::arg("table"), nb::arg("alpha").none(),
         nb::arg("radius"), nb::arg("malicious").none(), nb::arg("out"));
   nb::class_<jobs::SweepResult>(m, "SweepResult")
       .def_ro("page", &jobs::SweepResult::page)

@@ -171,6 +171,12 @@ def test_a_run_is_verified_attacked_and_recomputed(experiment_file, tmp_path):
         fs.recertify(table, 0.01, out=tmp_path / "other.tsv")
     with pytest.raises(fs.Error, match="^alpha=2: "):
         fs.recertify(table, 2)
+    kept = fs.recertify(table, radius="multiclass", out=tmp_path / "kept.tsv")
+    assert set(kept["alpha"]) == set(table["alpha"])
+    with pytest.raises(fs.Error, match="nothing to change; give alpha=, radius= or malicious="):
+        fs.recertify(table)
+    with pytest.raises(fs.Error, match="^malicious=1: .* is about one network"):
+        fs.recertify(table, malicious=1)
 
 
 def test_shards_are_merged(experiment_file, tmp_path):

@@ -82,7 +82,7 @@ def test_a_run_is_certified_by_all_of_its_experiment(experiment_file, tmp_path):
     table = fs.certify_run(run.folder)
     assert len(table) == 2 and set(table["seed"]) == {5}
     identity = json.loads((run.folder / "certificates.json").read_text())["identity"]
-    assert (identity["seed"], identity["noise"], identity["radius"]) == (5, "exact", "multiclass")
+    assert (identity["seed"], identity["noise"], identity["radius"]) == ("5", "exact", "multiclass")
     assert len(fs.certify_run(run.folder, resume=True)) == 2
     with pytest.raises(fs.Error, match="n=1000|n"):
         fs.certify_run(run.folder, {"certify.n": 500}, resume=True)

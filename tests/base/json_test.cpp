@@ -46,6 +46,20 @@ TEST(JsonTest, MembersHaveTheirType) {
   EXPECT_FALSE(find_string(object, "null", "x"));
 }
 
+TEST(JsonTest, SeedsAreStringsAndReadAsNumbersToo) {
+  EXPECT_EQ(seed_json(18446744073709551615u), "18446744073709551615");
+  const json object = {
+      {"text", "18446744073709551615"}, {"number", 7}, {"sign", "-1"}, {"more", "3x"}, {"no", ""}};
+  EXPECT_EQ(find_seed(object, "text", "x"), 18446744073709551615u);
+  EXPECT_EQ(find_seed(object, "number", "x"), 7U);
+  for (const char* key : {"sign", "more", "no"}) {
+    EXPECT_NE(refusal([&] { find_seed(object, key, "x"); }).find("not a whole number >= 0"),
+              std::string::npos)
+        << key;
+  }
+  EXPECT_NE(refusal([&] { find_count(object, "text", "x"); }), "");  // other numbers are none
+}
+
 TEST(JsonTest, MembersOfAnotherTypeAreRefused) {
   const json object = {
       {"a", json::array({1})}, {"b", -1}, {"c", "t"}, {"d", 18446744073709551615u}};

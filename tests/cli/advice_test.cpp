@@ -113,6 +113,21 @@ TEST_F(AdviceTest, ATableThatExistsIsResumedByThePrintedCommand) {
   EXPECT_EQ(follow(exists).status, 0);
 }
 
+TEST_F(AdviceTest, ATableOfOtherOptionsIsNotSaidToBeResumable) {
+  ASSERT_EQ(run(train("run")).status, 0);
+  const std::string certify = "certify " + path("run") + " --limit 3";
+  ASSERT_EQ(run(certify).status, 0);
+  const Outcome other = run(certify + " --n 100");
+  expect_refused(other, "differs in n: 200 there, 100 here; choose another --out, or delete it");
+  EXPECT_EQ(other.err.find("--resume"), std::string::npos) << other.err;
+  EXPECT_EQ(run(certify + " --n 100 --out " + path("other.tsv")).status, 0);
+  fs::remove(path("run/certificates.tsv"));
+  EXPECT_EQ(run(certify + " --n 100").status, 0);
+  write_file(path("notes.tsv"), "mine\n");
+  expect_refused(run(certify + " --out " + path("notes.tsv")),
+                 "notes.tsv: exists; choose another --out");
+}
+
 // Nine images in ten have the same label, and nothing in an image tells its label.
 TEST_F(AdviceTest, WarnsOfANetworkWithOneAnswer) {
   for (const std::string split : {"train", "test"}) {

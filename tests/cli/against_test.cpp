@@ -27,7 +27,7 @@ TEST_F(AgainstProgramTest, RecertifiesCertifiesAndReportsAgainstClasses) {
   expect_refused(run("recertify " + table + " --against 3 --radius multiclass --out x.tsv"),
                  "--radius=multiclass: not with --against");
   expect_refused(run("recertify " + table + " --against bird"), "is no class of the table");
-  expect_refused(run("recertify " + table), "--alpha=0");
+  expect_refused(run("recertify " + table), "nothing to change; give --alpha");
 
   const Outcome report = run("--json report " + table + " --top 3 --out " + path("r.md"));
   ASSERT_EQ(report.status, 0) << report.err;

@@ -68,6 +68,8 @@ TEST_F(AttackCommandTest, RowsOfAnotherAttackAreRefused) {
   fs::resize_file(path("attack.tsv"), rows.size() / 2);
   auto sidecar = nlohmann::json::parse(read_file(path("attack.json")));
   sidecar.erase("table_sha256");
+  const std::string seed = sidecar["identity"]["seed"];
+  sidecar["identity"]["seed"] = std::stoull(seed);  // as version 0.2 wrote it
   write_file(path("attack.json"), sidecar.dump());
   EXPECT_FALSE(read_attacks(path("attack.tsv")).empty());
   EXPECT_EQ(run(attack("--resume --out " + path("attack.tsv"))).status, 0);

@@ -226,6 +226,10 @@ TEST_F(CertifyGuardTest, PredictDrawsItsSeedAndStatesIt) {
   EXPECT_NE(a[0]["seed"], b[0]["seed"]);
   const std::string seed = a[0]["seed"];  // as text: not every reader of JSON keeps 63 bits
   EXPECT_EQ(nlohmann::json::parse(run(predict + "--seed=" + seed).out), a);
+  EXPECT_EQ(run(predict).err, "");
+  const std::string words = "predict " + model() + " 0 1 --data.name=shapes --n 500 --seed=5";
+  EXPECT_EQ(run(words).err, "seed 5; `--seed=5` repeats the noise\n");
+  EXPECT_EQ(run(words + " --quiet").err, "");
   // By fixed seeds, so that the votes cannot agree by chance one day.
   const std::string six = "predict " + model() + " 0 1 2 3 4 5 --data.name=shapes --json ";
   EXPECT_NE(json_of(run(six + "--seed=1"), "votes"), json_of(run(six + "--seed=2"), "votes"));
@@ -234,7 +238,7 @@ TEST_F(CertifyGuardTest, PredictDrawsItsSeedAndStatesIt) {
 TEST_F(CertifyGuardTest, PredictWarnsWhereAnotherClassifierWasCertified) {
   ASSERT_EQ(run(certify("")).status, 0);  // beside the model
   const std::string predict = "predict " + model() + " 0 --data.name=shapes --device cpu ";
-  EXPECT_EQ(run(predict).err, "");
+  EXPECT_EQ(run(predict).err.find("warning"), std::string::npos);
   EXPECT_NE(run(predict + "--sigma 0.5").err.find("warning: this is not the classifier"),
             std::string::npos);
   EXPECT_NE(run(predict + "--noise exact").err.find("the kind of noise"), std::string::npos);

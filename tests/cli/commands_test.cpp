@@ -259,8 +259,9 @@ TEST_F(CommandsTest, RecertifyKeepsTheKindOfRadius) {
     const auto sidecar = nlohmann::json::parse(read_file(path(again + ".json")));
     EXPECT_EQ(sidecar["identity"]["radius"], kind);
   }
-  expect_refused(run("recertify " + path("multiclass.tsv")),
-                 "--alpha=0: must be at least 1e-50 and below 1");
+  expect_refused(run("recertify " + path("multiclass.tsv")), "nothing to change; give --alpha");
+  expect_refused(run("recertify " + path("multiclass.tsv") + " --alpha 2"),
+                 "--alpha=2: must be at least 1e-50 and below 1");
 }
 
 TEST_F(CommandsTest, ReportAndPlotDraw) {
@@ -274,7 +275,9 @@ TEST_F(CommandsTest, ReportAndPlotDraw) {
     EXPECT_GT(fs::file_size(path(figure)), 1000U);
   }
   expect_refused(run("plot " + path("run") + " --out " + path("f.bmp")), ".bmp");
-  expect_refused(run("plot " + path("none") + " --out " + path("g.svg")), "no certificates here");
+  expect_refused(run("plot " + path("none") + " --out " + path("g.svg")),
+                 "no such file or folder; give a run folder");
+  expect_refused(run("report " + path("none")), "no such file or folder; give a run folder");
   expect_refused(run("report " + path("run") + " --certify.n=3"), "reads no experiment");
 }
 

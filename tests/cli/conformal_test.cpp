@@ -29,5 +29,24 @@ TEST_F(ConformalProgramTest, CalibratesAndAnswersWithSets) {
                  "is not a file of conformal sets");
 }
 
+TEST_F(ConformalProgramTest, ReportsShowTheSetsOfARun) {
+  std::filesystem::create_directories(path("run"));
+  std::filesystem::copy(model(), path("run/model.safetensors"));
+  ASSERT_EQ(run(certify("--out " + path("run/certificates.tsv"))).status, 0);
+  const Outcome made = run("conformal " + model() +
+                           " --data.name=shapes --device cpu --epsilon 0.1 --seed 3 --json --out " +
+                           path("run/conformal.json"));
+  ASSERT_EQ(made.status, 0) << made.err;
+  auto calibrated = nlohmann::json::parse(made.out);
+  EXPECT_EQ(calibrated["seed"], "3");
+  calibrated.erase("file");
+  const Outcome report = run("--json report " + path("run"));
+  ASSERT_EQ(report.status, 0) << report.err;
+  EXPECT_EQ(nlohmann::json::parse(report.out)["results"][0]["conformal"], calibrated);
+  const std::string page = read_file(path("run/report.html"));
+  EXPECT_NE(page.find("<dt>conformal sets</dt>"), std::string::npos);
+  EXPECT_NE(page.find("of 1000 other images, unmoved, "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace fedsmooth

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Checks every `fedsmooth ...` command in the documents, the messages and the examples of --help.
+"""Checks every `fedsmooth ...` and `make ...` command in the documents, the messages and the examples of --help.
 
     documented_commands.py PROGRAM SOURCE          each names a command and options that exist
     documented_commands.py PROGRAM SOURCE --run    each is run as well, on small data in a temporary folder
 
-A document's command is one between backticks or a line of a code block; a message's is one between backticks in
-a string of fedsmooth/ or cli/, or an example there. Names in capitals and {} stand for a run. commands_not_run.tsv
-lists those that are not run, with the reason; an entry that occurs nowhere is a failure."""
+All files that git tracks are read, but for those of NOT_READ. A document's command is one between backticks or a
+line of a code block; a message's is one between backticks in a string, or an example there. Names in capitals and {}
+stand for a run. commands_not_run.tsv lists those that are not run, with the reason; an entry that occurs nowhere is a
+failure, and so is a target that the Makefile does not have."""
+import ast
+import inspect
+import json
 import os
 import pathlib
 import re
@@ -19,7 +23,11 @@ import tempfile
 import zlib
 
 COMMAND = re.compile(r"(?:mpirun .*?)?(?:build/)?fedsmooth\s+(?:--)?[a-z]")
-FOLDERS = "README.md CONTRIBUTING.md docs/*.md examples/*/README.md experiments/*/README.md results/*/README.md"
+NOT_READ = {  # beginnings of paths, with the reason
+    "CHANGELOG.md": "names commands of earlier versions",
+    "tests/": "has commands that must be refused",
+    "python/tests/": "has commands that must be refused",
+}
 # What makes any experiment small. The last value of a key counts.
 DATA = ["--data.name=idx", "--data.root=tiny", "--data.held_out=0", "--model.name=layers",
         '--model.layers=[{kind="linear",name="fc",outputs=10,bias=true}]', "--model.mean=[0.5]", "--model.sd=[0.25]"]
@@ -50,6 +58,30 @@ def in_markdown(text):
     return [*re.findall(r"`([^`]+)`", "\n".join(prose)), *(line.strip().removeprefix("$ ") for line in lines)]
 
 
+def in_notebook(text):
+    """Commands of a notebook's text."""
+    cells = json.loads(text)["cells"]
+    return [command for cell in cells if cell["cell_type"] == "markdown" for command in in_markdown("".join(cell["source"]))]
+
+
+def in_python(text):
+    """Commands of docstrings and of strings; {} stands for what an f-string fills in."""
+    found, tree = [], ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            found += re.findall(r"`([^`]+)`", "".join(parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found += in_markdown(inspect.cleandoc(node.value))
+    return found
+
+
+def in_comments(text):
+    """Commands between backticks of a file with # comments, and its lines that are commands."""
+    lines = re.sub(r"^#+ ?", "", text.replace("\\\n", " "), flags=re.M)
+    return [*re.findall(r"`([^`]+)`", lines), *(line.strip() for line in text.splitlines() if not line.startswith("#"))]
+
+
 def in_source(text):
     """Commands of C++ strings; those that stand side by side are one."""
     found = []
@@ -62,17 +94,32 @@ def in_source(text):
     return found
 
 
-def collect(source):
-    """Each command with the first file that has it."""
-    files = [path for pattern in FOLDERS.split() for path in sorted(source.glob(pattern))]
-    code = [path for room in ("fedsmooth", "cli") for path in sorted((source / room).rglob("*.cpp"))]
-    found = {}
-    for path in [*files, *code]:
-        read = in_markdown if path.suffix == ".md" else in_source
-        for text in read(path.read_text()):
+READERS = {".md": in_markdown, ".ipynb": in_notebook, ".py": in_python, ".cpp": in_source, ".toml": in_comments,
+           ".sbatch": in_comments}
+
+
+def collect(source, bad):
+    """Each command of the program, and each of make, with the first file that has it."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=source, check=True, capture_output=True, text=True).stdout.split()
+    bad += [f"NOT_READ: no file begins with {start}" for start in NOT_READ if not any(p.startswith(start) for p in tracked)]
+    found, made = {}, {}
+    for path in tracked:
+        read = READERS.get(pathlib.Path(path).suffix)
+        if read is None or path.startswith(tuple(NOT_READ)) or not (source / path).exists():
+            continue
+        for text in read((source / path).read_text()):
             if COMMAND.match(text):
-                found.setdefault(normal(text), path.relative_to(source))
-    return found
+                found.setdefault(normal(text), path)
+            elif re.match(r"make(\s|$)", text):
+                made.setdefault(normal(text), path)
+    return found, made
+
+
+def missing_targets(command, source):
+    """The targets of a command of make that the Makefile does not have."""
+    targets = re.findall(r"^([a-z][a-z-]*):", (source / "Makefile").read_text(), re.M)
+    words = shlex.split(re.split(r"&&|;", command)[0])[1:]
+    return [word for word in words if not word.startswith("-") and "=" not in word and word not in targets]
 
 
 def words_of(command):
@@ -169,7 +216,7 @@ class Workplace:
             self.must(["conformal", str(model), "--epsilon", "0.25", "--out", str(path), *DATA[:2]])
         elif path.suffix == ".toml" or path.name == "FILE":
             shutil.copy(self.folder / "base.toml", path)
-        elif path.suffix == ".png":
+        elif path.suffix == ".png" or path.name == "IMAGE":
             png(path)
         elif top == "runs" or path.name.isupper():
             self.make_run(path.parent if path.suffix in (".tsv", ".safetensors") else path)
@@ -220,7 +267,7 @@ class Workplace:
                 words += ["--data.name=idx", "--data.root=tiny"]
             words += VOTES if name in ("certify", "attack") else []
             if name == "certify" and "--out" not in words and "--resume" not in words:
-                words += ["--out", "fresh.tsv"] if not any(word.endswith(".png") for word in words) else []
+                words += ["--out", "fresh.tsv"] if not any(word.endswith(".png") or word == "IMAGE" for word in words) else []
                 for ending in ("tsv", "json"):
                     (self.folder / f"fresh.{ending}").unlink(missing_ok=True)
         small = {"3072": "1024", "4000": "100", "benign": "3"}  # numbers in an image, images, a class
@@ -236,10 +283,13 @@ class Workplace:
 
 def main():
     program, source = pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute()
-    commands, grammar = collect(source), Grammar(program)
+    bad = []
+    (commands, made), grammar = collect(source, bad), Grammar(program)
     table = pathlib.Path(__file__).with_name("commands_not_run.tsv").read_text().splitlines()
     not_run = dict(line.split("\t") for line in table if line and not line.startswith("#"))
-    bad = [f"commands_not_run.tsv: `{command}` occurs nowhere" for command in not_run if command not in commands]
+    bad += [f"{path}: `{command}`: there is no target {target}" for command, path in made.items()
+            for target in missing_targets(command, source)]
+    bad += [f"commands_not_run.tsv: `{command}` occurs nowhere" for command in not_run if command not in commands]
     for command, path in commands.items():
         if not_run.get(command, "").startswith("no command"):
             continue
@@ -251,13 +301,14 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             workplace = Workplace(program, source, pathlib.Path(folder).resolve())
             for command, path in commands.items():
-                # A command's name alone speaks of it.
-                if command in not_run or len(words_of(command)) < 2:
+                # A command's name, alone or with an option without its value, speaks of it.
+                words = words_of(command)
+                if command in not_run or len(words) < 2 or len(words) == 2 and re.fullmatch("--[a-z-]+", words[1]):
                     continue
                 tried += 1
                 if wrong := workplace.try_command(command, grammar):
                     bad.append(f"{path}: `{command}` {wrong}")
-    print("\n".join(bad) or f"{len(commands)} commands: ok" + (f", {tried} of them run" if tried else ""))
+    print("\n".join(bad) or f"{len(commands)} commands, {len(made)} of make: ok" + (f", {tried} of them run" if tried else ""))
     sys.exit(bool(bad))
 
 

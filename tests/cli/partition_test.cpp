@@ -41,6 +41,18 @@ TEST_F(PartitionCommandTest, PrintsATableThatFitsATerminal) {
   EXPECT_EQ(lines(few.out), 1 + 3 + 3U) << few.out;
 }
 
+TEST_F(PartitionCommandTest, ARunFolderMeansItsOwnExperiment) {
+  fs::create_directories(path("run"));
+  write_file(path("run/experiment.toml"), read_file(path("e.toml")));
+  const Outcome of_run = run("partition " + path("run") + tiny_data_);
+  ASSERT_EQ(of_run.status, 0) << of_run.err;
+  EXPECT_EQ(of_run.out, run(partition()).out);
+  EXPECT_EQ(run("show " + path("run")).out, run("show " + path("e.toml")).out);
+  for (const std::string command : {"partition ", "show "}) {
+    expect_refused(run(command + path("data")), "data: no run here; give an experiment file or");
+  }
+}
+
 TEST_F(PartitionCommandTest, JsonHasEveryClient) {
   const Outcome done = run(partition("--json"));
   ASSERT_EQ(done.status, 0) << done.err;

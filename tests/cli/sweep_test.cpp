@@ -97,7 +97,16 @@ TEST_F(SweepCommandTest, RunsOfSeveralGroupsAreTrainedAndTakenOver) {
   const std::string groups = "--groups.count=2 --train.rounds=2 --partition.clients=8";
   const Outcome done = run(sweep(groups + " --json"));
   ASSERT_EQ(done.status, 0) << done.err;
-  const auto runs = nlohmann::json::parse(done.out)["runs"];
+  const auto summary = nlohmann::json::parse(done.out), runs = summary["runs"];
+  ASSERT_EQ(summary["results"].size(), 2U);
+  for (const auto& result : summary["results"]) {
+    EXPECT_EQ(result["malicious"], 0);
+    ASSERT_EQ(result["against_malicious"].size(), 2U);  // two groups withstand one client
+    EXPECT_EQ(result["against_malicious"][1]["malicious"], 1);
+    // Both count the same images, for the same votes.
+    EXPECT_EQ(result["against_malicious"][0]["certified_accuracy"][0]["certified_accuracy"],
+              result["certified_accuracy"][0]["certified_accuracy"]);
+  }
   ASSERT_EQ(runs.size(), 2U);
   std::vector<std::string> provenances;
   for (const std::string run : runs) {

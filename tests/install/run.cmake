@@ -1,11 +1,27 @@
-# Installs the library into an empty folder and uses it as others do: in a program, in an objective and in a shared
-# object that a Python module could be; with HEADERS_ALONE instead, every public header by itself.
+# Installs the library into an empty folder and uses it as others do: in the project that docs/cpp.md prints, in an
+# objective and in a shared object that a Python module could be; with HEADERS_ALONE instead, every public header by
+# itself.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(NOT status EQUAL 0)
     list(JOIN ARGV " " command)
     message(FATAL_ERROR "${command}\n${out}")
   endif()
+endfunction()
+
+# Writes the first block of code of docs/cpp.md in this language to a file.
+function(write_block language file)
+  file(READ ${SOURCE}/docs/cpp.md text)
+  string(FIND "${text}" "```${language}\n" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "docs/cpp.md has no block of ${language}")
+  endif()
+  string(SUBSTRING "${text}" ${begin} -1 text)
+  string(FIND "${text}" "\n" begin)
+  string(FIND "${text}" "\n```\n" end)
+  math(EXPR length "${end} - ${begin}")
+  string(SUBSTRING "${text}" ${begin} ${length} text)
+  file(WRITE ${file} "${text}\n")
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -18,8 +34,7 @@ foreach(file ${targets})
   endif()
 endforeach()
 run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/tests/install -B ${WORK}/build
-    -DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX} -DPROGRAM=${SOURCE}/examples/certify_image.cpp
-    -DHEADERS=${WORK}/prefix/include)
+    -DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX} -DHEADERS=${WORK}/prefix/include)
 if(HEADERS_ALONE)
   run(${CMAKE_COMMAND} --build ${WORK}/build --target headers)
   file(REMOVE_RECURSE ${WORK})
@@ -27,7 +42,11 @@ if(HEADERS_ALONE)
 endif()
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${NEAREST_MEAN} ${WORK}/model.safetensors)
-run(${WORK}/build/certify_image ${WORK}/model.safetensors)
+write_block(cmake ${WORK}/printed/CMakeLists.txt)
+write_block(cpp ${WORK}/printed/certify_image.cpp)
+run(${CMAKE_COMMAND} -S ${WORK}/printed -B ${WORK}/printed/my-build -DCMAKE_PREFIX_PATH=${WORK}/prefix;${PREFIX})
+run(${CMAKE_COMMAND} --build ${WORK}/printed/my-build)
+run(${WORK}/printed/my-build/certify_image ${WORK}/model.safetensors)
 run(${WORK}/build/train_objective ${WORK}/run)
 run(${WORK}/build/loads_module ${WORK}/build/libmodule.so)
 run(${WORK}/prefix/bin/fedsmooth --version)

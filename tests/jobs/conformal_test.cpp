@@ -44,12 +44,12 @@ TEST_F(ConformalJobTest, CalibratesOnEverySecondTestImageAndTestsOnTheOthers) {
   EXPECT_EQ(made.file, path("model.conformal.json"));
   EXPECT_EQ(made.calibration.subject.images, 1000);
   EXPECT_EQ(made.calibration.subject.seed, 1U);
-  ASSERT_TRUE(made.test);
-  EXPECT_EQ(made.test->images, 1000);
+  ASSERT_TRUE(made.calibration.test);
+  EXPECT_EQ(made.calibration.test->images, 1000);
   // Images that nobody moved are covered more often than promised.
-  EXPECT_GT(made.test->coverage, 0.95);
-  EXPECT_GE(made.test->mean_size, made.test->coverage);
-  EXPECT_LE(made.test->mean_size, 10);
+  EXPECT_GT(made.calibration.test->coverage, 0.95);
+  EXPECT_GE(made.calibration.test->mean_size, made.calibration.test->coverage);
+  EXPECT_LE(made.calibration.test->mean_size, 10);
   const ConformalCalibration read = read_conformal(made.file);
   EXPECT_EQ(read.quantile, made.calibration.quantile);
   EXPECT_EQ(read.subject.to_json(), made.calibration.subject.to_json());
@@ -64,8 +64,8 @@ TEST_F(ConformalJobTest, HeldOutImagesCalibrateAndTheTestSetIsLeft) {
   const jobs::Calibrated made = calibrate("h.json", 0, 0.9, {{"data.held_out", "200"}});
   EXPECT_EQ(made.calibration.subject.images, 200);
   EXPECT_EQ(made.calibration.subject.held_out, 200);
-  ASSERT_TRUE(made.test);
-  EXPECT_EQ(made.test->images, 2000);
+  ASSERT_TRUE(made.calibration.test);
+  EXPECT_EQ(made.calibration.test->images, 2000);
 }
 
 TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {
@@ -76,7 +76,7 @@ TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {
   EXPECT_NE(refusal([&] { calibrate("f.json", 2001); }).find("there are 2000 images"),
             std::string::npos);
   EXPECT_NE(refusal([&] { calibrate("f.json", 0, 1.0); }).find("coverage=1"), std::string::npos);
-  EXPECT_FALSE(calibrate("all.json", 2000).test);
+  EXPECT_FALSE(calibrate("all.json", 2000).calibration.test);
 }
 
 TEST_F(ConformalJobTest, PredictAnswersWithSets) {

@@ -14,9 +14,11 @@
 #include "fedsmooth/jobs/load_run.h"
 #include "fedsmooth/jobs/merge.h"
 #include "fedsmooth/jobs/recertify.h"
+#include "fedsmooth/jobs/report.h"
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/group_columns.h"
 #include "fedsmooth/records/run.h"
+#include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/threats.h"
 #include "tests/identities.h"
 #include "tests/jobs/job_folder.h"
@@ -239,6 +241,10 @@ TEST_F(GroupRunsTest, EveryNumberOfMaliciousClientsFollowsFromTheSameVotes) {
     row.seconds = same->seconds;
     EXPECT_EQ(format_row(row), format_row(*same));
   }
+  // At the alpha of the table, which all of its claims about an image share.
+  const fs::path own = jobs::recertify(
+      {.table = path("two.tsv").string(), .out = path("own.tsv").string(), .malicious = 0});
+  EXPECT_DOUBLE_EQ(*read_identity(own).alpha, 0.001);
   EXPECT_NE(refusal([&] {
               certify("run", {{"certify.malicious", "3"}});
             }).find("4 groups withstand at most 2"),
@@ -324,6 +330,48 @@ TEST_F(GroupRunsTest, OtherCommandsKnowRunsOfGroupsOrRefuseThem) {
   EXPECT_NE(votes.device.find("majority-of-4"), std::string::npos) << votes.device;
   const jobs::DryRun training = jobs::dry_run_train(experiment_, context_);
   EXPECT_EQ(training.count, 3 * 4 * 2 * 2);  // rounds, groups, clients, steps
+}
+
+TEST_F(GroupRunsTest, AReportHasTheTrainingOfAllGroups) {
+  train("runs/a");
+  std::vector<double> losses;
+  for (int64_t g = 1; g <= 4; ++g) {
+    losses.push_back(read_rounds(group_folder(path("runs/a"), g) / "rounds.tsv")[1].loss);
+  }
+  const RunRecord run = jobs::load_run(path("runs/a"));
+  EXPECT_FALSE(run.certified());
+  EXPECT_EQ(run.groups, 4);
+  ASSERT_EQ(run.rounds.size(), 3U);
+  EXPECT_EQ(run.rounds[1].round, 2);
+  EXPECT_DOUBLE_EQ(run.rounds[1].loss, (losses[0] + losses[1] + losses[2] + losses[3]) / 4);
+  ASSERT_EQ(run.clients.size(), 16U);
+  for (size_t k = 0; k < 16; ++k) EXPECT_EQ(run.clients[k].client, static_cast<int64_t>(k));
+  EXPECT_EQ(jobs::find_runs(path("runs")), std::vector<std::string>{path("runs/a").string()});
+  jobs::report({path("runs/a").string()}, path("a.html"), context_);
+  const std::string page = read_file(path("a.html"));
+  EXPECT_NE(page.find("its curves are means over the groups"), std::string::npos);
+  EXPECT_NE(page.find("Not certified yet"), std::string::npos);
+}
+
+TEST_F(GroupRunsTest, AnUnfinishedRunNamesTheCommandThatContinuesAllGroups) {
+  train("run");
+  fs::remove(path("run") / "DONE");
+  fs::remove(group_folder(path("run"), 3) / "DONE");
+  const std::string advice = fmt::format("`fedsmooth train --resume {}`", path("run").string());
+  for (const std::string command : {"certify", "predict", "attack"}) {
+    const std::string why = refusal([&] {
+      const std::string run = path("run").string();
+      if (command == "certify") jobs::certify({run}, {}, context_);
+      if (command == "predict") jobs::predict({.path = run, .images = {"0"}}, {}, context_);
+      if (command == "attack") jobs::attack({.path = run, .epsilons = {0.5}}, {}, context_);
+    });
+    EXPECT_NE(why.find(advice), std::string::npos) << command << ": " << why;
+  }
+  EXPECT_NE(not_certified(jobs::load_run(path("run"))).find(advice), std::string::npos);
+  fs::create_directories(path("begun"));
+  fs::copy(path("run") / "experiment.toml", path("begun") / "experiment.toml");
+  EXPECT_NE(refusal([&] { jobs::load_run(path("begun")); }).find("`fedsmooth train --resume"),
+            std::string::npos);
 }
 
 // As many images as it takes for such a short training to be right on some of them.

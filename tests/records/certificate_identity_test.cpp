@@ -68,6 +68,16 @@ TEST(CertificateIdentityTest, EveryFieldIsCompared) {
   }
 }
 
+TEST(CertificateIdentityTest, SeedsAreWrittenAsTextAndReadAsNumbersToo) {
+  const CertificateIdentity whole = full_identity();
+  json object = whole.to_json();
+  for (const char* key : {"seed", "run_seed"}) {
+    ASSERT_TRUE(object[key].is_string()) << key;
+    object[key] = std::stoull(object[key].get<std::string>());
+  }
+  EXPECT_EQ(CertificateIdentity::from_json(object, "c.json").difference(whole), "");
+}
+
 TEST(CertificateIdentityTest, AFieldOfANewerVersionIsRefusedByName) {
   json object = full_identity().to_json();
   object["colour"] = "red";

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fedsmooth/report/comparison.h"
+#include "fedsmooth/report/facts.h"
 #include "fedsmooth/report/page/threat_section.h"
 #include "fedsmooth/report/summary.h"
 
@@ -128,10 +131,23 @@ TEST(ThreatsTest, TheTextSaysAtWhichLevelItHoldsAndWhatItTakesForGranted) {
   EXPECT_NE(markdown.find("| against 1 malicious | 40.0 |"), std::string::npos) << markdown;
 }
 
+TEST(ThreatsTest, OneClientIsNotSeveral) {
+  RunRecord run = example_run();
+  for (const auto& [malicious, words] :
+       {std::pair{1, "at most 1 malicious client"}, {2, "at most 2 malicious clients"}}) {
+    for (CertificateRow& row : run.rows) row.malicious = malicious;
+    const auto facts = list_facts(run);
+    const auto fact =
+        std::ranges::find_if(facts, [](const auto& f) { return f.first == "radii are against"; });
+    ASSERT_NE(fact, facts.end());
+    EXPECT_EQ(fact->second, words);
+  }
+}
+
 TEST(ThreatsTest, ThePageHasATableAndACurveForEachNumber) {
   const std::string html = render_threat_section(example_run());
   EXPECT_NE(html.find("<svg"), std::string::npos);
-  EXPECT_NE(html.find("<tr><th>against 2 malicious, %</th><td>20.0</td>"), std::string::npos);
+  EXPECT_NE(html.find("<tr><th>2</th><td>20.0</td>"), std::string::npos);
   EXPECT_NE(html.find("This takes for granted"), std::string::npos);
 }
 

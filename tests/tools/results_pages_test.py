@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Do the numbers on the pages of results/ follow from the tables there?
+"""Do the numbers on the pages of results/, and those that other pages take from there, follow from the tables?
 
 Rows of a page's tables are found by their first cell: the name of a run, or a name that a comment above the
 table gives to one:
@@ -14,6 +14,8 @@ Cells below a radius, `ACR` and `images` are computed anew. Of a grid, whose cel
     <!-- grid
     average = rules-gamma0.1-*-average
     -->
+
+Sentences of any page that state such numbers are listed in STATED.
 """
 
 import collections
@@ -24,7 +26,28 @@ import re
 import tarfile
 import unittest
 
-RESULTS = pathlib.Path(__file__).parents[2] / "results"
+SOURCE = pathlib.Path(__file__).parents[2]
+RESULTS = SOURCE / "results"
+PAPER, RECIPE = "paper:homogeneous-every1-only_correct-stochastic", "recipe:best-gamma0.1-every1-only_correct"
+CENTRALIZED = "paper:centralized-every1-only_correct-stochastic"
+# Page, words, and for each number with a decimal among them the run and the radius that it is about, or the difference
+# of two runs. None: no kept table has it.
+STATED = [
+    ("README.md", "federated training certifies 47.2% of the images at radius 0 and 29.2% at 0.75 (centralized: 58.0% and "
+     "23.3%). A better recipe certifies 60.6% and 34.0%.",
+     [(PAPER, 0), (PAPER, 0.75), None, (CENTRALIZED, 0), (CENTRALIZED, 0.75), (RECIPE, 0), None]),
+    ("results/README.md", "It certifies 60.6% instead of 47.2% at radius 0 and 33.9% instead of 29.2% at 0.75",
+     [(RECIPE, 0), (PAPER, 0), (RECIPE, 0.75), (PAPER, 0.75), None]),
+    ("results/README.md", "centralized training in the paper's setting has 58.0% and 23.3%.",
+     [(CENTRALIZED, 0), (CENTRALIZED, 0.75)]),
+    ("results/README.md", "A federated ResNet-20 certifies 66.0% at radius 0 and 39.4% at 0.75.",
+     [("resnet:federated", 0), ("resnet:federated", 0.75), None]),
+    ("docs/faq.md", "a model has 60.6%, 52.4%, 43.1% and 34.0% with 100,000 votes, and 60.6%, 52.5%, 43.2% and 34.4% with a "
+     "million", [None] * 4 + [("million:.", radius) for radius in (0, 0.25, 0.5, 0.75)]),
+    ("docs/faq.md", "certifies 5.8 ± 2.6 points less than 0.25 at radius 0, and 19.0 ± 3.5 more at radius 1",
+     [("paper:homogeneous-sigma0.25-epsilon0.5-stochastic - paper:homogeneous-sigma0.5-epsilon0.5-stochastic", 0), None, None,
+      ("paper:homogeneous-sigma0.5-epsilon0.5-stochastic - paper:homogeneous-sigma0.25-epsilon0.5-stochastic", 1), None]),
+]
 
 
 @functools.cache
@@ -52,6 +75,16 @@ def radii(study, run):
 def certified(study, run, radius):
     found = radii(study, run)
     return f"{100 * (sum(r >= radius for r in found) / len(found)):.1f}"
+
+
+def stated(runs, radius):
+    """A run's accuracy, or that of `A - B`."""
+    shares = [float(certified(*name.split(":"), radius)) for name in runs.split(" - ")]
+    return f"{shares[0] - sum(shares[1:]):.1f}"
+
+
+def words_of(page):
+    return " ".join((SOURCE / page).read_text().split())
 
 
 def expected(study, run, column):
@@ -117,7 +150,7 @@ class ResultsPagesTest(unittest.TestCase):
 
     def test_numbers_follow_from_the_tables(self):
         checked = {}
-        for page in sorted(RESULTS.glob("*/*.md")):
+        for page in [RESULTS / "README.md", *sorted(RESULTS.glob("*/*.md"))]:
             study = page.parent.name
             for kind, names, headings, rows in tables_of(page):
                 where = page.relative_to(RESULTS)
@@ -137,8 +170,23 @@ class ResultsPagesTest(unittest.TestCase):
                     checked[study] = checked.get(study, 0) + found
                 self.assertFalse(names, f"{where}: names without a row")
         for study, least in {"federations": 700, "frontier": 20, "million": 5, "paper": 500, "readings": 50,
-                             "recipe": 200, "resnet": 40, "zoo": 100}.items():
+                             "recipe": 200, "resnet": 40, "results": 9, "zoo": 100}.items():
             self.assertGreaterEqual(checked.get(study, 0), least, study)
+
+    def test_sentences_state_the_numbers_of_the_tables(self):
+        for page, words, sources in STATED:
+            self.assertIn(words, words_of(page), f"{page}: the sentence was changed; change STATED with it")
+            numbers = re.findall(r"\d+\.\d+", words)
+            self.assertEqual(len(numbers), len(sources), words)
+            for number, source in zip(numbers, sources):
+                if source is not None:
+                    self.assertEqual(number, stated(*source), f"{page}: {words}")
+
+    def test_both_pages_state_the_same_quick_start(self):
+        printed = re.findall(r"^ +0\.\d\d +(\d+\.\d) +\d+\.\d to", (SOURCE / "README.md").read_text(), re.M)
+        page = SOURCE / "experiments/quickstart/README.md"
+        rows = {cells[0]: cells[1:] for *_, rows in tables_of(page) for cells in rows}
+        self.assertEqual(rows["smoothadv"], printed)
 
 
 if __name__ == "__main__":

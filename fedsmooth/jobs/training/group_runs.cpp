@@ -70,7 +70,7 @@ void finish(const TrainArguments& run) {
   nlohmann::json provenance = provenance_of(group_folder(run.folder, 1));
   provenance["groups"] = sha256s;
   provenance["model_sha256"] = digest_groups(sha256s);
-  provenance["certificate_seed"] = random_seed();
+  provenance["certificate_seed"] = seed_json(random_seed());
   write_file(run.folder / "provenance.json", dump_json_lines(provenance));
   write_file(run.folder / "DONE", "");
 }

@@ -116,7 +116,8 @@ std::string html_threats(const std::string& anchor, const ComparedRuns& runs) {
   }
   return section(
       anchor, "Malicious clients and perturbations at once",
-      scrolling(fmt::format("<table>\n<thead><tr><th>malicious, {} radius</th>{}</tr></thead>\n"
+      scrolling(fmt::format("<table class=\"sortable\">\n<thead><tr><th>malicious clients, at {} "
+                            "radius</th>{}</tr></thead>\n"
                             "<tbody>\n{}</tbody>\n</table>",
                             norm_symbol(runs.paired.norm), header, rows)) +
           "<p class=\"note\">A % / B % (A − B), points. Intervals, beside the pointer, are of each "

@@ -32,6 +32,7 @@ bool is_certified(const RunRecord& run) { return run.certified(); }
 bool is_published(const RunRecord& run) { return run.certified() && run.rows.front().published; }
 bool is_attacked(const RunRecord& run) { return !run.attacks.empty(); }
 bool has_rounds(const RunRecord& run) { return !run.rounds.empty(); }
+bool is_of_groups(const RunRecord& run) { return run.groups > 0; }
 bool was_attacked_in_training(const RunRecord& run) { return has_attack(run.rounds); }
 
 /// "2026-11-16", or the first and the last day; empty if no table states its date.
@@ -166,6 +167,7 @@ class Report {
     if (const std::string note = note_on_rounds(runs_); !note.empty()) {
       html += fmt::format("<p>{}</p>\n", escape_html(note));
     }
+    if (any(runs_, is_of_groups)) html += kGroupsNote;
     html += render_chart(training_chart(runs_)) + folded("How to read this", kTrainingNote);
     if (any(runs_, was_attacked_in_training)) {
       constexpr std::string_view kTitle = "The attack in training";

@@ -41,6 +41,10 @@ inline constexpr std::string_view kDistributionNote =
     "by giving up on hard images: then the left end grows with it. Published tables have bounds "
     "only where σ is given.</p>\n";
 
+inline constexpr std::string_view kGroupsNote =
+    "<p class=\"note\">A run of several groups trains a network in each; its curves are means over "
+    "the groups.</p>\n";
+
 inline constexpr std::string_view kTrainingNote =
     "<p>Loss is the mean over a round’s SGD steps; noisy accuracy is that of the smoothed model on "
     "some test images, in the rounds that evaluate it.</p>\n";

@@ -20,6 +20,9 @@ namespace {
 constexpr std::string_view kNotCertifiedYet =
     "<p>Not certified yet: <code>fedsmooth certify</code> does it.</p>\n";
 
+constexpr std::string_view kUnfinished =
+    "<p>Not trained to the end: <code>fedsmooth train --resume</code> continues.</p>\n";
+
 constexpr std::string_view kClientNote =
     "<p>An estimate of what a client may expect on data like its own: certified accuracy of each "
     "class, weighted by the client’s label shares. The interval of the worst is over the choice of "
@@ -35,7 +38,7 @@ std::string warnings_and_facts(const RunRecord& run) {
   if (run.shown_name() != run.name) {  // by which its folder is found
     body += fmt::format("<p class=\"note\"><code>{}</code></p>\n", escape_html(run.name));
   }
-  if (!run.certified()) body += kNotCertifiedYet;
+  if (!run.certified()) body += run.unfinished ? kUnfinished : kNotCertifiedYet;
   for (const std::string& warning : list_warnings(run)) {
     body += fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
                         escape_html(warning));

@@ -15,20 +15,21 @@ namespace fedsmooth {
 namespace {
 
 std::string threat_table(const RunRecord& run, const Threats& threats) {
-  std::string table = fmt::format("<div class=\"scroll\"><table>\n<thead><tr><th>{} radius</th>",
-                                  norm_symbol(run.norm));
+  std::string table = fmt::format(
+      "<table class=\"sortable\">\n<thead><tr><th>malicious clients, certified % at {} radius</th>",
+      norm_symbol(run.norm));
   for (const double r : threats.radii) {
     table += fmt::format("<th>{}</th>", format_step(run.norm, r));
   }
   table += "</tr></thead>\n<tbody>\n";
   for (size_t i = 0; i < threats.malicious.size(); ++i) {
-    table += fmt::format("<tr><th>against {} malicious, %</th>", threats.malicious[i]);
+    table += fmt::format("<tr><th>{}</th>", threats.malicious[i]);
     for (const double share : threats.accuracy[i]) {
       table += fmt::format("<td>{}</td>", percent(share));
     }
     table += "</tr>\n";
   }
-  return table + "</tbody>\n</table></div>\n";
+  return scrolling(table + "</tbody>\n</table>");
 }
 
 // Certified accuracy over the radius, a curve for each number of malicious clients.
