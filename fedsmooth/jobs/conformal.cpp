@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
@@ -24,13 +26,22 @@ struct Parts {
   std::vector<int64_t> calibrates, is_left;  // indices in `calibration` and in `test`
 };
 
-std::vector<int64_t> at_equal_distances(int64_t count, int64_t size) {
-  std::vector<int64_t> indices;
-  for (int64_t i = 0; i < count; ++i) indices.push_back(i * size / count);
+// Returns `count` of `size` images, drawn at random: the sets' guarantee requires images that are
+// exchangeable with those to come, and a file may alternate between classes.
+std::vector<int64_t> draw_images(int64_t count, int64_t size, uint64_t seed) {
+  Draws draws(Stream{conformal_key(seed, ConformalDraw::kChoice)});
+  std::vector<int64_t> indices = draws.choose(count, size);
+  std::sort(indices.begin(), indices.end());
   return indices;
 }
 
-Parts choose_parts(const DataOptions& data, int64_t images) {
+std::vector<int64_t> all_images(int64_t size) {
+  std::vector<int64_t> indices(size);
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return indices;
+}
+
+Parts choose_parts(const DataOptions& data, int64_t images, uint64_t seed) {
   Parts parts;
   parts.calibration = load_dataset(data, Split::kTest);
   const int64_t size = parts.calibration.size();
@@ -39,12 +50,12 @@ Parts choose_parts(const DataOptions& data, int64_t images) {
   }
   const bool held_out = data.held_out > 0;
   const int64_t count = images > 0 ? images : held_out ? size : (size + 1) / 2;
-  parts.calibrates = at_equal_distances(count, size);
+  parts.calibrates = draw_images(count, size, seed);
   if (held_out) {
     DataOptions whole = data;
     whole.held_out = 0;
     parts.test = load_dataset(whole, Split::kTest);
-    parts.is_left = at_equal_distances(parts.test.size(), parts.test.size());
+    parts.is_left = all_images(parts.test.size());
   } else {
     parts.test = parts.calibration;
     for (int64_t i = 0; i < size; ++i) {
@@ -171,10 +182,11 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
                                           : fs::path(a.path).replace_extension(".conformal.json");
   if (fs::exists(file)) throw Error("{}: exists; choose another --out", file.string());
   if (!a.with.empty() && a.out.empty()) throw Error("--with: give --out too");
-  const Parts parts = choose_parts(data_of_model(a.path, overrides), a.images);
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+  const DataOptions data = data_of_model(a.path, overrides);
+  const Parts parts = choose_parts(data, a.images, seed);
   const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, &parts.calibration,
                                                  image_shape(parts.calibration), context.device);
-  const uint64_t seed = given_seed(overrides).value_or(random_seed());
   Calibrated made{file, calibrate_on(parts, subject, a.epsilon, a.coverage, seed, context)};
   if (!parts.is_left.empty()) made.test = measure(subject, made.calibration, parts, context);
   write_conformal(file, made.calibration);

@@ -23,7 +23,7 @@ class ConformalJobTest : public JobTest {
 
   jobs::Calibrated calibrate(const std::string& out, int64_t images = 0, double coverage = 0.9,
                              Overrides more = {}) {
-    more.insert(more.begin(), {{"data.name", "shapes"}, {"seed", "1"}});
+    more.insert(more.begin(), {{"data.name", "shapes"}, {"seed", "1"}});  // later ones win
     return jobs::calibrate({.path = path("model.safetensors").string(),
                             .coverage = coverage,
                             .images = images,
@@ -39,7 +39,16 @@ class ConformalJobTest : public JobTest {
   }
 };
 
-TEST_F(ConformalJobTest, CalibratesOnEverySecondTestImageAndTestsOnTheOthers) {
+// The test images of `shapes`, of which every second has a wrong label.
+Dataset read_half_wrong(const std::filesystem::path& root, Split split) {
+  Dataset data = data_sources().find("shapes").read(root, split);
+  for (int64_t i = 1; i < data.size(); i += 2) {
+    data.labels[i] = (data.labels[i] + 1) % data.classes();
+  }
+  return data;
+}
+
+TEST_F(ConformalJobTest, CalibratesOnHalfOfTheTestImagesAndTestsOnTheOthers) {
   const jobs::Calibrated made = calibrate("");
   EXPECT_EQ(made.file, path("model.conformal.json"));
   EXPECT_EQ(made.calibration.subject.images, 1000);
@@ -66,6 +75,17 @@ TEST_F(ConformalJobTest, HeldOutImagesCalibrateAndTheTestSetIsLeft) {
   EXPECT_EQ(made.calibration.subject.held_out, 200);
   ASSERT_TRUE(made.test);
   EXPECT_EQ(made.test->images, 2000);
+}
+
+// Images at equal distances would be of one kind where a file alternates between kinds.
+TEST_F(ConformalJobTest, DrawsTheCalibrationImagesAtRandom) {
+  data_sources().add({"half-wrong", read_half_wrong});
+  const jobs::Calibrated made = calibrate("r.json", 0, 0.9, {{"data.name", "half-wrong"}});
+  ASSERT_TRUE(made.test);
+  EXPECT_GT(made.test->coverage, 0.9);
+  const Overrides same_seed = {{"data.name", "half-wrong"}};
+  EXPECT_EQ(calibrate("again.json", 0, 0.9, same_seed).calibration.quantile,
+            made.calibration.quantile);
 }
 
 TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {
