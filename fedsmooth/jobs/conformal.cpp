@@ -74,6 +74,27 @@ std::function<LabelledImage(int64_t)> images_of(const Dataset& data,
   };
 }
 
+// Throws an Error if a run among the models may have trained on images that `data` holds out, as
+// one that held out others. Runs whose clients had images of their own are not compared.
+void check_unseen(const std::vector<std::string>& models, const DataOptions& data) {
+  if (data.held_out == 0) return;
+  const std::string others = digest(load_dataset(data, Split::kTrain));
+  for (const fs::path path : models) {
+    if (!fs::is_directory(path) || !fs::exists(path / "clients.tsv")) continue;
+    if (trained_data_sha256(path).value_or(others) == others) continue;
+    throw Error(
+        "data.held_out={}: {} was not trained on exactly the other images, so it may have seen "
+        "some of these; calibrate on test images (--data.held_out=0), or on those that it held out",
+        data.held_out, path.string());
+  }
+}
+
+std::vector<std::string> models_of(const ConformalArguments& a) {
+  std::vector<std::string> models = {a.path};
+  models.insert(models.end(), a.with.begin(), a.with.end());
+  return models;
+}
+
 bool is_in(const std::vector<double>& scores, int64_t label, double quantile) {
   return scores.at(label) <= quantile;
 }
@@ -184,6 +205,7 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
   if (!a.with.empty() && a.out.empty()) throw Error("--with: give --out too");
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   const DataOptions data = data_of_model(a.path, overrides);
+  check_unseen(models_of(a), data);
   const Parts parts = choose_parts(data, a.images, seed);
   const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, &parts.calibration,
                                                  image_shape(parts.calibration), context.device);

@@ -88,6 +88,30 @@ TEST_F(ConformalJobTest, DrawsTheCalibrationImagesAtRandom) {
             made.calibration.quantile);
 }
 
+TEST_F(ConformalJobTest, RefusesHeldOutImagesOnWhichARunMayHaveTrained) {
+  Experiment e = small_experiment();
+  jobs::train({e, path("all")}, context_);
+  e.data.held_out = 200;
+  jobs::train({e, path("rest")}, context_);
+  const auto on_run = [&](const std::string& run, const std::string& held_out,
+                          const std::vector<std::string>& with = {}) {
+    const std::string out = path(fmt::format("{}{}{}.json", run, held_out, with.size())).string();
+    return jobs::calibrate({.path = path(run).string(), .out = out, .with = with},
+                           {{"data.held_out", held_out}}, context_)
+        .calibration.subject.images;
+  };
+  EXPECT_EQ(on_run("rest", "200"), 200);
+  EXPECT_EQ(on_run("rest", "0"), 1000);
+  EXPECT_EQ(on_run("all", "0"), 1000);
+  for (const auto& [run, held_out] : {std::pair{"all", "200"}, {"rest", "400"}}) {
+    const std::string what = std::string(run) + " was not trained on exactly the other images";
+    expect_error([&] { on_run(run, held_out); }, what);
+  }
+  const std::string other = path("all").string();
+  expect_error([&] { on_run("rest", "200", {other}); }, other + " was not trained on exactly");
+  EXPECT_FALSE(std::filesystem::exists(path("all2000.json")));
+}
+
 TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {
   EXPECT_NE(
       refusal([&] { calibrate("f.json", 50); }).find("50 calibration images are too few; at least"),
