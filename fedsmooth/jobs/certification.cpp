@@ -213,6 +213,10 @@ Overrides settle_seed(Overrides overrides) {
 // these options.
 void check_against(const AgainstOptions& against, const CertificationJob& job) {
   if (!against.asked()) return;
+  if (job.identity.groups) {
+    throw Error("{}: is of several groups, which are not certified against given classes",
+                job.subject.model_path.string());
+  }
   find_avoidance(against, job.subject.class_names, *job.identity.classes);
   if (job.identity.rule() != VoteRule::kRadii) return;
   throw Error("--radii: not with --against and its like, which need a fixed number of votes");
