@@ -14,6 +14,7 @@
 #include "fedsmooth/jobs/certification/inputs.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/conformal.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -115,10 +116,26 @@ SetsOnTestImages measure(const ModelUnderTest& subject, const ConformalCalibrati
                   images_of(parts.test, parts.is_left), take, thread_count(context),
                   context.stopped);
   const auto images = static_cast<double>(found.images);
+  found.covered = covered;
   found.coverage = static_cast<double>(covered) / images;
   found.mean_size = static_cast<double>(classes) / images;
   found.empty = empty;
   return found;
+}
+
+// Warns if the images that are left are covered implausibly seldom. If they were like those that
+// calibrated, any n of all n + N images would be as likely to have calibrated: the number of the
+// others up to the quantile then follows a hypergeometric law.
+void warn_if_unlike(const ConformalCalibration& c, const SetsOnTestImages& test,
+                    const Context& context) {
+  constexpr double kImplausible = 0.001;
+  const int64_t n = *c.subject.images;
+  const int64_t rank = conformal_rank(n, conformal_level(c.coverage, c.epsilon, *c.subject.sigma));
+  if (fisher_p_value(rank, n, test.covered, test.images) >= kImplausible) return;
+  context.warn(fmt::format(
+      "warning: sets hold the label of only {:.1f}% of the other images, fewer than of images like "
+      "those that calibrated: did training see these, or is their order not random?",
+      100 * test.coverage));
 }
 
 ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subject, double epsilon,
@@ -210,7 +227,10 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
   const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, &parts.calibration,
                                                  image_shape(parts.calibration), context.device);
   Calibrated made{file, calibrate_on(parts, subject, a.epsilon, a.coverage, seed, context)};
-  if (!parts.is_left.empty()) made.test = measure(subject, made.calibration, parts, context);
+  if (!parts.is_left.empty()) {
+    made.test = measure(subject, made.calibration, parts, context);
+    warn_if_unlike(made.calibration, *made.test, context);
+  }
   write_conformal(file, made.calibration);
   return made;
 }

@@ -29,6 +29,7 @@ struct ConformalArguments {
 /// The sets of the images that did not calibrate, measured without an attack.
 struct SetsOnTestImages {
   int64_t images = 0;
+  int64_t covered = 0;     // images whose set has the label
   double coverage = 0.0;   // share of images whose set has the label
   double mean_size = 0.0;  // mean number of classes in a set
   int64_t empty = 0;       // sets without a class
@@ -43,9 +44,9 @@ struct Calibrated {
 /// Calibrates a threshold, measures it on the remaining images and writes it to a file. With
 /// data.held_out, in the run or the overrides, the held-out training images calibrate and the test
 /// set remains; otherwise images of the test set, drawn at random by the seed, calibrate, and its
-/// others remain. The seed is drawn unless the overrides give one. Throws an Error if the file
-/// exists, if a run may have trained on the held-out images, and one that says how many images are
-/// needed if there are too few.
+/// others remain. Warns if the sets cover implausibly few of these. The seed is drawn unless the
+/// overrides give one. Throws an Error if the file exists, if a run may have trained on the
+/// held-out images, and one that says how many images are needed if there are too few.
 Calibrated calibrate(const ConformalArguments& arguments, const Overrides& overrides,
                      const Context& context);
 

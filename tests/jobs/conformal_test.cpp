@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/fedsmooth.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/nearest_mean.h"
@@ -86,6 +87,39 @@ TEST_F(ConformalJobTest, DrawsTheCalibrationImagesAtRandom) {
   const Overrides same_seed = {{"data.name", "half-wrong"}};
   EXPECT_EQ(calibrate("again.json", 0, 0.9, same_seed).calibration.quantile,
             made.calibration.quantile);
+}
+
+// One image for all, which has its likeliest class as label in training and its least likely one in
+// the test set.
+DataSource source_of_one_image(const Model& model) {
+  const Dataset shapes = load_dataset({.name = "shapes"}, Split::kTest);
+  const Array logits =
+      reference_logits(model.network, model.weights, shapes.image(0).with_sizes({1, 3, 32, 32}));
+  const auto [worst, best] = std::minmax_element(logits.floats(), logits.floats() + 10);
+  const int64_t in_training = best - logits.floats(), in_tests = worst - logits.floats();
+  return {"one-image", [=](const std::filesystem::path&, Split split) {
+            Dataset data = shapes;
+            data.images = shapes.images.pick(std::vector<int64_t>(shapes.size(), 0));
+            for (int64_t& l : data.labels) l = split == Split::kTrain ? in_training : in_tests;
+            return data;
+          }};
+}
+
+TEST_F(ConformalJobTest, WarnsIfTheOtherImagesAreNotLikeThoseThatCalibrated) {
+  data_sources().add(source_of_one_image(load_model(path("model.safetensors"))));
+  const auto calibrate_on = [&](const std::string& data) {
+    jobs::calibrate({.path = path("model.safetensors").string(),
+                     .epsilon = 0,
+                     .out = path(data + ".json").string()},
+                    {{"data.name", data}, {"data.held_out", "500"}, {"certify.sigma", "0.01"}},
+                    context_);
+  };
+  calibrate_on("shapes");
+  EXPECT_EQ(warnings_.size(), 0U);
+  calibrate_on("one-image");
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("fewer than of images like those that calibrated"),
+            std::string::npos);
 }
 
 TEST_F(ConformalJobTest, RefusesHeldOutImagesOnWhichARunMayHaveTrained) {
