@@ -47,8 +47,8 @@ void add_conformal(CLI::App& app, CommandContext& common) {
   c.option("epsilon", a->epsilon, "l2 distance by which an image may be moved");
   c.option("coverage", a->coverage, "least probability that a set holds the label");
   c.option("images", a->images,
-           "images that calibrate; 0: all that data.held_out keeps from training, or every second "
-           "test image");
+           "images that calibrate; 0: all that data.held_out keeps from training, or a random half "
+           "of the test images");
   c.option("out", a->out, "file to write; conformal.json beside the model if left out");
   c.repeated_option("with", a->with,
                     "another member of an ensemble: one classifier by the mean of logits");

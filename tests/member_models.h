@@ -20,6 +20,13 @@ inline Model with_other_weights(Model model, uint64_t seed, float scale) {
   return model;
 }
 
+/// Removes the names of a model's classes from its file, so that it fits data of other classes.
+inline void forget_classes(const std::filesystem::path& file) {
+  Model model = load_model(file);
+  model.class_names.clear();
+  write_file(file, format_model(model));
+}
+
 /// Writes `model` with other weights to `path`.
 inline void write_member(const Model& model, const std::filesystem::path& path, uint64_t seed,
                          float scale) {

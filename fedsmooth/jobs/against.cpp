@@ -27,7 +27,11 @@ struct Names {
 
   std::optional<int64_t> find_class(const std::string& name) const {
     const auto found = std::find(classes.begin(), classes.end(), name);
-    if (found != classes.end()) return found - classes.begin();
+    if (found != classes.end()) {
+      if (std::find(found + 1, classes.end(), name) == classes.end())
+        return found - classes.begin();
+      throw Error("{:?} is the name of two classes; give their numbers", name.substr(0, 40));
+    }
     const auto number = parse_number<int64_t>(name);
     return number && *number >= 0 && *number < count ? number : std::nullopt;
   }
@@ -63,14 +67,17 @@ std::vector<std::string> split_commas(std::string_view text) {
   }
 }
 
-std::vector<int64_t> find_classes(const std::vector<std::string>& items, const Names& names) {
-  std::vector<int64_t> classes;
+std::vector<int64_t> find_classes(const AgainstOptions& o, const Names& names) {
+  std::vector<int64_t> classes = o.numbers;
+  for (const int64_t c : classes) {
+    if (c < 0 || c >= names.count) throw Error("--against: class {} of {}", c, names.count);
+  }
   const auto add = [&](const std::string& item) {
     const std::vector<int64_t> found = names.find(item);
     classes.insert(classes.end(), found.begin(), found.end());
     return !found.empty();
   };
-  for (const std::string& item : items) {
+  for (const std::string& item : o.against) {
     if (add(item)) continue;  // tried as a whole first: a class's name may have commas
     for (const std::string& part : split_commas(item)) {
       if (!add(part)) names.class_of(part, "--against");
@@ -130,7 +137,7 @@ void write_rows(const fs::path& out, const AvoidingRows& found, const nlohmann::
 Avoidance find_avoidance(const AgainstOptions& o, const std::vector<std::string>& class_names,
                          int64_t classes) {
   Names names{class_names, class_names.empty() ? classes : std::ssize(class_names), {}};
-  if (o.top != 0 && (!o.against.empty() || !o.superclasses.empty())) {
+  if (o.top != 0 && (o.names_classes() || !o.superclasses.empty())) {
     throw Error("--top={}: not together with --against or --superclasses", o.top);
   }
   if (o.top != 0) {
@@ -147,11 +154,11 @@ Avoidance find_avoidance(const AgainstOptions& o, const std::vector<std::string>
       throw Error("{}: superclass {:?} has the name of a class", o.superclasses, super.name);
     }
   }
-  if (o.against.empty()) {
+  if (!o.names_classes()) {
     return {.kind = Avoidance::Kind::kSuperclasses,
             .superclass_of = number_superclasses(names, o.superclasses)};
   }
-  return {.classes = find_classes(o.against, names)};
+  return {.classes = find_classes(o, names)};
 }
 
 std::string describe(const Avoidance& a, const std::vector<std::string>& class_names) {

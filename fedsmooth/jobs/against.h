@@ -19,8 +19,11 @@ struct AgainstOptions {
   /// stays in the superclass of the selected class, and every class must be in a superclass.
   std::string superclasses;
   int64_t top = 0;  // the selected class stays among g's `top` likeliest; 0: not asked
+  /// Classes by number, beside those of `against`, in which a class's name precedes a number.
+  std::vector<int64_t> numbers = {};
 
-  bool asked() const { return !against.empty() || !superclasses.empty() || top != 0; }
+  bool names_classes() const { return !against.empty() || !numbers.empty(); }
+  bool asked() const { return names_classes() || !superclasses.empty() || top != 0; }
 };
 
 /// Returns what the options ask g to avoid. The number of classes is that of `class_names` or, if

@@ -213,6 +213,10 @@ Overrides settle_seed(Overrides overrides) {
 // these options.
 void check_against(const AgainstOptions& against, const CertificationJob& job) {
   if (!against.asked()) return;
+  if (job.identity.groups) {
+    throw Error("{}: is of several groups, which are not certified against given classes",
+                job.subject.model_path.string());
+  }
   find_avoidance(against, job.subject.class_names, *job.identity.classes);
   if (job.identity.rule() != VoteRule::kRadii) return;
   throw Error("--radii: not with --against and its like, which need a fixed number of votes");
@@ -285,7 +289,8 @@ bool is_certified(const fs::path& run, TestSets& test_sets, const Context& conte
     wanted.run_seed = std::nullopt;
     wanted.seed = certified_seed(e);
   }
-  if (!wanted.stated_difference(there).empty()) return false;
+  // A table of a fixed number of votes states neither radii nor a plan.
+  if (wanted.rule() != there.rule() || !wanted.stated_difference(there).empty()) return false;
   const std::vector<CertificateRow> rows = read_certificates(table);
   return there.images == std::ssize(rows) && undecided_rows(rows, e.certify.n).empty();
 }

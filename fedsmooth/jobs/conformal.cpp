@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 
+#include "fedsmooth/base/draws.h"
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/fields.h"
 #include "fedsmooth/jobs/certification/ensemble_under_test.h"
 #include "fedsmooth/jobs/certification/inputs.h"
 #include "fedsmooth/records/run.h"
 #include "fedsmooth/smoothing/conformal.h"
+#include "fedsmooth/smoothing/statistics.h"
 
 namespace fedsmooth::jobs {
 namespace {
@@ -24,13 +27,22 @@ struct Parts {
   std::vector<int64_t> calibrates, is_left;  // indices in `calibration` and in `test`
 };
 
-std::vector<int64_t> at_equal_distances(int64_t count, int64_t size) {
-  std::vector<int64_t> indices;
-  for (int64_t i = 0; i < count; ++i) indices.push_back(i * size / count);
+// Returns `count` of `size` images, drawn at random: the sets' guarantee requires images that are
+// exchangeable with those to come, and a file may alternate between classes.
+std::vector<int64_t> draw_images(int64_t count, int64_t size, uint64_t seed) {
+  Draws draws(Stream{conformal_key(seed, ConformalDraw::kChoice)});
+  std::vector<int64_t> indices = draws.choose(count, size);
+  std::sort(indices.begin(), indices.end());
   return indices;
 }
 
-Parts choose_parts(const DataOptions& data, int64_t images) {
+std::vector<int64_t> all_images(int64_t size) {
+  std::vector<int64_t> indices(size);
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return indices;
+}
+
+Parts choose_parts(const DataOptions& data, int64_t images, uint64_t seed) {
   Parts parts;
   parts.calibration = load_dataset(data, Split::kTest);
   const int64_t size = parts.calibration.size();
@@ -39,12 +51,12 @@ Parts choose_parts(const DataOptions& data, int64_t images) {
   }
   const bool held_out = data.held_out > 0;
   const int64_t count = images > 0 ? images : held_out ? size : (size + 1) / 2;
-  parts.calibrates = at_equal_distances(count, size);
+  parts.calibrates = draw_images(count, size, seed);
   if (held_out) {
     DataOptions whole = data;
     whole.held_out = 0;
     parts.test = load_dataset(whole, Split::kTest);
-    parts.is_left = at_equal_distances(parts.test.size(), parts.test.size());
+    parts.is_left = all_images(parts.test.size());
   } else {
     parts.test = parts.calibration;
     for (int64_t i = 0; i < size; ++i) {
@@ -61,6 +73,27 @@ std::function<LabelledImage(int64_t)> images_of(const Dataset& data,
   return [&](int64_t i) -> LabelledImage {
     return {data.image(indices[i]), static_cast<uint32_t>(indices[i]), data.label(indices[i])};
   };
+}
+
+// Throws an Error if a run among the models may have trained on images that `data` holds out, as
+// one that held out others. Runs whose clients had images of their own are not compared.
+void check_unseen(const std::vector<std::string>& models, const DataOptions& data) {
+  if (data.held_out == 0) return;
+  const std::string others = digest(load_dataset(data, Split::kTrain));
+  for (const fs::path path : models) {
+    if (!fs::is_directory(path) || !fs::exists(path / "clients.tsv")) continue;
+    if (trained_data_sha256(path).value_or(others) == others) continue;
+    throw Error(
+        "data.held_out={}: {} was not trained on exactly the other images, so it may have seen "
+        "some of these; calibrate on test images (--data.held_out=0), or on those that it held out",
+        data.held_out, path.string());
+  }
+}
+
+std::vector<std::string> models_of(const ConformalArguments& a) {
+  std::vector<std::string> models = {a.path};
+  models.insert(models.end(), a.with.begin(), a.with.end());
+  return models;
 }
 
 bool is_in(const std::vector<double>& scores, int64_t label, double quantile) {
@@ -87,6 +120,22 @@ SetsOnTestImages measure(const ModelUnderTest& subject, const ConformalCalibrati
   found.mean_size = static_cast<double>(classes) / images;
   found.empty = empty;
   return found;
+}
+
+// Warns if the images that are left are covered implausibly seldom. If they were like those that
+// calibrated, any n of all n + N images would be as likely to have calibrated: the number of the
+// others up to the quantile then follows a hypergeometric law.
+void warn_if_unlike(const ConformalCalibration& c, const SetsOnTestImages& test,
+                    const Context& context) {
+  constexpr double kImplausible = 0.001;
+  const int64_t n = *c.subject.images;
+  const double level = conformal_level(c.coverage, c.epsilon, *c.subject.sigma, *c.noise);
+  const int64_t covered = std::llround(test.coverage * static_cast<double>(test.images));
+  if (fisher_p_value(conformal_rank(n, level), n, covered, test.images) >= kImplausible) return;
+  context.warn(fmt::format(
+      "warning: sets hold the label of only {:.1f}% of the other images, fewer than of images like "
+      "those that calibrated: did training see these, or is their order not random?",
+      100 * test.coverage));
 }
 
 ConformalCalibration calibrate_on(const Parts& parts, const ModelUnderTest& subject, double epsilon,
@@ -160,13 +209,16 @@ Calibrated calibrate(const ConformalArguments& a, const Overrides& overrides,
                                           : fs::path(a.path).replace_extension(".conformal.json");
   if (fs::exists(file)) throw Error("{}: exists; choose another --out", file.string());
   if (!a.with.empty() && a.out.empty()) throw Error("--with: give --out too");
-  const Parts parts = choose_parts(data_of_model(a.path, overrides), a.images);
+  const uint64_t seed = given_seed(overrides).value_or(random_seed());
+  const DataOptions data = data_of_model(a.path, overrides);
+  check_unseen(models_of(a), data);
+  const Parts parts = choose_parts(data, a.images, seed);
   const ModelUnderTest subject = load_under_test({a.path, a.with}, overrides, &parts.calibration,
                                                  image_shape(parts.calibration), context.device);
-  const uint64_t seed = given_seed(overrides).value_or(random_seed());
   Calibrated made{file, calibrate_on(parts, subject, a.epsilon, a.coverage, seed, context)};
   if (!parts.is_left.empty()) {
     made.calibration.test = measure(subject, made.calibration, parts, context);
+    warn_if_unlike(made.calibration, *made.calibration.test, context);
   }
   write_conformal(file, made.calibration);
   return made;

@@ -33,9 +33,10 @@ struct Calibrated {
 
 /// Calibrates a threshold, measures it on the remaining images and writes it to a file. With
 /// data.held_out, in the run or the overrides, the held-out training images calibrate and the test
-/// set remains; otherwise images of the test set at equal distances calibrate, and its others
-/// remain. The seed is drawn unless the overrides give one. Throws an Error if the file exists, and
-/// one that says how many images are needed if there are too few.
+/// set remains; otherwise images of the test set, drawn at random by the seed, calibrate, and its
+/// others remain. Warns if the sets cover implausibly few of these. The seed is drawn unless the
+/// overrides give one. Throws an Error if the file exists, if a run may have trained on the
+/// held-out images, and one that says how many images are needed if there are too few.
 Calibrated calibrate(const ConformalArguments& arguments, const Overrides& overrides,
                      const Context& context);
 

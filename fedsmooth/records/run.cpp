@@ -139,6 +139,10 @@ std::optional<std::string> trained_sha256(const fs::path& folder) {
   return recorded_sha256(folder, "model_sha256");
 }
 
+std::optional<std::string> trained_data_sha256(const fs::path& folder) {
+  return recorded_sha256(folder, "data_sha256");
+}
+
 std::map<std::string, std::string> digest_history(const fs::path& folder) {
   std::map<std::string, std::string> digests;
   for (const std::string stem : {"clients", "rounds"}) {

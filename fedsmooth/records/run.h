@@ -50,6 +50,10 @@ bool is_run_of_groups(const std::filesystem::path& folder);
 /// folder, or digest_groups() of its groups' models. None if it is not stated.
 std::optional<std::string> trained_sha256(const std::filesystem::path& folder);
 
+/// Returns data_sha256 of provenance.json: the digest of the images that were trained on. None if
+/// it is not stated.
+std::optional<std::string> trained_data_sha256(const std::filesystem::path& folder);
+
 /// Returns the SHA-256 of clients.tsv and of rounds.tsv, where they exist, by their keys in
 /// provenance.json. A federation of nodes with images of their own has no clients.tsv.
 std::map<std::string, std::string> digest_history(const std::filesystem::path& folder);

@@ -37,8 +37,9 @@ double conformal_quantile(std::vector<double> scores, double level);
 /// 1. Infinite for all of them if a logit is not finite.
 std::vector<double> conformal_scores(const float* logits, int64_t classes);
 
-/// Noises of a calibration, of its own test and of answers are never the same.
-enum class ConformalDraw : uint64_t { kCalibration, kTest, kAnswer };
+/// Noises of a calibration, of its own test and of answers are never the same, and the choice of
+/// the calibration images does not depend on them.
+enum class ConformalDraw : uint64_t { kCalibration, kTest, kAnswer, kChoice };
 Key conformal_key(uint64_t seed, ConformalDraw draw);
 
 /// Scores of every class for one noisy copy of each of `count` images, sample 0 of the stream

@@ -18,10 +18,40 @@ def to_logits(y: Any) -> np.ndarray:
     y = take_logits(y)
     if isinstance(y, (tuple, list, dict)):
         raise Error(f"model: gives a {type(y).__name__}, not logits [B, K]; wrap it, such as `lambda x: model(x)[0]`")
-    found = np.ascontiguousarray(to_numpy(y, "model"), dtype=np.float32)
+    found = to_numpy(y, "model")
     if found.ndim != 2:
         raise Error(f"model: gives an output of shape {list(found.shape)}, expected [B, K]")
-    return found
+    return _round_to_float32(found)
+
+
+def _round_to_float32(logits: np.ndarray) -> np.ndarray:
+    """Logits [B, K] as float32. In rows where rounding made another class the largest, such as log-likelihoods near
+    -1e9, the difference to the largest is rounded instead, so that the classifier keeps its answers."""
+    rounded = np.ascontiguousarray(logits, dtype=np.float32)
+    if logits.dtype == np.float32 or 0 in logits.shape:
+        return rounded
+    answers = logits.argmax(axis=1)
+    lost = np.flatnonzero((rounded.argmax(axis=1) != answers) & np.isfinite(rounded).all(axis=1))
+    if len(lost) == 0:
+        return rounded
+    below = logits[lost].astype(np.longdouble)  # exact for whole numbers, too
+    below -= below.max(axis=1, keepdims=True)
+    rounded[lost] = np.minimum(below, -np.finfo(np.float32).tiny)
+    rounded[lost, answers[lost]] = 0
+    return rounded
+
+
+def round_tensor(logits: Any) -> Any:
+    """_round_to_float32() of a torch tensor, where it is."""
+    import torch
+
+    rounded = logits.to(torch.float32).contiguous()
+    if logits.dtype in (torch.float32, torch.float16, torch.bfloat16) or 0 in logits.shape:
+        return rounded
+    answers = logits.argmax(1)
+    lost = (rounded.argmax(1) != answers) & rounded.isfinite().all(1)
+    below = (logits - logits.amax(1, keepdim=True)).to(torch.float32).clamp(max=-torch.finfo(torch.float32).tiny)
+    return torch.where(lost[:, None], below.scatter(1, answers[:, None], 0.0), rounded)
 
 
 def take_logits(y: Any) -> Any:
@@ -256,6 +286,6 @@ def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
                 raise Error("model: its logits are not a tensor on its own GPU")
             if logits.ndim != 2:
                 raise Error(f"model: gives an output of shape {list(logits.shape)}, expected [B, K]")
-            return broken.look_on_gpu(logits.to(torch.float32).contiguous())
+            return broken.look_on_gpu(round_tensor(logits))
 
     return Adapted(call, runs_on, on_gpu, gpu, stream.cuda_stream, broken=broken)

@@ -105,17 +105,19 @@ class Table:
         top: int = 0,
         alpha: float = 0,
     ) -> np.ndarray:
-        """For each image the radius within which g is none of these classes (names, numbers, or names of
-        superclasses), by its stored votes; 0 where nothing is claimed, as where g answers one of them.
+        """For each image the radius within which g is none of these classes, by its stored votes; 0 where nothing is
+        claimed, as where g answers one of them. A whole number is the class of that number, whatever it is called; a
+        string is the name of a class or of a superclass.
 
         superclasses: a TOML file, animals = ["bird", "cat"]; alone, g stays in the superclass of its answer.
         top: the selected class is among g's `top` likeliest. alpha: the table's own if left out. Holds if
         the classes were chosen before the votes were drawn."""
         if not against and superclasses is None and not top:
             raise Error("radii_against: name classes, superclasses or top")
-        names = [str(item) for item in against]
+        names = [item for item in against if isinstance(item, str)]
+        numbers = [as_count("radii_against", item) for item in against if not isinstance(item, str)]
         path = "" if superclasses is None else os.fspath(superclasses)
-        return _core.radii_against(file_of(self), names, path, as_count("top", top), as_number("alpha", alpha))
+        return _core.radii_against(file_of(self), names, numbers, path, as_count("top", top), as_number("alpha", alpha))
 
     def _rows_of_groups(self, what: str) -> _core.GroupRows:
         if self._groups is None:

@@ -178,15 +178,16 @@ void bind_tables(nb::module_& m) {
   m.def(
       "radii_against",
       [](const std::string& table, const std::vector<std::string>& against,
-         const std::string& superclasses, int64_t top, double alpha) {
+         const std::vector<int64_t>& numbers, const std::string& superclasses, int64_t top,
+         double alpha) {
         const AgainstResult result =
-            jobs::certify_against({table, {against, superclasses, top}, alpha, ""});
+            jobs::certify_against({table, {against, superclasses, top, numbers}, alpha, ""});
         std::vector<double> radii;
         for (const AvoidingRow& row : result.found.rows) radii.push_back(row.radius);
         return to_column(std::move(radii));
       },
-      nb::arg("table"), nb::arg("against"), nb::arg("superclasses"), nb::arg("top"),
-      nb::arg("alpha"));
+      nb::arg("table"), nb::arg("against"), nb::arg("numbers"), nb::arg("superclasses"),
+      nb::arg("top"), nb::arg("alpha"));
   nb::class_<GroupRows>(m, "GroupRows", "Rows of a run of several groups.")
       .def("against", &GroupRows::against, nb::arg("malicious"))
       .def("gaps", &GroupRows::gaps);

@@ -24,6 +24,22 @@ def test_logits_are_taken_from_an_output_that_names_them(image):
     assert certificate(lambda x: types.SimpleNamespace(logits=half_space(x), loss=None), image) == whole
 
 
+def test_a_classifier_keeps_its_answers_when_its_logits_are_rounded(image):
+    def log_likelihoods(x):  # in float32 all are -1e9
+        return half_space(x).astype(np.float64) - 1e9
+
+    whole = certificate(half_space, image)
+    assert certificate(log_likelihoods, image).count_top == whole.count_top
+    x = np.full((1, 2, 2), 0.5, np.float32)
+    for logits in ([1, 1 + 1e-12], [2**60, 2**60 + 1], [0.0, 1e-60]):
+        row = np.array([logits], dtype=np.float64 if isinstance(logits[1], float) else np.int64)
+        assert fs.Smooth(lambda z, row=row: np.repeat(row, len(z), axis=0), 2, 0.25).certify(x, n=500)[0] == 1
+    many = np.array([[3.0, 1.0, 2.0], [1.0, 1 + 1e-12, 1 - 1e-12], [5.0, 5.0, 1.0]])
+    rounded = fs._adapt.to_logits(many)
+    assert rounded.dtype == np.float32 and np.array_equal(rounded.argmax(1), many.argmax(1))
+    assert np.array_equal(rounded[[0, 2]], many[[0, 2]].astype(np.float32))  # others keep their bits
+
+
 def test_bytes_are_taken_everywhere_as_fractions_of_255(image, model):
     x = np.rint(image * 255).astype(np.uint8)
     fractions = x / np.float32(255)

@@ -66,6 +66,20 @@ def test_radii_against_classes(model, test_set, tmp_path):
             table.radii_against(**wrong)
     with pytest.raises(fs.Error, match="no class of the table"):
         table.radii_against("bird")
+    with pytest.raises(fs.Error, match="class 9 of 4"):
+        table.radii_against(9)
+
+
+def test_radii_against_numbers_of_classes_that_are_called_otherwise(tmp_path):
+    def never_2(images):  # but often 3, which is called "2", as a folder sorts its classes
+        bright = images[:, 0, 0, 0] > 0.75
+        return np.stack([~bright, 0 * bright, 0 * bright, bright], axis=1).astype(np.float32)
+
+    images, names = np.full((2, 1, 2, 2), 0.5, np.float32), ["0", "1", "10", "2"]
+    table = fs.certify(fs.Smooth(never_2, 4, 0.25), (images, [0, 0]), out=tmp_path / "t.tsv", class_names=names, n=1000)
+    assert np.array_equal(table.radii_against(2), table.radii_against("10"))
+    assert np.array_equal(table.radii_against(np.int64(3)), table.radii_against("2"))
+    assert (table.radii_against(2) > table.radii_against(3)).all()
 
 
 def test_what_a_kill_left_is_resumed(test_set, tmp_path):

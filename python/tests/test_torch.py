@@ -168,3 +168,16 @@ def test_features_go_into_a_module_as_vectors():
     rows = torch.rand(3, 12)
     table = fs.certify(fs.Smooth(model, 2, 0.25), (rows, [0, 1, 0]), n=500, batch_size=50)
     assert len(table) == 3 and "torch" in table["base"][0]
+
+
+def test_logits_that_are_rounded_keep_their_largest():
+    for many in (
+        [[3.0, 1.0, 2.0], [1.0, 1 + 1e-12, 1 - 1e-12], [5.0, 5.0, 1.0], [0.0, 1e-60, -1.0]],
+        [[2**60, 2**60 + 1]],
+    ):
+        expected = fs._adapt.to_logits(np.array(many))
+        found = fs._adapt.round_tensor(torch.tensor(np.array(many)))
+        assert found.dtype == torch.float32 and np.array_equal(found.argmax(1), np.array(many).argmax(1))
+        assert np.allclose(found, expected, rtol=1e-6, atol=0)
+    broken = fs._adapt.round_tensor(torch.tensor([[np.inf, 1.0], [np.nan, 2.0]], dtype=torch.float64))
+    assert not broken.isfinite().all(1).any()

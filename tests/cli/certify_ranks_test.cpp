@@ -15,6 +15,7 @@ class CertifyRanksTest : public RanksTest {
  protected:
   static void SetUpTestSuite() {
     ASSERT_EQ(std::system((std::string(FEDSMOOTH_NEAREST_MEAN) + " " + model()).c_str()), 0);
+    forget_classes(model());
   }
   static void TearDownTestSuite() { fs::remove(model()); }
   static std::string model() {

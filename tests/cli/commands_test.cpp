@@ -13,6 +13,7 @@
 #include "fedsmooth/records/rounds.h"
 #include "tests/cli/program.h"
 #include "tests/layers.h"
+#include "tests/member_models.h"
 #include "tests/nearest_mean.h"
 
 namespace fedsmooth {
@@ -283,6 +284,7 @@ TEST_F(CommandsTest, ReportAndPlotDraw) {
 
 TEST_F(CommandsTest, ReportShowsTestImagesOfTheDataThatWasCertified) {
   const std::string model = make_model(), data = write_tiny_data();
+  forget_classes(model);
   ASSERT_EQ(run("certify " + model + data + "--every 1 --n 500 --out " + path("t.tsv")).status, 0);
   const auto page = [&](const std::string& more) {
     const Outcome report = run("report " + path("t.tsv") + " --out " + path("p.html") + more);

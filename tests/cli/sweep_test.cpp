@@ -328,6 +328,15 @@ TEST_F(SweepCommandTest, SeesThatTheTestImagesAreOthers) {
   EXPECT_NE(other.err.find("which differs in data_sha256"), std::string::npos) << other.err;
 }
 
+// A table of a fixed number of votes has no field of the identity that the rule adds.
+TEST_F(SweepCommandTest, SeesThatTheRuleOfTheVotesIsAnother) {
+  ASSERT_EQ(run(sweep("--seed=1")).status, 0);
+  const Outcome other = run(sweep("--seed=1 --quiet --certify.radii=[0.1]"));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("holds another measurement, which differs in beta"), std::string::npos)
+      << other.err;
+}
+
 TEST_F(SweepCommandTest, LeavesOtherRunsAlone) {
   ASSERT_EQ(run(sweep("--seed=1")).status, 0);
   const std::string before = read_file(path("all/e-seed1/certificates.tsv"));

@@ -150,6 +150,22 @@ TEST_F(AgainstJobTest, ThePageAndTheMarkdownOfAReportHaveIt) {
   EXPECT_EQ(read_file(path("plain.html")).find("Against given classes"), std::string::npos);
 }
 
+// A folder of classes 0 to 10 sorts them as 0, 1, 10, 2, ..., so class 2 is called "10".
+TEST_F(AgainstJobTest, ANumberIsNotTheNameOfAnotherClass) {
+  const std::vector<std::string> names = {"0", "1", "10", "2"};
+  EXPECT_EQ(jobs::find_avoidance({{"2"}}, names, 4).classes, std::vector<int64_t>{3});
+  EXPECT_EQ(jobs::find_avoidance({.numbers = {2}}, names, 4).classes, std::vector<int64_t>{2});
+  EXPECT_EQ(jobs::find_avoidance({.against = {"2"}, .numbers = {2, 0}}, names, 4).classes,
+            (std::vector<int64_t>{0, 2, 3}));
+  EXPECT_EQ(refusal([&] { jobs::find_avoidance({.numbers = {4}}, names, 4); }),
+            "--against: class 4 of 4");
+  EXPECT_EQ(refusal([] {
+              jobs::find_avoidance({{"a"}}, {"a", "b", "a"}, 3);
+            }),
+            "\"a\" is the name of two classes; give their numbers");
+  EXPECT_EQ(jobs::find_avoidance({{"b"}}, {"a", "b", "a"}, 3).classes, std::vector<int64_t>{1});
+}
+
 TEST_F(AgainstJobTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refused({{"brid"}}),
             "--against: \"brid\" is no class of the table; classes are 0 to 9 or their names");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fedsmooth/base/file.h"
+#include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/fedsmooth.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/nearest_mean.h"
@@ -23,7 +24,7 @@ class ConformalJobTest : public JobTest {
 
   jobs::Calibrated calibrate(const std::string& out, int64_t images = 0, double coverage = 0.9,
                              Overrides more = {}) {
-    more.insert(more.begin(), {{"data.name", "shapes"}, {"seed", "1"}});
+    more.insert(more.begin(), {{"data.name", "shapes"}, {"seed", "1"}});  // later ones win
     return jobs::calibrate({.path = path("model.safetensors").string(),
                             .coverage = coverage,
                             .images = images,
@@ -39,7 +40,16 @@ class ConformalJobTest : public JobTest {
   }
 };
 
-TEST_F(ConformalJobTest, CalibratesOnEverySecondTestImageAndTestsOnTheOthers) {
+// The test images of `shapes`, of which every second has a wrong label.
+Dataset read_half_wrong(const std::filesystem::path& root, Split split) {
+  Dataset data = data_sources().find("shapes").read(root, split);
+  for (int64_t i = 1; i < data.size(); i += 2) {
+    data.labels[i] = (data.labels[i] + 1) % data.classes();
+  }
+  return data;
+}
+
+TEST_F(ConformalJobTest, CalibratesOnHalfOfTheTestImagesAndTestsOnTheOthers) {
   const jobs::Calibrated made = calibrate("");
   EXPECT_EQ(made.file, path("model.conformal.json"));
   EXPECT_EQ(made.calibration.subject.images, 1000);
@@ -66,6 +76,74 @@ TEST_F(ConformalJobTest, HeldOutImagesCalibrateAndTheTestSetIsLeft) {
   EXPECT_EQ(made.calibration.subject.held_out, 200);
   ASSERT_TRUE(made.calibration.test);
   EXPECT_EQ(made.calibration.test->images, 2000);
+}
+
+// Images at equal distances would be of one kind where a file alternates between kinds.
+TEST_F(ConformalJobTest, DrawsTheCalibrationImagesAtRandom) {
+  data_sources().add({"half-wrong", read_half_wrong});
+  const jobs::Calibrated made = calibrate("r.json", 0, 0.9, {{"data.name", "half-wrong"}});
+  ASSERT_TRUE(made.calibration.test);
+  EXPECT_GT(made.calibration.test->coverage, 0.9);
+  const Overrides same_seed = {{"data.name", "half-wrong"}};
+  EXPECT_EQ(calibrate("again.json", 0, 0.9, same_seed).calibration.quantile,
+            made.calibration.quantile);
+}
+
+// One image for all, which has its likeliest class as label in training and its least likely one in
+// the test set.
+DataSource source_of_one_image(const Model& model) {
+  const Dataset shapes = load_dataset({.name = "shapes"}, Split::kTest);
+  const Array logits =
+      reference_logits(model.network, model.weights, shapes.image(0).with_sizes({1, 3, 32, 32}));
+  const auto [worst, best] = std::minmax_element(logits.floats(), logits.floats() + 10);
+  const int64_t in_training = best - logits.floats(), in_tests = worst - logits.floats();
+  return {"one-image", [=](const std::filesystem::path&, Split split) {
+            Dataset data = shapes;
+            data.images = shapes.images.pick(std::vector<int64_t>(shapes.size(), 0));
+            for (int64_t& l : data.labels) l = split == Split::kTrain ? in_training : in_tests;
+            return data;
+          }};
+}
+
+TEST_F(ConformalJobTest, WarnsIfTheOtherImagesAreNotLikeThoseThatCalibrated) {
+  data_sources().add(source_of_one_image(load_model(path("model.safetensors"))));
+  const auto calibrate_on = [&](const std::string& data) {
+    jobs::calibrate({.path = path("model.safetensors").string(),
+                     .epsilon = 0,
+                     .out = path(data + ".json").string()},
+                    {{"data.name", data}, {"data.held_out", "500"}, {"certify.sigma", "0.01"}},
+                    context_);
+  };
+  calibrate_on("shapes");
+  EXPECT_EQ(warnings_.size(), 0U);
+  calibrate_on("one-image");
+  ASSERT_EQ(warnings_.size(), 1U);
+  EXPECT_NE(warnings_[0].find("fewer than of images like those that calibrated"),
+            std::string::npos);
+}
+
+TEST_F(ConformalJobTest, RefusesHeldOutImagesOnWhichARunMayHaveTrained) {
+  Experiment e = small_experiment();
+  jobs::train({e, path("all")}, context_);
+  e.data.held_out = 200;
+  jobs::train({e, path("rest")}, context_);
+  const auto on_run = [&](const std::string& run, const std::string& held_out,
+                          const std::vector<std::string>& with = {}) {
+    const std::string out = path(fmt::format("{}{}{}.json", run, held_out, with.size())).string();
+    return jobs::calibrate({.path = path(run).string(), .out = out, .with = with},
+                           {{"data.held_out", held_out}}, context_)
+        .calibration.subject.images;
+  };
+  EXPECT_EQ(on_run("rest", "200"), 200);
+  EXPECT_EQ(on_run("rest", "0"), 1000);
+  EXPECT_EQ(on_run("all", "0"), 1000);
+  for (const auto& [run, held_out] : {std::pair{"all", "200"}, {"rest", "400"}}) {
+    const std::string what = std::string(run) + " was not trained on exactly the other images";
+    expect_error([&] { on_run(run, held_out); }, what);
+  }
+  const std::string other = path("all").string();
+  expect_error([&] { on_run("rest", "200", {other}); }, other + " was not trained on exactly");
+  EXPECT_FALSE(std::filesystem::exists(path("all2000.json")));
 }
 
 TEST_F(ConformalJobTest, TooFewImagesAreRefusedWithTheNumberThatIsNeeded) {

@@ -221,6 +221,10 @@ TEST_F(EnsembleTest, RefusesMembersThatDifferByName) {
   write("unknown", model);
   EXPECT_NO_THROW(together("unknown")());
   std::swap(model.class_names[2], model.class_names[3]);
+  write("order", model);
+  expect_error(together("order"), "order.safetensors: its class 2 is \"frame\", which is class 3");
+  std::swap(model.class_names[2], model.class_names[3]);
+  model.class_names[2] = "another";
   write("names", model);
   expect_error(together("names"), "names.safetensors: class 2 is ");
   model.network.input = {3, 32, 16};

@@ -323,6 +323,12 @@ TEST_F(GroupRunsTest, OtherCommandsKnowRunsOfGroupsOrRefuseThem) {
                             {}, context_);
             }).find("is a run of several groups"),
             std::string::npos);
+  const auto against_a_class = [&] {
+    certify("run", {}, {.out = path("y.tsv").string(), .against = {{"0"}}});
+  };
+  EXPECT_NE(refusal(against_a_class).find("not certified against given classes"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(path("y.tsv")));  // no vote was drawn
   const ComparedRuns compared = jobs::compare({path("run").string(), path("run").string()});
   ASSERT_TRUE(compared.threats.has_value());
   EXPECT_EQ(compared.threats->malicious, threats->malicious);

@@ -227,6 +227,35 @@ TEST_F(JobsTest, WhatCannotBeRunIsRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(fs::exists(path("run") / "certificates.tsv"));
 }
 
+// `shapes` with its first two classes exchanged, as a folder that sorts other names first has them.
+Dataset read_exchanged(const fs::path& root, Split split) {
+  Dataset data = data_sources().find("shapes").read(root, split);
+  std::swap(data.class_names[0], data.class_names[1]);
+  for (int64_t& label : data.labels) label = label < 2 ? 1 - label : label;
+  return data;
+}
+
+// The same numbers with names of its own, as of an array of labels.
+Dataset read_renamed(const fs::path& root, Split split) {
+  Dataset data = data_sources().find("shapes").read(root, split);
+  for (int64_t c = 0; c < data.classes(); ++c) data.class_names[c] = std::to_string(c);
+  return data;
+}
+
+TEST_F(JobsTest, RefusesDataThatNumberTheClassesOtherwise) {
+  data_sources().add({"exchanged", read_exchanged});
+  data_sources().add({"renamed", read_renamed});
+  train("run");
+  const Overrides exchanged = {{"data.name", "exchanged"}};
+  expect_error([&] { certify("run", false, exchanged); }, "is class 1 of the data");
+  expect_error(
+      [&] {
+        jobs::predict({path("run").string(), {"0"}, 100}, exchanged, context_);
+      },
+      "is class 1 of the data");
+  EXPECT_EQ(read_certificates(certify("run", false, {{"data.name", "renamed"}})).size(), 5U);
+}
+
 TEST_F(JobsTest, PredictWarnsOfAnotherClassifier) {
   train("run");
   certify("run");

@@ -37,6 +37,19 @@ void check_is_of_run(const fs::path& run, const std::string& model_sha256) {
   }
 }
 
+// Throws an Error if a class of the model has another number in the data: labels and answers would
+// be compared although they mean different classes. Names that only one of them has say nothing.
+void check_class_numbers(const std::vector<std::string>& of_model,
+                         const std::vector<std::string>& of_data, const fs::path& path) {
+  for (size_t i = 0; i < std::min(of_model.size(), of_data.size()); ++i) {
+    if (of_model[i] == of_data[i]) continue;
+    const auto there = std::ranges::find(of_data, of_model[i]);
+    if (there == of_data.end()) continue;
+    throw Error("{}: its class {} is {:?}, which is class {} of the data; give data of its classes",
+                path.string(), i, of_model[i].substr(0, 40), there - of_data.begin());
+  }
+}
+
 }  // namespace
 
 Experiment experiment_of_model(const fs::path& path, const Overrides& overrides) {
@@ -110,7 +123,11 @@ ModelUnderTest load_model_under_test(const fs::path& path, const Overrides& over
     subject.load_gradients = [device, model] { return choose_gradients(device, model); };
     trained = model.sigma;
     subject.model = std::make_shared<const Model>(model);
-    if (data == nullptr) subject.class_names = model.class_names;
+    if (data == nullptr) {
+      subject.class_names = model.class_names;
+    } else {
+      check_class_numbers(model.class_names, data->class_names, subject.model_path);
+    }
   }
   const bool smoothing_given = given(overrides, "smoothing.sigma");
   subject.sigma = settle_sigma(subject, trained, smoothing_given, fs::is_directory(path));
