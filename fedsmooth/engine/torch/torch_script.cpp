@@ -7,6 +7,8 @@
 #include <torch/script.h>
 #include <torch/version.h>
 
+#include <limits>
+
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
 
@@ -42,6 +44,23 @@ torch::jit::Module load(const std::filesystem::path& path, torch::DeviceType dev
   }
 }
 
+// Logits [B, K] as floats. In rows where rounding made another class the largest, such as
+// log-likelihoods near -1e9 in double, the difference to the largest is rounded instead, so that
+// the module keeps its answers. Other rows keep their bits.
+at::Tensor round_logits(const at::Tensor& logits) {
+  const at::Tensor rounded = logits.to(at::kFloat);
+  const bool is_exact = logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kHalf ||
+                        logits.scalar_type() == at::kBFloat16;
+  if (is_exact || logits.dim() != 2 || logits.numel() == 0) return rounded;
+  const at::Tensor answer = logits.argmax(1, true);
+  const at::Tensor lost = (rounded.argmax(1, true) != answer) & rounded.isfinite().all(1, true);
+  const at::Tensor below = (logits - logits.detach().amax(1, true)).to(at::kFloat);
+  const at::Tensor is_answer = at::zeros_like(rounded, at::kBool).scatter(1, answer, true);
+  // A difference may be too small for a float, but only the answer may be 0.
+  const at::Tensor others = below.clamp_max(-std::numeric_limits<float>::min());
+  return at::where(lost, at::where(is_answer, below, others), rounded);
+}
+
 }  // namespace
 
 TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
@@ -65,7 +84,7 @@ TensorFunction load_torch_script(const std::filesystem::path& path, bool gpu) {
                   cause(error));
     }
     if (!output.isTensor()) throw Error("{}: gives no tensor", name);
-    return output.toTensor().to(torch::kFloat);
+    return round_logits(output.toTensor());
   };
 }
 

@@ -85,6 +85,17 @@ TEST_F(TorchScriptTest, GivesFloatsWithoutGradients) {
   EXPECT_FALSE(logits.requires_grad());
 }
 
+// As floats, the first image's logits are equal, and the lowest class would win.
+TEST_F(TorchScriptTest, KeepsTheAnswersOfLogitsInDouble) {
+  save("def forward(self, x):\n    return x.flatten(1).double() - 1000000000.0\n");
+  const torch::Tensor images = torch::tensor({0.25f, 0.5f, 0.5f, 0.25f}).view({2, 2, 1, 1});
+  EXPECT_TRUE(torch::equal(load()(images), torch::tensor({{-0.25f, 0.0f}, {-1e9f, -1e9f}})));
+  save("def forward(self, x):\n    return (4 * x).flatten(1).long() + 10000000000\n");
+  EXPECT_TRUE(torch::equal(load()(images), torch::tensor({{-1.0f, 0.0f}, {1e10f, 1e10f}})));
+  save("def forward(self, x):\n    return x.flatten(1).double() * 1e-50\n");
+  EXPECT_EQ(load()(images).argmax(1)[0].item<int64_t>(), 1);
+}
+
 TEST_F(TorchScriptTest, IsAClassifierOfArrays) {
   save(kLinear);
   const BaseClassifier f = torch_script_classifier(path_, {2, 1, 1});
