@@ -45,7 +45,7 @@ TEST_F(SlowExperimentsTest, OurExperimentsRun) {
                                        {"zoo", 30},
                                        {"federations", 123},
                                        {"frontier", 6, /*cohort=*/20},
-                                       {"groups", 6, 5, " --groups.count=2"}};
+                                       {"groups", 7, 5, " --groups.count=2"}};
   for (const auto& [folder, count, cohort, more] : folders) {
     const std::string clients = " --train.clients_per_round=" + std::to_string(cohort) +
                                 " --partition.clients=" + std::to_string(cohort + 1) +
