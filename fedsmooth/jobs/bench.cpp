@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "fedsmooth/base/error.h"
 #include "fedsmooth/base/version.h"
 #include "fedsmooth/engine/executors.h"
 #include "fedsmooth/engine/samplers.h"
@@ -55,9 +56,17 @@ nlohmann::json describe_phases(const std::map<std::string, PhaseCost>& phases) {
   return out;
 }
 
+void refuse_groups(const Experiment& e) {
+  if (!e.groups.are_trained()) return;
+  throw Error(
+      "groups.count={}: bench measures one network; benchmarks/groups.py measures several groups",
+      e.groups.count);
+}
+
 }  // namespace
 
 nlohmann::json bench_certify(const Experiment& experiment, const Context& context) {
+  refuse_groups(experiment);
   const int threads = thread_count(context);
   ModelOptions options = experiment.model;
   set_default_normalization(options, experiment.data.name, 3);
@@ -92,6 +101,7 @@ nlohmann::json bench_certify(const Experiment& experiment, const Context& contex
 }
 
 nlohmann::json bench_train(const Experiment& e, const Context& context) {
+  refuse_groups(e);
   return time_rounds(e, context, kBenchRepeats, {{3, 32, 32}, 10});
 }
 

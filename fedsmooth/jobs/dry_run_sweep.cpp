@@ -67,13 +67,17 @@ class VoteRates {
   std::map<std::string, double> rates_;
 };
 
-// Returns the bytes of a run's model, checkpoint and tables.
+// Returns the number of networks that an experiment trains, each of which votes.
+int64_t networks_of(const Experiment& e) { return e.groups.are_trained() ? e.groups.count : 1; }
+
+// Returns the bytes of a run's models, checkpoints and tables.
 int64_t bytes_on_disk(const Experiment& e, const Network& network, int64_t images) {
   const bool centralized = e.train.mode == Mode::kCentralized;
   const int64_t kept =
       std::ssize(names_kept(e.train.server, e.train.rounds)) + (centralized ? 1 : 0);
-  return 4 * count_weights(network) * (2 + kept) + images * kBytesPerRow +
-         e.train.rounds * kBytesPerRound;
+  const int64_t of_network =
+      4 * count_weights(network) * (2 + kept) + e.train.rounds * kBytesPerRound;
+  return networks_of(e) * of_network + images * kBytesPerRow;
 }
 
 bool is_trained(const std::filesystem::path& run) { return std::filesystem::exists(run / "DONE"); }
@@ -107,7 +111,7 @@ SweepDryRun dry_run_sweep(const SweepArguments& a, const Overrides& overrides,
     set_default_normalization(options, e.data.name, test->data.images.size(1));
     const Network network = build_network(options, image_shape(test->data), test->data.classes());
     const auto images = std::ssize(choose_images(test->data.size(), e.certify));
-    const int64_t count = images * (e.certify.selection_votes() + e.certify.n);
+    const int64_t count = networks_of(e) * images * (e.certify.selection_votes() + e.certify.n);
     ++found.certifications;
     found.votes += count;
     found.at_most |= e.certify.rule() != VoteRule::kFixed || e.certify.only_correct;

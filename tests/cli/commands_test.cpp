@@ -351,6 +351,13 @@ TEST_F(CommandsTest, ReportReadsAllTablesOfAFolderButATableAlone) {
   }
 }
 
+TEST_F(CommandsTest, BenchRefusesSeveralGroups) {
+  for (const std::string what : {"train", "certify"}) {
+    expect_refused(run("bench " + what + " --groups.count=3"),
+                   "groups.count=3: bench measures one");
+  }
+}
+
 TEST_F(SlowCommandsTest, BenchPrintsJson) {
   const Outcome bench = run("bench certify --model.name=small --threads 1");
   ASSERT_EQ(bench.status, 0) << bench.err;

@@ -3,6 +3,7 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/rounds.h"
+#include "fedsmooth/records/run.h"
 #include "tests/cli/program.h"
 
 namespace fedsmooth {
@@ -18,6 +19,11 @@ class SlowExperimentsTest : public ProgramTest {
   }
 };
 
+// The rounds of a run, or of its first group.
+fs::path first_rounds(const fs::path& run) {
+  return (is_run_of_groups(run) ? group_folder(run, 1) : run) / "rounds.tsv";
+}
+
 TEST_F(SlowExperimentsTest, OurExperimentsRun) {
   const std::string tiny =
       " --quiet" + write_tiny_data() +
@@ -29,21 +35,28 @@ TEST_F(SlowExperimentsTest, OurExperimentsRun) {
   struct Folder {
     std::string name;
     int64_t runs, cohort = 5;
+    std::string more = {};
   };
-  const std::vector<Folder> folders = {
-      {"quickstart", 2}, {"paper", 88}, {"readings", 11},     {"recipe", 36},
-      {"resnet", 10},    {"zoo", 30},   {"federations", 123}, {"frontier", 6, /*cohort=*/20}};
-  for (const auto& [folder, count, cohort] : folders) {
+  const std::vector<Folder> folders = {{"quickstart", 2},
+                                       {"paper", 88},
+                                       {"readings", 11},
+                                       {"recipe", 36},
+                                       {"resnet", 10},
+                                       {"zoo", 30},
+                                       {"federations", 123},
+                                       {"frontier", 6, /*cohort=*/20},
+                                       {"groups", 7, 5, " --groups.count=2"}};
+  for (const auto& [folder, count, cohort, more] : folders) {
     const std::string clients = " --train.clients_per_round=" + std::to_string(cohort) +
                                 " --partition.clients=" + std::to_string(cohort + 1) +
                                 " --partition.samples_per_client=" + std::to_string(50 / cohort);
     const Outcome done = run("sweep " + std::string(FEDSMOOTH_SOURCE) + "/experiments/" + folder +
-                             " --out " + path(folder) + tiny + clients);
+                             " --out " + path(folder) + tiny + clients + more);
     EXPECT_EQ(done.status, 0) << done.err;
     int64_t certified = 0;
     for (const auto& entry : fs::directory_iterator(path(folder))) {
       if (!entry.is_directory() || entry.path().filename() == "figures") continue;
-      EXPECT_EQ(read_rounds(entry.path() / "rounds.tsv").size(), 1U) << entry.path();
+      EXPECT_EQ(read_rounds(first_rounds(entry.path())).size(), 1U) << entry.path();
       certified += read_certificates(entry.path() / "certificates.tsv").size() == 1;
     }
     EXPECT_EQ(certified, count) << folder;

@@ -251,6 +251,11 @@ TEST_F(SweepCommandTest, DryRunCountsWhatIsLeft) {
   EXPECT_EQ(found["rounds"], 18);
   EXPECT_EQ(found["votes"], 3 * 10 * 210);
   EXPECT_GT(found["seconds"], 0);
+  // Each network of several groups votes, and is stored.
+  const auto groups =
+      nlohmann::json::parse(run("--json " + sweep("--dry-run --groups.count=2")).out);
+  EXPECT_EQ(groups["votes"], 2 * 3 * 10 * 210);
+  EXPECT_GT(groups["disk_bytes"], 1.9 * found["disk_bytes"].get<double>());
   EXPECT_FALSE(fs::exists(path("all")));
   ASSERT_EQ(run(sweep("--quiet --seed=1")).status, 0);
   // Two experiments are left, and one training for both.

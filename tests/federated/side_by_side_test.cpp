@@ -6,6 +6,7 @@
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/engine/threaded_executor.h"
+#include "tests/federated/groups_alone.h"
 #include "tests/federated/small_training.h"
 
 namespace fedsmooth {
@@ -69,6 +70,10 @@ TEST_P(SideBySideTest, RunsDoNotAffectEachOther) {
     SCOPED_TRACE(i);
     expect_same_round(together[i], run_round(*executor_, rounds[i]), one);
   }
+}
+
+TEST_P(SideBySideTest, EachGroupHasTheBitsThatItHasAlone) {
+  expect_groups_end_as_alone(small_task(Method::kGaussian), GetParam().make);
 }
 
 struct OwnRun {
