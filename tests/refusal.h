@@ -7,11 +7,11 @@
 
 namespace fedsmooth {
 
-/// The message of the Error that `read` throws.
-template <typename Function>
-std::string refusal(Function read) {
+/// Returns the message of the Error that `action` throws.
+template <typename Action>
+std::string refusal(Action action) {
   try {
-    read();
+    action();
   } catch (const Error& error) {
     return error.what();
   }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fedsmooth/base/error.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/config/experiment.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

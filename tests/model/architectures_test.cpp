@@ -7,7 +7,7 @@
 
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "tests/arrays.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -8,7 +8,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/model/architectures.h"
 #include "fedsmooth/model/layer_properties.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/arrays.h"
 #include "tests/layers.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -10,7 +10,7 @@
 #include "fedsmooth/model/network_json.h"
 #include "fedsmooth/model/residual_networks.h"
 #include "fedsmooth/model/stages.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

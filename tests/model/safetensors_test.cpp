@@ -9,7 +9,7 @@
 
 #include "fedsmooth/base/check.h"
 #include "tests/arrays.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

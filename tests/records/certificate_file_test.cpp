@@ -8,7 +8,7 @@
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/smoothing/sequential.h"
 #include "tests/folder.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 #include "tests/smoothing/classifiers.h"
 
 namespace fedsmooth {

@@ -12,7 +12,7 @@
 #include "fedsmooth/base/file.h"
 #include "fedsmooth/engine/torch/torch_engine.h"
 #include "tests/folder.h"
-#include "tests/model/refusal.h"
+#include "tests/refusal.h"
 
 namespace fedsmooth {
 namespace {
