@@ -98,6 +98,12 @@ class Table:
         then how many had one below 0, [images, G + 2]. The gap is by how many networks' votes the class is ahead."""
         return self._rows_of_groups("gaps").gaps()
 
+    def most_malicious(self, radius: float) -> np.ndarray:
+        """For a run of several groups, the largest number of malicious clients against which each image's answer is
+        certified within `radius`, and with it every smaller number, all at once at the table's alpha; -1 where no
+        answer is. Holds if the radius was chosen before the votes were drawn."""
+        return self._rows_of_groups("most_malicious").most_malicious(as_number("radius", radius))
+
     def radii_against(
         self,
         *against: str | int,

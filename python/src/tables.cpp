@@ -9,6 +9,7 @@
 
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/group_columns.h"
+#include "fedsmooth/smoothing/group_votes.h"
 #include "python/src/context.h"
 #include "python/src/tables.h"
 #include "python/src/votes.h"
@@ -39,6 +40,11 @@ Numpy<T> column(const std::vector<CertificateRow>& rows, Get get) {
   return to_column(std::move(values));
 }
 
+void refuse_stopped(const char* what, const CertificateRow& row) {
+  if (row.rule != VoteRule::kRadii) return;
+  throw Error("{}: votes were stopped early (--radii), so their gaps are not kept", what);
+}
+
 // Rows of a run of several groups, for other numbers of malicious clients.
 struct GroupRows {
   std::vector<CertificateRow> rows;
@@ -55,15 +61,25 @@ struct GroupRows {
                           column<double>(others, [](Row r) { return r.certificate.radius; }));
   }
 
+  // The largest number of malicious clients for which the radius is certified, at the alpha of each
+  // row; -1 where it is not certified at all.
+  Numpy<int64_t> most_malicious(double radius) const {
+    if (!(radius >= 0)) throw Error("most_malicious: radius={}: must be at least 0", radius);
+    return column<int64_t>(rows, [radius](const CertificateRow& row) -> int64_t {
+      refuse_stopped("most_malicious", row);
+      const Gaps& gaps = row.certificate.counts.gaps;
+      if (gaps.empty()) return -1;
+      return fedsmooth::most_malicious(gaps, radius, row.sigma, row.alpha, row.law()).value_or(-1);
+    });
+  }
+
   // Copies of each row by gap, [rows, groups + 2]: 0 ... groups, then those below 0. A row without
   // votes has zeros.
   Numpy<int64_t> gaps() const {
     const int64_t width = groups + 2;
     std::vector<int64_t> found(rows.size() * width);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].rule == VoteRule::kRadii) {
-        throw Error("gaps: votes were stopped early (--radii), so their gaps are not kept");
-      }
+      refuse_stopped("gaps", rows[i]);
       std::ranges::copy(rows[i].certificate.counts.gaps, found.begin() + i * width);
     }
     return to_numpy_of(std::move(found), {rows.size(), static_cast<size_t>(width)});
@@ -190,6 +206,7 @@ void bind_tables(nb::module_& m) {
       nb::arg("top"), nb::arg("alpha"));
   nb::class_<GroupRows>(m, "GroupRows", "Rows of a run of several groups.")
       .def("against", &GroupRows::against, nb::arg("malicious"))
+      .def("most_malicious", &GroupRows::most_malicious, nb::arg("radius"))
       .def("gaps", &GroupRows::gaps);
   m.def("data_sources", [] { return data_sources().names(); });
   m.def("load_data", load_data, nb::arg("name"), nb::arg("root"), nb::arg("split"));

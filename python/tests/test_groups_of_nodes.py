@@ -61,6 +61,13 @@ def test_the_certificates_of_a_run_of_groups(here, model, test_set, tmp_path):
     assert list(honest["count_top"]) == list(table.gaps[:, :3].sum(1))
     assert np.array_equal(honest.certified_accuracy(radii), table.certified_accuracy(radii, malicious=0))
     assert np.array_equal(honest.certified_accuracy(radii, malicious=1), table.certified_accuracy(radii))
+    for radius in (0, 0.1, 0.3):
+        most = table.most_malicious(radius)
+        proved = {m: fs.recertify(table, 0.0005 * (m + 1), malicious=m, out=tmp_path / f"{radius}-{m}.tsv") for m in (0, 1)}
+        held = {m: (t["predict"] >= 0) & (t["radius"] >= radius) for m, t in proved.items()}
+        assert list(most) == [-1 + a + (a and b) for a, b in zip(held[0], held[1])]
+    with pytest.raises(fs.Error, match="radius"):
+        table.most_malicious(-1)
     with pytest.raises(fs.Error, match="^malicious=2: 2 groups withstand at most 1"):
         table.certified_accuracy(0, malicious=2)
     with pytest.raises(fs.Error, match="^malicious=2: 2 groups withstand at most 1"):
