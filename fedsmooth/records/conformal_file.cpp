@@ -25,6 +25,7 @@ std::optional<SetsOnTestImages> find_test(const json& object, const std::string&
   if (!object.contains("test")) return std::nullopt;
   const json& test = object["test"];
   if (!test.is_object()) throw Error("{}: \"test\" is not an object", name);
+  refuse_unknown_members(test, {"images", "coverage", "mean_size", "empty"}, "\"test\"", name);
   const SetsOnTestImages sets{require(find_count(test, "images", name), "images", name),
                               require(find_number(test, "coverage", name), "coverage", name),
                               require(find_number(test, "mean_size", name), "mean_size", name),
@@ -64,7 +65,8 @@ ConformalCalibration parse_conformal(std::string_view text, const std::string& n
     throw Error("{}: is not a file of conformal sets; fedsmooth conformal writes one", name);
   }
   refuse_unknown_members(
-      object, {"fedsmooth", "subject", "noise", "epsilon", "coverage", "quantile", "provenance"},
+      object,
+      {"fedsmooth", "subject", "noise", "epsilon", "coverage", "quantile", "test", "provenance"},
       "the file", name);
   ConformalCalibration c;
   c.subject = SubjectIdentity::from_json(object["subject"], name);
