@@ -25,6 +25,7 @@ ConformalCalibration example() {
   c.epsilon = 0.25;
   c.coverage = 0.9;
   c.quantile = 0.7123456789012345;
+  c.test = {.images = 100, .coverage = 0.93, .mean_size = 1.5, .empty = 1};
   return c;
 }
 
@@ -53,10 +54,13 @@ TEST(ConformalFileTest, ReadsBackBitForBit) {
   EXPECT_EQ(c.epsilon, 0.25);
   EXPECT_EQ(c.coverage, 0.9);
   EXPECT_EQ(c.quantile, 0.7123456789012345);
+  ASSERT_TRUE(c.test);
+  EXPECT_EQ(to_json(*c.test), to_json(*example().test));
 }
 
 TEST(ConformalFileTest, UnknownFieldsAreRefused) {
-  for (const auto& [place, what] : {std::pair{"", "the file"}, {"/subject", "the identity"}}) {
+  for (const auto& [place, what] :
+       {std::pair{"", "the file"}, {"/subject", "the identity"}, {"/test", "\"test\""}}) {
     json object = json::parse(written());
     object[json::json_pointer(place)]["colour"] = "red";
     const std::string refused = refusal([&] { parse_conformal(object.dump(), "c.json"); });
