@@ -45,7 +45,7 @@ class CommandsTest : public ProgramTest {
 class SlowCommandsTest : public CommandsTest {};
 
 TEST_F(CommandsTest, HelpIsEverywhere) {
-  for (const std::string& command :
+  for (const std::string command :
        {"", "train", "certify", "predict", "conformal", "attack", "recertify", "merge", "plot",
         "report", "sweep", "partition", "show", "data", "bench", "completion"}) {
     const Outcome help = run(command + " --help");
@@ -56,11 +56,11 @@ TEST_F(CommandsTest, HelpIsEverywhere) {
 }
 
 TEST_F(CommandsTest, HelpOffersTheExperimentOnlyWhereItIsRead) {
-  for (const std::string& command : {"train", "certify", "predict", "conformal", "attack", "sweep",
+  for (const std::string command : {"train", "certify", "predict", "conformal", "attack", "sweep",
                                     "partition", "show", "bench"}) {
     EXPECT_NE(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
-  for (const std::string& command : {"merge", "recertify", "plot", "report", "data", "completion"}) {
+  for (const std::string command : {"merge", "recertify", "plot", "report", "data", "completion"}) {
     EXPECT_EQ(run(command + " --help").out.find("Any key"), std::string::npos) << command;
   }
 }
@@ -88,7 +88,7 @@ TEST_F(CommandsTest, UnknownOptionsAreRefused) {
 }
 
 TEST_F(CommandsTest, EveryCommandChecksTheDevice) {
-  for (const std::string& command :
+  for (const std::string command :
        {"train x", "certify x", "predict x 0", "attack x", "recertify x", "merge x", "plot x",
         "report x", "sweep x", "partition x", "show x", "bench certify"}) {
     expect_refused(run(command + " --device tpu"), "--device=tpu: must be auto, cpu or cuda");
