@@ -4,13 +4,14 @@
 // certificate.
 //
 // A mistake of the user is thrown as a fedsmooth::Error with a message of one line, a defect of the
-// library as a Bug. A job that Context::stopped ends throws Interrupted, which is not a
-// std::exception.
+// library as a Bug. A job throws Interrupted, which is not a std::exception, if Context::stopped
+// ends it.
 //
-// Threads of one process may run jobs at once, each with a Context of its own, on CPU cores with
-// the same results as one after the other. Of two that would write the same table or run folder,
-// the second throws an Error. Rows are added to the registries, such as data_sources(), before the
-// first job. Jobs of several ranks (Context::ranks) run one at a time.
+// Threads of one process may run jobs at the same time, each with a Context of its own. On CPU
+// cores the results are those of running the jobs one after the other. If two jobs would write the
+// same table or run folder, the second throws an Error. Add rows to registries such as
+// data_sources() before the first job begins. Jobs of several ranks (Context::ranks) run one at a
+// time.
 #pragma once
 
 #include "fedsmooth/base/error.h"

@@ -1,6 +1,6 @@
-// JSON from and for files that others may have touched. Reading refuses what is not JSON or is
-// nested so deeply that walking it would overflow the stack; typed getters refuse a member of
-// another type; writing never fails, as bytes that are not UTF-8 are replaced.
+// Reads and writes JSON in files that others may have changed. Reading refuses text that is not
+// JSON or is nested so deeply that walking it would overflow the stack; typed getters refuse a
+// member of another type; writing never fails, because it replaces bytes that are not UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 /// Parses a JSON object. Throws an Error that begins with `name` unless `text` is a JSON object
-/// with at most 64 levels.
+/// that is nested at most 64 levels deep.
 nlohmann::json parse_json_object(std::string_view text, const std::string& name);
 
 /// Each of these returns the member `key`, or nothing if the object does not have it. Each throws
@@ -26,8 +26,8 @@ std::optional<double> find_number(const nlohmann::json& object, const std::strin
 std::optional<bool> find_flag(const nlohmann::json& object, const std::string& key,
                               const std::string& name);
 
-/// Seeds have up to 64 bits, of which many readers of JSON keep 53, so that they are written as
-/// strings. find_seed() also accepts a number, as versions up to 0.2 wrote it.
+/// A seed is written as a string, because it has up to 64 bits and many readers of JSON keep only
+/// 53 bits of a number. find_seed() also accepts a number, as versions up to 0.2 wrote it.
 nlohmann::json seed_json(uint64_t seed);
 std::optional<uint64_t> find_seed(const nlohmann::json& object, const std::string& key,
                                   const std::string& name);

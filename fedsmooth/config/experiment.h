@@ -46,8 +46,9 @@ struct Experiment {
 
 /// Returns the sigma that certificates use: certify.sigma, or smoothing.sigma if that is 0.
 double certified_sigma(const Experiment& experiment);
-/// Returns certify.seed, or the experiment's seed if there is none. Attacks use it. Certificates
-/// used it before "auto" meant derive_seed(), see records/certificate_identity.h.
+/// Returns certify.seed, or the experiment's seed if certify.seed is "auto". Attacks use this seed.
+/// For "auto", certificates use derive_seed() of records/certificate_identity.h instead; tables of
+/// earlier versions used this seed.
 uint64_t certified_seed(const Experiment& experiment);
 
 /// Throws an Error for an experiment that could be trained but never certified.
@@ -68,8 +69,8 @@ std::string format_with_defaults(const Experiment& experiment);
 /// Formats the keys that training reads, as TOML. Experiments with the same text train the same
 /// model.
 std::string format_training(const Experiment& experiment);
-/// Returns the first key that training reads in which two experiments differ, with both values;
-/// empty if there is none.
+/// Returns the first key in which two experiments differ, with both values; empty if there is none.
+/// Only keys that training reads are compared.
 std::string training_difference(const Experiment& there, const Experiment& here);
 
 /// Sets `key` (section.key) to `value`, as given on the command line. Throws an Error that begins

@@ -25,7 +25,7 @@ struct Field {
   std::function<void(const toml::node&)> set;
   std::function<std::string()> show;
   bool is_text = false;     // on the command line, an unquoted value is a string even if it is TOML
-  bool is_alias = false;    // an old name of other keys, or removed: it is read but never printed
+  bool is_alias = false;    // an old name of other keys, or a removed key: read but never printed
   bool names_file = false;  // the value is the path of a file or folder that a job opens
 };
 

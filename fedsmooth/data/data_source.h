@@ -1,4 +1,4 @@
-// The table of data sources. A row is a name for `data.name` and a function that reads one half of
+// The table of data sources. A row is a name for `data.name` and a function that reads one split of
 // the data; experiments, commands and Python know a source only by its row. A program that links
 // the library can add a row:
 //
@@ -16,8 +16,8 @@ namespace fedsmooth {
 
 struct DataSource {
   std::string name;  // data.name
-  /// Reads one half from `root`, the value of data.root. Images are bytes [N, C, H, W] with N > 0;
-  /// both halves have equal shapes and class names. Throws an Error that names the file that is
+  /// Reads one split from `root`, the value of data.root. Images are bytes [N, C, H, W] with N > 0;
+  /// both splits have equal shapes and class names. Throws an Error that names the file that is
   /// wrong.
   std::function<Dataset(const std::filesystem::path& root, Split split)> read;
 };

@@ -32,9 +32,9 @@ struct Dataset {
   Sizes shape() const { return images[0].sizes(); }
 };
 
-/// Reads and checks one half of a data set. Throws an Error that names the file that is missing or
-/// wrong. Held-out images are taken at equal distances from the training half, because a folder is
-/// read class by class.
+/// Reads and checks one split of a data set. Throws an Error that names the file that is missing or
+/// wrong. Held-out images are taken at equal distances from the training images, because a folder
+/// is read class by class.
 Dataset load_dataset(const DataOptions& options, Split split);
 
 /// Returns the SHA-256 of pixels and labels, which provenance records.

@@ -1,5 +1,5 @@
 // Joins and checks images and labels from separate files. Such files do not name classes: in both
-// halves the classes are the numbers from 0 to the largest training label.
+// splits the classes are the numbers from 0 to the largest training label.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ Dataset read_cifar100(const std::filesystem::path& root, Split split);
 
 /// Reads the four IDX files of MNIST or a set in its form, in `root`, in its folder mnist or in
 /// torchvision's MNIST/raw: ...train-images-idx3-ubyte, ...train-labels-idx1-ubyte, and t10k- or
-/// test- for the test half. Classes are the numbers up to the largest training label.
+/// test- for the test split. Classes are the numbers up to the largest training label.
 Dataset read_idx_folder(const std::filesystem::path& root, Split split);
 
 /// Reads an .npz file `root` with NumPy arrays x_train, y_train, x_test, y_test: images uint8 [N,

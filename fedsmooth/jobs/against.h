@@ -13,13 +13,14 @@
 namespace fedsmooth::jobs {
 
 struct AgainstOptions {
-  /// Names or numbers of classes, or names of superclasses; one item may list several by commas.
+  /// Names or numbers of classes, or names of superclasses. An item may list several, separated by
+  /// commas. An item that is both the name of a class and a number counts as the name.
   std::vector<std::string> against;
   /// A TOML file, see config/superclasses.h. Without `against`, radii are those within which g
   /// stays in the superclass of the selected class, and every class must be in a superclass.
   std::string superclasses;
   int64_t top = 0;  // the selected class stays among g's `top` likeliest; 0: not asked
-  /// Classes by number, beside those of `against`, in which a class's name precedes a number.
+  /// Numbers of further classes, whatever the classes are called.
   std::vector<int64_t> numbers = {};
 
   bool names_classes() const { return !against.empty() || !numbers.empty(); }
@@ -43,11 +44,11 @@ struct AgainstArguments {
 };
 
 /// Certifies the rows of a table against the options, and writes the result if `out` names a table.
-/// Throws an Error, before it writes anything, if the rows cannot be certified so, see
+/// Throws an Error, before it writes anything, if the rows do not allow such certificates, see
 /// radii_against().
 AgainstResult certify_against(const AgainstArguments& arguments);
-/// Certifies the rows of a run in memory against the options. `alpha` 0 is the rows' own. Throws an
-/// Error if the rows cannot be certified so, see radii_against().
+/// Certifies the rows of a run in memory against the options. If `alpha` is 0, the rows' own is
+/// used. Throws an Error if the rows do not allow such certificates, see radii_against().
 AgainstResult certify_against(const RunRecord& run, const AgainstOptions& options,
                               double alpha = 0);
 

@@ -22,7 +22,8 @@ struct ConformalArguments {
   double coverage = 0.9;
   /// Number of calibration images; 0: all held-out images, or half of the test set.
   int64_t images = 0;
-  std::string out;                // file to write; empty: conformal.json beside the model
+  /// File to write; empty: conformal.json in a run folder, NAME.conformal.json beside a model.
+  std::string out;
   std::vector<std::string> with;  // models that are one classifier with `path`
 };
 
@@ -33,10 +34,11 @@ struct Calibrated {
 
 /// Calibrates a threshold, measures it on the remaining images and writes it to a file. With
 /// data.held_out, in the run or the overrides, the held-out training images calibrate and the test
-/// set remains; otherwise images of the test set, drawn at random by the seed, calibrate, and its
-/// others remain. Warns if the sets cover implausibly few of these. The seed is drawn unless the
-/// overrides give one. Throws an Error if the file exists, if a run may have trained on the
-/// held-out images, and one that says how many images are needed if there are too few.
+/// set remains; otherwise test images that are drawn at random by the seed calibrate, and the other
+/// test images remain. Warns if the sets cover implausibly few of the remaining images. The seed is
+/// drawn unless the overrides give one. Throws an Error if the file exists, if a run may have
+/// trained on the held-out images, or if there are too few images; the message then says how many
+/// are needed.
 Calibrated calibrate(const ConformalArguments& arguments, const Overrides& overrides,
                      const Context& context);
 
@@ -49,8 +51,8 @@ struct SetAnswer {
 
 /// Returns the set of each image, in their order, from one noisy pass each; `arguments.n` is not
 /// used. Sigma and noise are those of `file`, which calibrate() wrote. Throws an Error if the file
-/// is about another model. The seed is drawn unless the overrides give one: an attacker who knows
-/// the noise can fit an image to it.
+/// is about another model or if the overrides give another sigma or noise. The seed is drawn unless
+/// the overrides give one: an attacker who knows the noise can fit an image to it.
 std::vector<SetAnswer> predict_sets(const PredictArguments& arguments,
                                     const std::filesystem::path& file, const Overrides& overrides,
                                     const Context& context);

@@ -24,7 +24,7 @@ class Progress {
   virtual void step(const std::string& note) = 0;
 };
 
-/// Receives one line of text. Called from any thread, as all functions of a Context are.
+/// Receives one line of text. Any thread may call it, as it may call all functions of a Context.
 using Say = std::function<void(const std::string& line)>;
 
 /// A job only reads its Context, which must outlive it.
@@ -53,8 +53,8 @@ Ranks& ranks_of(const Context& context);
 std::unique_ptr<Progress> begin_progress(const Context& context, const std::string& what,
                                          int64_t done, int64_t total);
 
-/// Throws an Error for an unknown device or an impossible number of threads. Every job calls it
-/// first.
+/// Throws an Error for an unknown device or an impossible number of threads. Every job that trains
+/// or evaluates a model calls it first.
 void check_context(const Context& context);
 
 /// Returns the number of threads that the context asks for, or one per core of this rank.

@@ -30,8 +30,8 @@ struct Answer {
 
 /// Returns the smoothed classifier's answers, in the order of the images, and calls `on_answer`
 /// with each as soon as it is known. The seed is drawn unless the overrides give one. Warns if the
-/// model's certificates are of another classifier (not checked with `with`). For a model of grey
-/// images, a file whose colour channels are equal is read as one channel.
+/// model's certificates are of another classifier; several models (`with`) are not checked. For a
+/// model of grey images, a file whose colour channels are equal is read as one channel.
 std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& overrides,
                             const Context& context,
                             const std::function<void(const Answer&)>& on_answer = {});

@@ -20,11 +20,12 @@ struct RecertifyArguments {
 /// Parses the value of --malicious. Throws an Error unless it is a whole number >= 0.
 int64_t parse_malicious(const std::string& text);
 
-/// Writes a table with the same counts and other radii, and returns its path. With given radii, a
-/// row keeps those that its stored counts support at that alpha. The certificates hold only if
-/// alpha and `malicious` were chosen without looking at these votes. Throws an Error if nothing is
-/// to be changed. For several groups with a fixed number of votes, all numbers of malicious clients
-/// up to `malicious` are claimed at once, each at alpha / (malicious + 1).
+/// Writes a table with the same counts and new radii, and returns its path. If the table decided
+/// given radii, a row keeps those that its stored counts support at the new alpha. For several
+/// groups with a fixed number of votes, all numbers of malicious clients up to `malicious` are
+/// claimed at once, each at alpha / (malicious + 1). The certificates hold only if alpha, radius
+/// and `malicious` were chosen without looking at these votes. Throws an Error if none of the three
+/// is given, or if the new table exists.
 std::filesystem::path recertify(const RecertifyArguments& arguments);
 
 }  // namespace fedsmooth::jobs

@@ -25,13 +25,13 @@ struct AskedRound {
 
 /// The nodes that run the clients in place of this process; see federation.h.
 struct Federation {
-  /// Returns the sum of the nodes' answers to each round, of which there is one for each group:
-  /// RoundSum::total(). An empty sum gives its round up: the weights stay, and the next round
-  /// follows.
+  /// Asks nodes to run these rounds (one for each group, or a single one) and returns the sum of
+  /// their answers to each, RoundSum::total(). An empty sum gives its round up: the weights stay,
+  /// and the next round follows.
   std::function<std::vector<std::vector<long long>>(const std::vector<AskedRound>&)> ask;
   std::string device, arithmetic;  // of the nodes
-  /// The number of images of each node, if each has its own and is one client; 0 for a client
-  /// number that no node has. Empty: nodes have the experiment's data.
+  /// The number of images of each client, if each client is a node with images of its own; 0 for a
+  /// client number that no node has. Empty: nodes have the experiment's data.
   std::vector<int64_t> images;
 };
 
@@ -81,9 +81,9 @@ bool go_side_by_side(const Experiment& a, const Experiment& b);
 
 /// Trains the first of `runs`, and as many of the following side by side with it as fill the
 /// machine: all on a GPU; on the CPU one federated run, or one centralized run per thread and rank.
-/// All must be able to go_side_by_side(). Each folder gets the files that train() writes. Returns,
-/// for each run that was trained, the exception that it threw, Interrupted included; null: it is
-/// done. With several ranks rank 0 calls this, and the others work_on_training().
+/// go_side_by_side() must hold for every two runs. Each folder gets the files that train() writes.
+/// Returns, for each run that was trained, the exception that it threw, Interrupted included; null:
+/// it is done. With several ranks rank 0 calls this, and the others work_on_training().
 std::vector<std::exception_ptr> train_runs(const std::vector<TrainArguments>& runs,
                                            const Context& context);
 

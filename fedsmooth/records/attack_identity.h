@@ -1,5 +1,5 @@
-// What a table of attacks is about: the "identity" in attack.json. An attack continues a table only
-// if their identities are equal.
+// The identity of a table of attacks: the "identity" in attack.json, which says what the table is
+// about. An attack continues a table only if their identities are equal.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,8 @@
-// What a table is about: the "identity" in the JSON beside it. This is the only place that knows
-// its keys. Rows are added to a table, and tables are joined, only if their identities are equal.
+// The identity of a table: the "identity" in the JSON beside it, which says what the table is
+// about. Rows are added to a table, and tables are joined, only if their identities are equal.
 // Every field is optional, because tables of earlier versions leave some out. A field that this
-// version does not know is refused, because it could not be compared.
+// version does not know is refused, because it could not be compared. The keys stand in one list of
+// fields, see identity_fields.h.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct CertificateIdentity : SubjectIdentity {
   /// With certify.seed = "auto": the run's seed, from which `seed` was derived by derive_seed().
   std::optional<uint64_t> run_seed;
   std::optional<int64_t> n0, n;
-  std::optional<double> alpha;
+  std::optional<double> alpha;  // failure probability of each claim
   std::optional<RadiusKind> radius;
   std::optional<bool> only_correct;
   std::optional<bool> noise_bank;            // images shared their draws; tables of 0.2 and earlier
@@ -50,7 +51,7 @@ struct CertificateIdentity : SubjectIdentity {
   std::optional<double> beta, plan;
   std::optional<int64_t> classes;  // K, of the base classifier; not in earlier tables
   /// For several groups: the number of malicious clients against which the radii hold. With a fixed
-  /// number of votes all smaller numbers are claimed at once, each at the level `alpha`.
+  /// number of votes all smaller numbers are claimed, too, each at the level `alpha`.
   std::optional<int64_t> malicious;
   /// For several groups: `seed` was given, not drawn when training ended.
   std::optional<bool> seed_given;

@@ -10,7 +10,7 @@
 
 namespace fedsmooth {
 
-/// The sets of images that did not calibrate, measured without an attack.
+/// A measurement of the sets of images that did not calibrate, without an attack.
 struct SetsOnTestImages {
   int64_t images = 0;
   double coverage = 0.0;   // share of images whose set has the label
@@ -33,9 +33,9 @@ nlohmann::json to_json(const SetsOnTestImages& sets);
 
 void write_conformal(const std::filesystem::path& file, const ConformalCalibration& calibration);
 
-/// Read a calibration from a file, or from text, where `name` is the file's name in messages. Throw
-/// an Error if it is not a file of write_conformal(), a required field is missing, or its images
-/// are too few for its coverage.
+/// Read a calibration from a file, or from its text, where `name` is the file's name in messages.
+/// Throw an Error if write_conformal() did not write the file, a required field is missing, or the
+/// calibration images are too few for the coverage.
 ConformalCalibration read_conformal(const std::filesystem::path& file);
 ConformalCalibration parse_conformal(std::string_view text, const std::string& name);
 

@@ -13,7 +13,7 @@
 
 namespace fedsmooth {
 
-/// A number that "auto" stands for, as in experiments.
+/// A number, or "auto", as in experiments.
 struct AutomaticNumber {
   double value = 0.0;  // 0: "auto"
 };

@@ -24,9 +24,9 @@ struct Run {
 };
 
 /// Starts a run: makes the folder and writes its experiment. Throws an Error if the folder is not
-/// empty and no run. If training has left results in it, throws an Error unless `resume` is set,
-/// and in any case if its experiment differs in a key that training reads, which the message names.
-/// Other keys ([certify], [log]) take the values of `experiment`.
+/// empty and is no run. If training has left results in it, throws an Error unless `resume` is set,
+/// and in any case if its experiment differs in a key that training reads; the message names the
+/// key. Other keys ([certify], [log]) get the values of `experiment`.
 Run start_run(const std::filesystem::path& folder, const Experiment& experiment, bool resume);
 
 /// If the experiment's seed was drawn, replaces it by the seed in the folder's experiment.toml, if
@@ -57,6 +57,7 @@ std::optional<std::string> trained_data_sha256(const std::filesystem::path& fold
 /// Returns the SHA-256 of clients.tsv and of rounds.tsv, where they exist, by their keys in
 /// provenance.json. A federation of nodes with images of their own has no clients.tsv.
 std::map<std::string, std::string> digest_history(const std::filesystem::path& folder);
+
 /// Returns the seed for the certificates of several groups, which was drawn when training ended.
 /// Throws an Error if there is none.
 uint64_t drawn_certificate_seed(const std::filesystem::path& folder);
@@ -69,8 +70,8 @@ void check_history(const std::filesystem::path& folder);
 /// and training options, and marks it as done.
 void copy_training(const std::filesystem::path& from, const Run& to);
 
-/// What a run's bits depend on besides its experiment, such as the engine and the data: values by
-/// name.
+/// Named values on which a run's bits depend besides its experiment, such as the engine and the
+/// data.
 using Provenance = std::map<std::string, std::string>;
 
 /// Returns the metadata of a file that training keeps in its run folder: `origin`, and the part of

@@ -27,8 +27,8 @@ nlohmann::json parse_sidecar(std::string_view text, const std::filesystem::path&
 void remove_unfinished_table(const std::filesystem::path& table, const FileLock& lock);
 
 /// Writes a table that does not exist yet, and its JSON. The caller must hold the table's FileLock.
-/// Throws an Error if the JSON exists, unless its identity states a model: then a kill left it
-/// without its table.
+/// Throws an Error if the JSON exists, unless it has an identity that states a model: such a JSON
+/// was left by a kill before its table was written, and is replaced.
 void write_new_table(const std::filesystem::path& table, std::string_view text,
                      const nlohmann::json& sidecar);
 
@@ -55,9 +55,9 @@ class TableFile {
   using CheckContinues = std::function<void(const nlohmann::json& identity)>;
 
   /// Starts `table` with `header`, or continues it if `resume` is set: `keep` returns the part of
-  /// the existing text to retain. Throws an Error if another process writes the table, if its
-  /// identity may not be continued (`check_continues` throws then), or, where it could be
-  /// continued, if `resume` is not set. Afterwards the table has the identity of `sidecar`.
+  /// the existing text to retain. Throws an Error if another process writes the table, if
+  /// `check_continues` refuses the identity of an existing table, or if the table could be
+  /// continued but `resume` is not set. Afterwards the table has the identity of `sidecar`.
   TableFile(std::filesystem::path table, std::string_view header, const nlohmann::json& sidecar,
             bool resume, const Keep& keep, const CheckContinues& check_continues);
   ~TableFile();

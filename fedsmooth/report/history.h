@@ -1,5 +1,5 @@
-// Training round by round: which quantities the figures and the page show, each on an axis of its
-// own above a common axis of rounds.
+// Training round by round: the quantities that the figures and the page show, each on an axis of
+// its own above a common axis of rounds.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 
 namespace fedsmooth {
 
+/// One quantity, shown as a curve over the rounds.
 struct Strip {
   using Value = std::function<std::optional<double>(const RoundRow&)>;
 
@@ -23,22 +24,23 @@ struct Strip {
   std::string_view thin_is = {};  // what the second curve shows
 };
 
-/// Returns loss, noisy accuracy and seconds per round.
+/// Returns the strips of loss, noisy accuracy and seconds per round.
 std::vector<Strip> training_strips();
 
-/// Joins the rounds of a run's groups, as far as all of them have them: the mean of each value over
-/// the groups that state it, and the sum of the dropped updates.
+/// Joins the rounds of a run's groups, up to the last round that all groups have: the mean of each
+/// value over the groups that state it, and the sum of the dropped updates.
 std::vector<RoundRow> mean_of_groups(const std::vector<std::vector<RoundRow>>& groups);
 
-/// Returns how far the attack goes, what it does, and the one-point gradient's cosine.
+/// Returns the strips of the attack in training: the norm of the perturbation over epsilon, the
+/// fall of the true class's probability, and the cosine of the one-point to the true gradient.
 std::vector<Strip> attack_strips();
 
 /// Returns round and value of each row that has a finite one.
 std::vector<std::pair<double, double>> strip_points(const std::vector<RoundRow>& rounds,
                                                     const Strip::Value& value);
 
-/// Keeps every Nth point and the last one, so that at most about 1000 are left: more cannot be
-/// seen.
+/// Keeps every Nth point and the last one, so that at most about 1000 points are left; a picture
+/// cannot show more.
 std::vector<std::pair<double, double>> thin_points(
     const std::vector<std::pair<double, double>>& points);
 

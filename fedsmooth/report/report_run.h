@@ -1,4 +1,4 @@
-// What is known about one run: its tables, as far as they exist, and where they come from.
+// All that is known about one run: its tables, as far as they exist, and their provenance.
 #pragma once
 
 #include <map>
@@ -24,11 +24,11 @@ struct RunRecord {
   std::string name;
   std::vector<std::string> class_names;  // may be empty: classes then go by number
   std::vector<CertificateRow> rows;      // none: not certified yet; radii are in `norm`
-  CertificateIdentity identity;          // what the JSON beside them says that they are about
+  CertificateIdentity identity;          // of the rows, from the JSON beside them
   std::vector<std::pair<std::string, std::string>> provenance;  // shown as a table, in this order
   std::vector<RoundRow> rounds;
   std::vector<ClientRow> clients;
-  int64_t groups = 0;  // number of groups that `rounds` are means over; 0: of one network
+  int64_t groups = 0;  // number of groups over which `rounds` are means; 0: one network
   std::vector<AttackRow> attacks;
   std::optional<ConformalCalibration> conformal;  // of conformal.json in the run's folder
   std::string attacked_base;  // the base classifier that was attacked; empty if it is not known
@@ -45,7 +45,7 @@ struct RunRecord {
 
   bool certified() const { return !rows.empty(); }
   const std::string& shown_name() const { return label.empty() ? name : label; }
-  /// Whether its rows are those of an earlier version, which did not bind them to model and data.
+  /// Returns whether an earlier version wrote the rows and did not bind them to model and data.
   bool unbound() const {
     return certified() && !rows.front().published && rows.front().subject.empty();
   }

@@ -87,7 +87,7 @@ struct Latch {
 struct Certificate {
   Counts counts;
   int64_t predict = kAbstain;
-  double p_lower = 0.0;  // bound on P[f(x + e) = selected]; at alpha / 2 if multi-class
+  double p_lower = 0.0;  // bound on P[f(x + e) = selected]; at alpha / 2 if multiclass
   double radius = 0.0;   // in the norm of the noise; g is constant within it
   /// Under VoteRule::kRadii: one latch for each certified radius, in ascending order of radius.
   std::vector<Latch> latches = {};

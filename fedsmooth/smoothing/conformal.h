@@ -24,28 +24,30 @@ namespace fedsmooth {
 /// sigma is positive and at most the law's largest, b < 1, and the law knows b.
 double conformal_level(double coverage, double epsilon, double sigma, const NoiseLaw& law);
 
-/// ceil((n + 1) level), at most one too large.
+/// Returns ceil((n + 1) level), rounded in the safe direction: it may be one too large.
 int64_t conformal_rank(int64_t n, double level);
 
-/// The fewest calibration images for which the rank is at most their number.
+/// Returns the smallest number n of calibration images for which conformal_rank(n, level) <= n.
 int64_t needed_images(double level);
 
-/// q. Throws an Error that says how many scores are needed if there are too few.
+/// Returns the threshold q. If there are too few scores, throws an Error that says how many are
+/// needed.
 double conformal_quantile(std::vector<double> scores, double level);
 
-/// -log softmax of each of the K logits: the sets of 1 - softmax, whose numbers would be equal near
-/// 1. Infinite for all of them if a logit is not finite.
+/// Returns -log softmax of each of the K logits, or infinity for each if a logit is not finite. The
+/// score 1 - softmax would give the same sets, but many of its values would be rounded to 1.
 std::vector<double> conformal_scores(const float* logits, int64_t classes);
 
-/// Noises of a calibration, of its own test and of answers are never the same, and the choice of
-/// the calibration images does not depend on them.
+/// The uses of random numbers. Each has a key of its own, so that calibration, its test and answers
+/// share no noise, and the choice of calibration images does not depend on any noise.
 enum class ConformalDraw : uint64_t { kCalibration, kTest, kAnswer, kChoice };
 Key conformal_key(uint64_t seed, ConformalDraw draw);
 
-/// Scores of every class for one noisy copy of each of `count` images, sample 0 of the stream
-/// {key, index}: `image(i)` returns the ith, `take(i, scores)` gets its scores. Both are called
-/// from `threads` threads, in no order. Throws ClassifierChanged if f's answers change on the way,
-/// and Interrupted if `stopped` says so. Returns f's fingerprint.
+/// Computes the scores of every class for one noisy copy of each of `count` images, with the noise
+/// of sample 0 of the stream {key, index}. `image(i)` returns the ith image, `take(i, scores)` gets
+/// its scores. Both are called from up to `threads` threads, in any order. Throws ClassifierChanged
+/// if f's answers change meanwhile, and Interrupted once `stopped` returns true. Returns f's
+/// fingerprint, which is empty if there are no images.
 std::string one_pass_scores(const BaseClassifier& f, const NoiseLaw& law, double sigma, Key key,
                             int64_t count, const std::function<LabelledImage(int64_t i)>& image,
                             const std::function<void(int64_t i, std::vector<double> scores)>& take,

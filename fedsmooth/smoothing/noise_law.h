@@ -16,12 +16,12 @@ namespace fedsmooth {
 
 enum class Norm { kL2, kLinf, kL1 };
 
-/// The largest noise level: sigma times a normal number stays within single precision.
+/// The largest noise level at which sigma times a normal number stays within single precision.
 inline constexpr double kLargestSigma = 1e30;
 
 /// Function that writes copies noisy[i] = x + e_(first + i) for i < count, where e_j is sample j of
 /// the stream: x is [C, H, W], noisy [>= count, C, H, W]. Rows from `count` on stay as they are. A
-/// value that is not a number makes its copy vote for nobody. Several threads may call one source.
+/// copy with a value that is not a number votes for no class. Several threads may call one source.
 using NoiseSource =
     std::function<void(const Array& x, Stream stream, int64_t first, int64_t count, Array& noisy)>;
 
@@ -70,9 +70,11 @@ const NoiseLaw* find_law(std::string_view name);
 /// Returns the name of every known law in tables, with commas between them.
 std::string list_laws();
 
-/// Returns the law that an option names, and the word by which options name a law. Throw an Error
-/// that lists the words if there is none.
+/// Returns the law that an option names. Throws an Error that lists the words of options if none
+/// has this one.
 const NoiseLaw& law_of_option(std::string_view option);
+/// Returns the word by which options name a law. Throws an Error for a law that only older tables
+/// have.
 std::string_view option_of_law(const NoiseLaw& law);
 
 /// Returns the law that continues a table of `law`: the law itself, unless only older tables have

@@ -8,8 +8,8 @@
 
 namespace fedsmooth::jobs {
 
-/// The images of a table and how they are attacked: by `attack` of the subject's experiment, with
-/// its `smoothing.m` noises. References must outlive it.
+/// The images of a table of attacks and how they are attacked: by the keys [attack] of the
+/// subject's experiment, with smoothing.m noises per image. References must outlive it.
 struct AttackJob {
   const ModelUnderTest& subject;
   const Dataset& data;
@@ -20,8 +20,8 @@ struct AttackJob {
   std::function<DifferentiableClassifier()> make_differentiable;
 };
 
-/// Moves an image by SmoothAdv against its true label, then takes the majority of n votes. For one
-/// thread; each thread makes its own.
+/// Moves an image by SmoothAdv against its true label, then takes the majority of n votes. Each
+/// thread needs an Attacker of its own.
 class Attacker {
  public:
   /// The job must outlive the Attacker. Throws an Error unless the evaluator that counts the votes
@@ -29,12 +29,13 @@ class Attacker {
   /// fingerprint differs.
   explicit Attacker(const AttackJob& job);
 
-  /// Returns a row for each epsilon, of no use until probe() was called. Throws Interrupted between
-  /// two of them once the job is stopped.
+  /// Returns a row for each epsilon. The rows may be used only after a later call of probe() has
+  /// returned. Once the job is stopped, throws Interrupted before the next epsilon.
   std::vector<AttackRow> attack(int64_t image);
   /// Throws ClassifierChanged if the classifier's answers changed since the last probe.
   void probe();
-  /// Returns after how many images to probe, so that it takes at most a hundredth of the votes.
+  /// Returns the number of images between two probes, such that probing takes at most a hundredth
+  /// of the votes.
   int64_t images_per_probe() const;
 
  private:

@@ -28,8 +28,8 @@ struct ModelUnderTest {
   std::filesystem::path model_path;
   Experiment experiment;  // the run's, or the defaults for a model file; overrides are applied
   BaseClassifier f;
-  /// Loads the network with gradients, for `attack`. Each call of the result makes one for one
-  /// thread. Throws an Error for several models as one.
+  /// Loads the network with gradients, for `attack`. Each call of the result makes an evaluator for
+  /// one thread. For several models or groups it evaluates the mean of their logits.
   std::function<std::function<DifferentiableClassifier()>()> load_gradients;
   double sigma = 0.0;
   std::vector<std::string> class_names;
@@ -56,8 +56,8 @@ std::optional<uint64_t> given_seed(const Overrides& overrides);
 /// Loads a model and chooses sigma: certify.sigma if given, else the one that it was trained for.
 /// `input` is the shape of the images; `data` may be null if they are not from a data set. f is for
 /// `device`, and for votes under certify.noise. The fingerprint stays empty: Sampler::check()
-/// returns it. Throws an Error for a run of several groups, a model that the run did not train, or
-/// one for other images or classes.
+/// returns it. Throws an Error for a run of several groups (load_groups() loads one), a model that
+/// the run did not train, or one for other images or classes.
 ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Overrides& overrides,
                                      const Dataset* data, const Shape& input,
                                      const std::string& device);
@@ -65,11 +65,12 @@ ModelUnderTest load_model_under_test(const std::filesystem::path& path, const Ov
 /// Returns the shape [C, H, W] of one image.
 Shape image_shape(const Dataset& data);
 
-/// Returns the indices of every Nth of `size` images, at most `options.limit` of them.
+/// Returns every Nth index of `size` images, where N is options.every; at most options.limit
+/// indices if that is not 0.
 std::vector<int64_t> choose_images(int64_t size, const CertificationOptions& options);
 
-/// Returns what tells the classifier apart from others: see same_classifier.h. `fingerprint` is
-/// that of subject.f.
+/// Returns the fields by which the classifier is told apart from others, see same_classifier.h.
+/// `fingerprint` is that of subject.f.
 ClassifierIdentity identify_classifier(const ModelUnderTest& subject,
                                        const std::string& fingerprint);
 

@@ -20,8 +20,8 @@ namespace fedsmooth::jobs {
 /// One run that is being trained. It holds the folder's lock until it is destroyed.
 class OpenRun {
  public:
-  /// Opens or resumes the folder, which is only made if the experiment can be trained. `number`
-  /// tells apart runs that are side by side. `setting` and the experiment must outlive it.
+  /// Opens or resumes the folder, which is only made if the experiment can be trained. `number` is
+  /// the run's number among those side by side. `setting` and the experiment must outlive it.
   OpenRun(const TrainingContext& setting, const TrainArguments& arguments, int64_t number);
 
   int64_t rounds() const { return options_.rounds; }
@@ -58,7 +58,7 @@ class OpenRun {
   std::optional<ImageTables> image_tables_;  // for sun
   Checkpoints checkpoints_;
   int64_t dropped_ = 0;                         // number of dropped updates
-  std::vector<std::string> named_;              // the first of these: client, round and tensor
+  std::vector<std::string> named_;              // the first dropped updates, in words
   std::optional<RoundRow> last_row_;            // none: no round was trained
   std::chrono::steady_clock::time_point last_;  // when the last round ended
 };

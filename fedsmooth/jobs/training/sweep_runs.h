@@ -20,15 +20,15 @@ struct SweepOutcome {
   void add(const SweepOutcome& other);
 };
 
-/// Returns the number of groups of experiments that keep the machine busy: three on a GPU, so that
+/// Returns the number of sets of experiments that keep the machine busy: three on a GPU, so that
 /// the server's part of a round, a short kernel or the start of a certification leaves no gap; one
 /// elsewhere.
 int64_t groups_at_once(const Context& context);
 
 /// Trains and certifies the experiments into run folders in `out`, which are named after them.
 /// Experiments that differ only in how they are certified are trained once. One that fails causes a
-/// warning and does not stop the others. Experiments that can be trained side by side are a group;
-/// `at_once` groups are done at the same time, each in a thread of its own.
+/// warning and does not stop the others. Experiments that can be trained side by side are a set;
+/// `at_once` sets are done at the same time, each in a thread of its own.
 SweepOutcome run_experiments(const std::vector<NamedExperiment>& all,
                              const std::filesystem::path& out, int64_t at_once,
                              const Context& context);

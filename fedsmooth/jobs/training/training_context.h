@@ -1,5 +1,5 @@
-// What runs that are trained side by side share, and what follows from it for one experiment: its
-// partition, its clients' task and its options.
+// The data, network and executor that runs trained side by side share, and the partition, task and
+// options of one experiment that follow from them.
 #pragma once
 
 #include <future>
@@ -12,7 +12,7 @@ namespace fedsmooth::jobs {
 
 /// The data, network and executor that runs side by side share.
 struct TrainingContext {
-  /// Loads data and network of the first run.
+  /// Loads the data and the network of the first run, which all `runs` have.
   TrainingContext(const std::vector<TrainArguments>& runs, const Context& context);
   /// Uses the images `own`, for a node of a federation whose other nodes have images of their own.
   TrainingContext(const Experiment& experiment, Dataset own, const Context& context);
@@ -42,8 +42,8 @@ Partition partition_of(const TrainingContext& setting, const Experiment& experim
 
 /// Returns the task of the experiment's clients. The setting must outlive it.
 LocalTask local_task(const TrainingContext& setting, const Experiment& experiment);
-/// Returns the experiment's options, with the threads of the setting, and one client a round if it
-/// is centralized.
+/// Returns the experiment's options, with the threads of the setting, and one client per round if
+/// it is centralized.
 TrainOptions train_options(const TrainingContext& setting, const Experiment& experiment);
 
 /// Throws an Error for a run that cannot be trained in this setting. `partition` is its
