@@ -61,6 +61,6 @@ __version__: str = _core.version
 
 
 def lower_bound(k: int, n: int, alpha: float = 0.001) -> float:
-    """The Clopper-Pearson bound: a p with P[Bin(n, p) >= k] <= alpha, within 1e-12 of the largest
-    one and never above it. k successes in n trials prove, at level alpha, a probability of at least p."""
+    """Returns the Clopper-Pearson bound: a p with P[Bin(n, p) >= k] <= alpha, within 1e-12 of the largest
+    such p and never above it. k successes in n trials prove, at level alpha, a probability of at least p."""
     return _core.lower_bound(as_count("k", k), as_count("n", n), as_number("alpha", alpha))

@@ -14,7 +14,7 @@ from ._core import Error
 
 
 def to_logits(y: Any) -> np.ndarray:
-    """What a classifier answered, as float32 [B, K]."""
+    """Returns the output of a classifier as float32 [B, K]."""
     y = take_logits(y)
     if isinstance(y, (tuple, list, dict)):
         raise Error(f"model: gives a {type(y).__name__}, not logits [B, K]; wrap it, such as `lambda x: model(x)[0]`")
@@ -25,8 +25,9 @@ def to_logits(y: Any) -> np.ndarray:
 
 
 def _round_to_float32(logits: np.ndarray) -> np.ndarray:
-    """Logits [B, K] as float32. In rows where rounding made another class the largest, such as log-likelihoods near
-    -1e9, the difference to the largest is rounded instead, so that the classifier keeps its answers."""
+    """Returns logits [B, K] as float32. Where rounding would make another class the largest in a row, as it may for
+    log-likelihoods near -1e9, the differences to the row's largest logit are rounded instead, so that the classifier
+    keeps its answers."""
     rounded = np.ascontiguousarray(logits, dtype=np.float32)
     if logits.dtype == np.float32 or 0 in logits.shape:
         return rounded
@@ -42,7 +43,7 @@ def _round_to_float32(logits: np.ndarray) -> np.ndarray:
 
 
 def round_tensor(logits: Any) -> Any:
-    """_round_to_float32() of a torch tensor, where it is."""
+    """Does what _round_to_float32() does for a torch tensor, on the tensor's device."""
     import torch
 
     rounded = logits.to(torch.float32).contiguous()
@@ -55,13 +56,13 @@ def round_tensor(logits: Any) -> Any:
 
 
 def take_logits(y: Any) -> Any:
-    """The logits of an output that names them, such as those of Hugging Face's models; other outputs as they are."""
+    """Returns the logits of an output that names them, as Hugging Face's models do, and any other output unchanged."""
     logits = getattr(y, "logits", None)
     return y if logits is None else logits
 
 
 def refuse_training_mode(f: Any) -> None:
-    """An Error for a module in training mode, which is no function of the image: dropout, batch statistics."""
+    """Raises an Error for a module in training mode: dropout and batch statistics make it no function of the image."""
     if not is_module(f):
         return
     for name, module in f.named_modules():
@@ -77,7 +78,7 @@ class BrokenCopies:
 
     def clear(self) -> None:
         self.copies = 0
-        self._broken: Any = 0  # on a GPU a tensor, which is read at the end alone
+        self._broken: Any = 0  # on a GPU a tensor, which is read only at the end
 
     def look(self, logits: np.ndarray) -> np.ndarray:
         self.copies += len(logits)
@@ -101,15 +102,16 @@ class BrokenCopies:
 
 @dataclass(frozen=True)
 class Adapted:
-    """A base classifier as a function of NumPy arrays, and what it runs on. A classifier on a GPU also has `on_gpu`,
-    a function of float32 tensors there, the GPU's number and the stream on which it runs, the caller's current one."""
+    """A base classifier as a function of NumPy arrays, and a description of what it runs on. A classifier on a GPU also
+    has `on_gpu`, a function of float32 tensors there, the GPU's number, and the stream on which it runs, which is the
+    caller's current one."""
 
     call: Callable[[np.ndarray], np.ndarray]
     runs_on: str
     on_gpu: Callable[[Any], Any] | None = None
     gpu: int = 0
     stream: int = 0
-    batch: int = 0  # the only one that it takes; 0: any
+    batch: int = 0  # the only batch that it accepts; 0: any
     broken: BrokenCopies = field(default_factory=BrokenCopies)
 
     def votes(self, num_classes: int, batch: int, shape: tuple[int, ...], noise: str = "float") -> _core.Votes:
@@ -124,15 +126,16 @@ class Adapted:
 
 
 def check_classifier(f: Any) -> None:
-    """An Error unless adapt() knows what to do with f."""
+    """Raises an Error unless adapt() accepts f."""
     if not (callable(f) or is_session(f) or is_estimator(f)):
         raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
 
 
 def adapt(f: Any, like: Array, inputs: str = "auto") -> Adapted:
-    """A torch module gets tensors on its own device and of its own type; another function gets what `like` is,
-    tensors on its device or NumPy arrays, or what `inputs` says. If `like` is a vector of features, f gets [B, D];
-    sessions of ONNX Runtime get NumPy arrays, estimators of scikit-learn [B, D]."""
+    """Returns the classifier f as a function of NumPy arrays. A torch module is called with tensors on its own device
+    and of its own type; another function with what `inputs` says or, for "auto", with what `like` is: tensors on its
+    device, or NumPy arrays. If `like` is a vector of features, f is called with [B, D]. Sessions of ONNX Runtime get
+    NumPy arrays, estimators of scikit-learn [B, D]."""
     check_classifier(f)
     flat = getattr(like, "ndim", 0) == 1
     if is_estimator(f):
@@ -160,7 +163,7 @@ def _features(batch: Any) -> Any:
 
 
 def _note(given: Any) -> str:
-    """What may be wrong if a function of the user's fails on `given`."""
+    """Returns what may be wrong if a user's function fails on `given`."""
     note = f"fedsmooth: the base classifier was called with a NumPy array {list(given.shape)}, as the image is one"
     if "torch" in sys.modules:
         note += '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
@@ -174,12 +177,12 @@ def _note_on_layout(shape: tuple[int, ...]) -> str:
 
 
 def is_session(f: Any) -> bool:
-    """Whether f is a session of ONNX Runtime."""
+    """Returns whether f is a session of ONNX Runtime."""
     return not callable(f) and all(hasattr(f, name) for name in ("run", "get_inputs", "get_outputs"))
 
 
 def is_estimator(f: Any) -> bool:
-    """Whether f is a classifier of scikit-learn, or like one."""
+    """Returns whether f is a classifier of scikit-learn, or has its methods."""
     return not callable(f) and hasattr(f, "classes_") and any(hasattr(f, m) for m in ("predict_proba", "predict"))
 
 
@@ -232,8 +235,8 @@ def _adapt_estimator(estimator: Any) -> Adapted:
 
 
 def _compare_with_predict(estimator: Any, scores: str, given: np.ndarray, logits: np.ndarray) -> None:
-    """An Error if the largest score is not what predict() answers. An SVC may have scores of pairs of classes, of which
-    there are as many as classes if these are three."""
+    """Raises an Error if the largest score is not at the class that predict() answers. An SVC may give scores of pairs
+    of classes; three classes have as many pairs as classes, so their number does not reveal this."""
     if not hasattr(estimator, "predict"):
         return
     answers = np.asarray(estimator.predict(given))

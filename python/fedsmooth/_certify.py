@@ -44,14 +44,14 @@ def certify(
     """Certifies every `every`-th image of a test set, at most `limit` of them if that is not 0.
 
     test_set: a pair of arrays (images [N, C, H, W] in [0, 1] or bytes, labels [N]), or a data set of
-        (image [C, H, W], label). Features [N, D] in [0, 1] are taken too: f then gets [B, D].
-    out: the table to write, NAME.tsv, with NAME.json beside it that says what it is about: the same files as
-        the program's. Rows are appended whole; resume=True continues after the last one. If left out, the
-        table has no file.
+        (image [C, H, W], label). Features [N, D] in [0, 1] are accepted too: f then gets [B, D].
+    out: the table to write, NAME.tsv; NAME.json beside it says what the table is about. The program writes the same
+        files. Rows are appended whole; resume=True continues after the last one. If left out, the table has no file.
     sigma: the noise, for a Model; the model's own if left out. A Smooth has its own.
     class_names: one per class; the model's, or numbers, if left out.
-    name: of the data set. With images and name of load_data(), the table is the program's, which may resume it.
-    only_correct: no votes are drawn where the selected class is wrong anyway.
+    name: of the data set. With the images and the name of load_data(), the table is the one that the program writes,
+        and the program can resume it.
+    only_correct: draws no fresh votes where the selected class is wrong.
     n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth; a Model has a batch of its own. With radii and
         resume=True, a larger n continues the rows that are not decided.
     """
@@ -115,9 +115,9 @@ def certify_image(
 
     model: a run folder, whose [certify] applies, or a model file. image: a PNG or JPEG file; a grey one has one
         channel where the model's images have one. Digits name an image of the test set, as on the command line.
-    overrides: of the experiment: {"certify.alpha": 1e-4}. sigma, n: short for certify.sigma and certify.n. If left
+    overrides: keys of the experiment: {"certify.alpha": 1e-4}. sigma, n: short for certify.sigma and certify.n. If left
         out they are the run's own; for a model file, the sigma that it was trained for, and 100,000.
-    seed: repeats the noise of an earlier answer; drawn by the system if left out.
+    seed: that of an earlier answer repeats its noise; drawn by the system if left out.
     device, threads: as for load().
     """
     for name, path in (("model", model), ("image", image)):
@@ -153,18 +153,18 @@ def verify(
     device: str = "auto",
     threads: int = 0,
 ) -> _core.Verification:
-    """Checks a table. Every row must follow from its counts (else an Error), and votes that are drawn anew for
-    `images` of the rows, chosen at random, must not contradict the stored ones. `plausible` is the verdict; if it
-    is False, a warning is given, too. An honest table fails with probability at most 0.001.
+    """Checks a table. Every row must follow from its counts (else an Error is raised), and votes that are drawn anew
+    for `images` of the rows, chosen at random, must not contradict the stored ones. `plausible` of the result is the
+    verdict; if it is False, a warning is given, too. An honest table fails with probability at most 0.001.
 
-    model, test_set: the classifier g and the test set that fs.certify() had. Without a test set, `model` is a model
-        file or a run folder, as `fedsmooth verify --model`; without either, the one that the table names.
-    n: votes to draw for each; 0: as many as the table has. batch_size, with a test set: that of the
-        table if left out.
-    seed: of the choice and of the votes; drawn by the system if left out.
-    with_: for a table of several models as one, the models beside `model`; those that the table names if both are
+    model, test_set: the classifier g and the test set that fs.certify() got. Without a test set, `model` is a model
+        file or a run folder, as in `fedsmooth verify --model`; if left out, it is the one that the table names.
+    n: votes to draw for each image; 0: as many as the table has. batch_size, with a test set: that of the table if
         left out.
-    overrides: of the experiment, for a model file or run: {"data.root": "data"}.
+    seed: of the choice of images and of the votes; drawn by the system if left out.
+    with_: for a table of several models as one, the other models; those that the table names if `model` and `with_`
+        are left out.
+    overrides: keys of the experiment, for a model file or run: {"data.root": "data"}.
     device, threads: as for load(), without a test set.
     """
     count, votes = as_count("images", images), as_count("n", n)
@@ -185,7 +185,7 @@ def verify(
 
 
 def _refuse(given: Mapping[str, Any], why: str) -> None:
-    """An Error for an argument that would be ignored."""
+    """Raises an Error for an argument that would be ignored."""
     for name, value in given.items():
         if value:
             raise Error(f"{name}: is {why}")

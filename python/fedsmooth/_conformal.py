@@ -20,8 +20,8 @@ class Conformal:
         sets = fs.Conformal.calibrate(model, images, labels, epsilon=0.25, coverage=0.9)
         sets(new_images)    # [N, K], True where a class is in the set
 
-    The probability is over calibration images, new images and noise. Calibration images are clean, like the
-    new ones, and unseen by training."""
+    The probability is over calibration images, new images and noise. Calibration images must be clean, drawn as the
+    new images are, and unseen by training."""
 
     def __init__(self, model: Model, calibration: _core.ConformalCalibration) -> None:
         self._pass, self._input = _one_pass(model), model.input
@@ -46,8 +46,8 @@ class Conformal:
         seed: int | None = None,
     ) -> "Conformal":
         """Calibrates on images [N, C, H, W], bytes or floats in [0, 1], and labels [N], with one noise per image.
-        Too few images are an Error that says how many are needed. sigma: the model's own if left out. seed: of
-        the noise; drawn by the system if left out."""
+        If there are too few images, raises an Error that says how many are needed. sigma: the model's own if left
+        out. seed: of the noise; drawn by the system if left out."""
         found = _one_pass(model).calibrate(
             _pixels(images, model.input),
             as_labels("labels", to_numpy(labels, "labels").tolist()),
@@ -60,7 +60,7 @@ class Conformal:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Model) -> "Conformal":
-        """Reads a file of save() or of `fedsmooth conformal`. An Error if it is about another model."""
+        """Reads a file of save() or of `fedsmooth conformal`. Raises an Error if the file is about another model."""
         return cls(model, _core.read_conformal(pathlib.Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -68,8 +68,8 @@ class Conformal:
         _core.write_conformal(pathlib.Path(path), self._calibration)
 
     def __call__(self, images: Array, *, seed: int | None = None) -> np.ndarray:
-        """Returns which classes are in the set of each image, booleans [N, K], from one noisy pass each. Leave
-        out the seed: an attacker who knows the noise can fit an image to it."""
+        """Returns which classes are in the set of each image, as booleans [N, K], from one noisy pass per image. Leave
+        out the seed where images may be attacked: an attacker who knows the noise can fit an image to it."""
         number = draw_seed() if seed is None else as_seed(seed)
         return self._pass.sets(self._calibration, _pixels(images, self._input), number).astype(bool)
 

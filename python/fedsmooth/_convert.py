@@ -11,19 +11,19 @@ Array = Any  # torch, NumPy, JAX: what has __array__ or __dlpack__
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether x is a torch tensor. Does not import torch."""
+    """Returns whether x is a torch tensor. Does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
 
 def is_module(f: Any) -> bool:
-    """Whether f is a torch module. Does not import torch."""
+    """Returns whether f is a torch module. Does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(f, torch.nn.Module)
 
 
 def to_numpy(x: Array, what: str) -> np.ndarray:
-    """x on the CPU, as it is. An Error unless it holds real numbers."""
+    """Returns x on the CPU, in its own type. Raises an Error unless it holds real numbers."""
     if is_tensor(x):
         x = x.detach().cpu()
         if str(x.dtype) == "torch.bfloat16":
@@ -40,7 +40,8 @@ def to_numpy(x: Array, what: str) -> np.ndarray:
 
 
 def to_floats(x: Array, what: str) -> np.ndarray:
-    """x as contiguous float32. Bytes are divided by 255. An Error for other integers: 0 to 255 is not [0, 1]."""
+    """Returns x as contiguous float32. Bytes are divided by 255. Raises an Error for other integers, whose values may
+    be 0 to 255 and not in [0, 1]."""
     found = to_numpy(x, what)
     if found.dtype == np.uint8:
         return np.ascontiguousarray(found / np.float32(255))
@@ -50,12 +51,12 @@ def to_floats(x: Array, what: str) -> np.ndarray:
 
 
 def looks_channels_last(shape: tuple[int, ...]) -> bool:
-    """Whether an image's shape is rather [H, W, C] than [C, H, W]."""
+    """Returns whether an image's shape is more likely [H, W, C] than [C, H, W]."""
     return len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] > 4 and shape[1] > 4
 
 
 def fit(images: np.ndarray, input: tuple[int, int, int]) -> np.ndarray:
-    """Images as [N, C, H, W] of a network's `input`, those of [N, H, W, C] turned round; an Error for others."""
+    """Returns images as [N, C, H, W] of a network's `input`, transposed from [N, H, W, C]. Else raises an Error."""
     channels, height, width = input
     if images.ndim == 4 and images.shape[1:] == (height, width, channels) != input:
         return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
@@ -65,7 +66,7 @@ def fit(images: np.ndarray, input: tuple[int, int, int]) -> np.ndarray:
 
 
 def to_image(x: Array) -> np.ndarray:
-    """One image [C, H, W], or a vector [D] of features as [1, 1, D]."""
+    """Returns one image as [C, H, W], and a vector [D] of features as [1, 1, D]."""
     found = to_floats(x, "image")
     if found.ndim == 1:
         return found.reshape(1, 1, -1)
@@ -78,7 +79,7 @@ def to_image(x: Array) -> np.ndarray:
 
 
 def to_bytes_if_exact(x: np.ndarray) -> np.ndarray:
-    """Images of bytes over 255 as bytes; others stay float32."""
+    """Returns images whose values are bytes over 255 as bytes; others stay float32."""
     if x.dtype == np.uint8:
         return np.ascontiguousarray(x)
     levels = np.rint(x * np.float32(255))

@@ -22,8 +22,8 @@ def save_folder(
 ) -> None:
     """Writes `model`, and a model card with the certified accuracy of `table`, into a folder that load() reads.
 
-    table: certificates of this very model; an Error for those of another one, such as the torch module that it was
-        made of.
+    table: certificates of this very model. Raises an Error for those of another one, such as the torch module from
+        which the model was made.
     name, dataset: what the card calls the model and the data set of the table."""
     folder = pathlib.Path(folder)
     if table is not None:

@@ -2,8 +2,8 @@
 
 torch.fx runs the module once on a symbolic image and records every operation that its forward() calls. Each
 recorded operation must be one that our engine has: a layer whose exact type is in LAYERS, or a function that
-is in FUNCTIONS. Whatever else the module does is refused by name, so that a certificate of the layers is one
-of the module. compare() then looks at the logits of both, at the noise of the votes.
+is in FUNCTIONS. Any other operation is refused by name, so that a certificate of the layers is one of the
+module. compare() then compares the logits of both under the noise of the votes.
 """
 
 import copy
@@ -27,13 +27,13 @@ from ._torch_layers import FUNCTIONS, Refusal, is_constant, layer_of, merge, nam
 
 Layer = dict[str, Any]
 ROOT = "net"
-PROBED = 2  # images, on which a recording is run once
+PROBED = 2  # number of images on which a recording is run once
 SUGGESTION = "use fs.Smooth(model, ...), which takes any function"
 
 
 def copy_to_cpu(module: nn.Module) -> nn.Module:
-    """A float32 copy of a module in evaluation mode. An Error if a part of it computes something else than its type
-    says."""
+    """Returns a float32 copy, on the CPU, of a module in evaluation mode. Raises an Error if a part of it does not
+    compute what its type says."""
     refuse_training_mode(module)
     for name, part in module.named_modules(prefix=ROOT):
         _refuse_changed(name, part)
@@ -46,7 +46,7 @@ def copy_to_cpu(module: nn.Module) -> nn.Module:
 
 
 def take_apart(module: nn.Module, input: tuple[int, ...], sigma: float, class_names: list[str]) -> bytes:
-    """A model file of a module that copy_to_cpu() gave. An Error names what our engine does not have."""
+    """Returns a model file of a module from copy_to_cpu(). Raises an Error that names what our engine does not have."""
     recorded = _record(module, input)
     network = {"name": type(module).__name__, "input": list(input), "layers": recorded.layers()}
     metadata = {"fedsmooth.sigma": repr(float(sigma)), "fedsmooth.classes": json.dumps(class_names)}
@@ -54,7 +54,7 @@ def take_apart(module: nn.Module, input: tuple[int, ...], sigma: float, class_na
 
 
 def _refuse_changed(name: str, module: nn.Module) -> None:
-    """An Error if the module computes something else than its type says."""
+    """Raises an Error if the module does not compute what its type says."""
     where = f"from_torch: {name} ({type(module).__name__})"
     if parametrize.is_parametrized(module):
         raise Error(f"{where}: is parametrized; torch.nn.utils.parametrize.remove_parametrizations() undoes that")
@@ -103,9 +103,9 @@ def _record(module: nn.Module, input: tuple[int, ...]) -> "_Lowering":
 
 
 class _Lowering:
-    """The layers of a recording. A map is a node that depends on the image's pixels; each is reached from the one
-    `before` it by one of our layers, or by none. A sum of two maps is a residual block, and the map before it is
-    where the two paths part."""
+    """The layers of a recording. A map is a node that depends on the image's pixels; one of our layers, or none, leads
+    to each map from the map `before` it. A sum of two maps is a residual block, and the map before it is the one where
+    the two paths part."""
 
     def __init__(self, root: nn.Module, graph: fx.Graph, values: _Values) -> None:
         self.values = values
@@ -165,10 +165,10 @@ class _Lowering:
         except Refusal as why:
             raise Error(f"from_torch: {where}: {why}; {SUGGESTION}") from None
 
-    # What LAYERS and FUNCTIONS are made of.
+    # The methods that the entries of LAYERS and FUNCTIONS call.
 
     def operand(self, node: fx.Node, axes: int = 0) -> fx.Node:
-        """The only map that the operation takes, with that number of axes; 0: any."""
+        """Returns the only map among the operation's arguments, which must have `axes` axes; 0: any number."""
         x = node.args[0] if node.args else None
         if node.all_input_nodes.count(x) != 1 or sum(map(self.is_map, node.all_input_nodes)) != 1:
             raise Refusal("is not called with one map")
@@ -179,7 +179,7 @@ class _Lowering:
         return x
 
     def rest(self, node: fx.Node) -> tuple[list[Any], dict[str, Any]]:
-        """The other arguments of a function, which are constants."""
+        """Returns the other arguments of a function, which are constants."""
         return [self.values.value(a) for a in node.args[1:]], {k: self.values.value(a) for k, a in node.kwargs.items()}
 
     def add(self, node: fx.Node, x: fx.Node, layer: Layer) -> None:
@@ -214,7 +214,8 @@ class _Lowering:
         self._keep(node, fork, layer, self._shape[a])
 
     def refuse_if_read_elsewhere(self, x: fx.Node) -> None:
-        """A Refusal if an operation that overwrites x, or what x is a view of, changes what others read."""
+        """Raises a Refusal if an operation that overwrites x, or the map of which x is a view, changes what other
+        operations read."""
         while x is not None:
             if sum(not is_constant(user) for user in x.users) > 1:
                 raise Refusal("overwrites a map that is read elsewhere")
@@ -230,9 +231,9 @@ class _Lowering:
 
 
 def compare(module: nn.Module, model: Any, sigma: float) -> None:
-    """An Error unless module and model give the same logits, up to rounding, at the noise of the votes and at four
-    times that: what the recording cannot see, such as another path for real tensors, would show there. They are
-    compared on the CPU, as GPUs round far more. sigma = 0, where the noise is not stated, is taken as 1."""
+    """Raises an Error unless module and model give the same logits, up to rounding, under the noise of the votes and
+    under four times that noise. This finds what the recording cannot see, such as another path for real tensors. They
+    are compared on the CPU, because GPUs round far more. sigma = 0, where the noise is not stated, counts as 1."""
     random, noise = np.random.default_rng(0), sigma or 1.0
     for scale in (noise, 4 * noise):
         images = random.random((16, *model.input)) + scale * random.standard_normal((16, *model.input))

@@ -1,4 +1,4 @@
-"""Which nodes can take part in a federation together, by what they say of themselves."""
+"""Decides which nodes can take part in a federation together, by what they say of themselves."""
 
 import tomllib
 from collections import Counter
@@ -11,11 +11,11 @@ from ._messages import Hello, section
 MAX_IMAGES = 1_000_000
 MAX_CLIENTS = 1_000_000
 MAX_NAME = 60
-MASKED, MASKED_GROUP = 2, 3  # the fewest nodes of a masked round; in one of several groups
+MASKED, MASKED_GROUP = 2, 3  # the fewest nodes of a masked round: without groups, and in each of several groups
 
 
 def call(number: int, name: str) -> str:
-    """A node as messages name it. The node chose its name, so only characters that can be printed are kept."""
+    """Returns a node as messages name it. The node chose its name, so only characters that can be printed are kept."""
     kept = "".join(c for c in name if c.isprintable())[:MAX_NAME]
     return f"{kept} (node {number})" if kept else f"node {number}"
 
@@ -29,8 +29,8 @@ def choose_nodes(
     max_images: int = MAX_IMAGES,
 ) -> tuple[dict[int, Hello], dict[int, str]]:
     """Returns the nodes that can take part, and for each other node its name and why it cannot. Nodes must have the
-    server's software, and device and arithmetic of most of them; private nodes need client numbers of their own,
-    others the server's data."""
+    server's software, and the device and arithmetic that most of them have. Private nodes need client numbers of
+    their own, other nodes the server's data. Raises an Error if private nodes of several groups share a number."""
     wanted = {"version": _core.version, "commit": _core.commit, "data_sha256": ""}
     if not private:
         wanted["data_sha256"] = _core.Node(experiment, "cpu", 0).facts.data_sha256
@@ -52,20 +52,20 @@ def choose_nodes(
 
 
 def groups_of(experiment: str) -> int:
-    """How many groups a federation trains."""
+    """Returns the number of groups that a federation trains."""
     groups = section(experiment, "groups")
     return groups["count"] if groups["number"] == 0 else 1
 
 
 def fewest_masked(experiment: str) -> int:
-    """The fewest nodes of a masked round. The total of two nodes shows each of them the other's sums, so that a group
-    needs three."""
+    """Returns the fewest nodes of a masked round: two, or three in each group if there are several. The total of two
+    nodes shows each of them the other's sums."""
     return MASKED_GROUP if groups_of(experiment) > 1 else MASKED
 
 
 def check_masked(experiment: str, nodes: Mapping[int, Hello]) -> None:
-    """An Error if masks would make the server give up every round, of a group or of a cluster: for too few clients or
-    nodes."""
+    """Raises an Error if the server would give up every masked round of the federation, a group or a cluster, because
+    there are too few clients or nodes."""
     fewest, clusters = fewest_masked(experiment), section(experiment, "server")["clusters"]
     wanted = section(experiment, "train")["clients_per_round"]
     of_clusters = f" of each of {clusters} clusters" if clusters > 1 else ""
@@ -110,7 +110,7 @@ def _unfit(hello: Hello, private: bool, masked: bool, max_images: int) -> str:
 
 
 def _same_numbers(nodes: Mapping[int, Hello]) -> dict[int, str]:
-    """Nodes whose client number another one has, too: nobody can tell whose it is."""
+    """Returns the nodes whose client number another node has, too, with the reason: nobody can tell whose it is."""
     times = Counter(hello.client for hello in nodes.values())
     return {
         number: f"{call(number, hello.name)}: its client number, {hello.client}, is that of another node, too"

@@ -30,7 +30,7 @@ class Hello:
     name: str = ""  # for messages
 
     def identity(self, experiment: str) -> str:
-        """A digest of all that decides a node's answers. Every answer repeats it."""
+        """Returns a digest of all that decides a node's answers. Every answer repeats it."""
         decisive = [self.version, self.commit, self.device, self.arithmetic, self.data_sha256, self.images, self.client]
         return hashlib.sha256(json.dumps([experiment, *decisive]).encode()).hexdigest()
 
@@ -44,7 +44,7 @@ class Task:
     total: int  # images of the whole cohort
     clients: list[int]
     weights: np.ndarray  # float32 [values]: all tensors of the model, one after another
-    # If sums are masked, of all nodes that are asked, in one order: keys, and clients ("0 3 5").
+    # If sums are masked: the public keys and the clients ("0 3 5") of all nodes that are asked, in one order.
     public_keys: list[bytes] = field(default_factory=list)
     assignment: list[str] = field(default_factory=list)
 
@@ -60,29 +60,29 @@ class Answer:
 
 
 def format_clients(clients: Sequence[int]) -> str:
-    """Clients as the assignment of a Task names them: "0 3 5"."""
+    """Returns clients as the assignment of a Task names them: "0 3 5"."""
     return " ".join(map(str, clients))
 
 
 def read_experiment(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> str:
-    """An experiment file as TOML with every key, as Node and Server take it."""
+    """Returns an experiment file as TOML with every key, as Node and Server require it."""
     path = pathlib.Path(path)
     text = _core.read_file(path).decode(errors="replace")
     return change_experiment(text, overrides, str(path))
 
 
 def change_experiment(text: str, overrides: Mapping[str, Any] | None = None, name: str = "experiment") -> str:
-    """TOML with every key, overridden. `name` is for messages."""
+    """Returns `text` with the overrides, as TOML with every key. `name` is for messages."""
     return _core.complete_experiment(text, name, overrides_to_pairs(overrides))
 
 
 def section(experiment: str, name: str) -> dict[str, Any]:
-    """A table of the experiment, such as certify."""
+    """Returns a section of the experiment, such as certify."""
     found: dict[str, Any] = tomllib.loads(experiment)[name]
     return found
 
 
 def classes_of(experiment: str) -> list[str]:
-    """The class names of the experiment's test data."""
+    """Returns the class names of the experiment's test data."""
     data = section(experiment, "data")
     return _core.load_data(data["name"], data["root"], "test")[2]

@@ -1,4 +1,4 @@
-"""Models of fedsmooth's own engine: no torch is needed."""
+"""Models that fedsmooth's own engine evaluates, without torch."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from ._smooth import Certificate, Smooth, draw_seed, make_budget, make_certifica
 
 
 class Model:
-    """A trained network, evaluated by fedsmooth's engine at one fixed batch shape. For one thread at a time.
+    """A trained network, evaluated by fedsmooth's engine at one fixed batch shape. One thread at a time may use it.
 
     sigma: the noise that it was trained for; 0 if that is not known.
     input: [C, H, W] of its images. Pixels are in [0, 1]; the normalisation is in the network.
@@ -45,11 +45,11 @@ class Model:
 
     @property
     def base(self) -> str:
-        """Device, precision, evaluator and batch: what f is."""
+        """Device, precision, evaluator and batch, which define the base classifier f."""
         return self._votes["float"].description
 
     def logits(self, images: Array) -> np.ndarray:
-        """Images [N, C, H, W] in [0, 1], with or without noise, or bytes, to logits [N, K], float32."""
+        """Returns the logits [N, K], float32, of images [N, C, H, W] in [0, 1], with or without noise, or bytes."""
         if self._evaluator is None:
             self._evaluator = _core.Evaluator(self._native, self._device, self._threads)
         return self._evaluator.logits(fit(to_floats(images, "images"), self.input))
@@ -57,7 +57,7 @@ class Model:
     __call__ = logits
 
     def smooth(self, sigma: float | None = None, *, seed: int | None = None, radius: str = "one-sided") -> Smooth:
-        """The smoothed classifier; sigma is the model's own if left out."""
+        """Returns the smoothed classifier; sigma is the model's own if left out."""
         sigma = self.sigma if sigma is None else sigma
         if sigma == 0:
             raise Error(f"{self.name}: does not say for which noise it was trained; give sigma")
@@ -80,8 +80,8 @@ class Model:
         noise: str = "float",
     ) -> list[Certificate]:
         """Certifies images [N, C, H, W], or one [C, H, W], in [0, 1] or bytes; images [H, W, C] of the model's
-        size are turned round. The noise of each is that of `seed` (the system's if left out) and its index
-        (0, 1, ... if left out). The other arguments are those of Smooth; sigma is the model's own if left out."""
+        size are transposed. The noise of each image follows from `seed` (drawn by the system if left out) and its
+        index (0, 1, ... if left out). The other arguments are those of Smooth; sigma is the model's own if left out."""
         g = self.smooth(sigma, radius=radius)
         floats = to_floats(images, "images")
         floats = fit(floats[None] if floats.ndim == 3 else floats, self.input)
@@ -92,7 +92,7 @@ class Model:
         return make_certificates(votes, floats, numbers, g.sigma, budget, number, noise)
 
     def to_torch(self) -> Any:
-        """The same network as a torch module in evaluation mode, on the CPU."""
+        """Returns the network as a torch module in evaluation mode, on the CPU."""
         from ._torch import build
 
         return build(self.network, self._native.tensors(), self.sigma, self.class_names)
@@ -115,7 +115,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str], device: str = "auto", threads: int = 0) -> Model:
-    """The model of a .safetensors file that describes its network, or of a run folder.
+    """Loads the model of a .safetensors file that describes its network, or of a run folder.
 
     device: auto, cpu or cuda. threads: 0 is one per core."""
     path = pathlib.Path(path)
@@ -141,14 +141,14 @@ def from_torch(
     device: str = "auto",
     threads: int = 0,
 ) -> Model:
-    """A torch module as a Model of our engine, where every operation of its forward() is known; else an Error
-    names the first that is not.
+    """Returns a torch module as a Model of our engine. Every operation of its forward() must be one that the engine
+    has; otherwise raises an Error that names the first that is not.
 
     module: in evaluation mode; images [B, C, H, W] in [0, 1] to logits [B, K].
     input: [C, H, W].
     sigma: the noise of the votes; 0: not known yet.
-    Module and model are compared under noise of sigma and of 4 sigma (of 1 and 4 if sigma is 0) on the CPU, where
-    their logits must agree up to rounding, else it is an Error. On a GPU the model answers in bfloat16.
+    Module and model are compared on the CPU under noise of sigma and of 4 sigma (of 1 and 4 if sigma is 0). Unless
+    their logits agree up to rounding, raises an Error. On a GPU the model answers in bfloat16.
     """
     from ._from_torch import compare, copy_to_cpu, take_apart
 

@@ -1,4 +1,4 @@
-"""Numbers, flags and words as users write them."""
+"""Checks numbers, flags and words as users write them."""
 
 import math
 import operator
@@ -10,7 +10,7 @@ from ._core import Error
 
 
 def as_count(name: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
-    """A whole number; 1e5 is one."""
+    """Returns `value` as a whole number; 1e5 is accepted."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -27,7 +27,7 @@ def as_seed(value: Any) -> int:
 
 
 def as_index(name: str, value: Any) -> int:
-    """The number of an image, which with the seed names its noise."""
+    """Returns `value` as the index of an image, from which its noise follows, with the seed."""
     return as_count(name, value, 0, 2**32 - 1)
 
 
@@ -52,7 +52,7 @@ def as_device(value: Any) -> str:
 
 
 def as_number(name: str, value: Any) -> float:
-    """A number; text is none."""
+    """Returns `value` as a float; text is refused."""
     try:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
@@ -69,7 +69,7 @@ def as_sigma(value: Any) -> float:
 
 
 def as_numbers(name: str, value: Any) -> list[float]:
-    """Several numbers; one number is a list of one."""
+    """Returns `value` as a list of numbers; one number is a list of one."""
     try:
         items = [value] if isinstance(value, (str, bytes)) else list(value)
     except TypeError:
@@ -78,7 +78,7 @@ def as_numbers(name: str, value: Any) -> list[float]:
 
 
 def as_labels(name: str, value: Any) -> list[int]:
-    """Class numbers of images; 1.0 is one, 1.5 is none."""
+    """Returns the class numbers of images; 1.0 is accepted, 1.5 is refused."""
     return [as_label(f"{name}: image {i}", label) for i, label in enumerate(value)]
 
 

@@ -1,4 +1,4 @@
-"""How far a job is: a bar on a terminal, tqdm's in a notebook, else a line at intervals."""
+"""Shows the progress of a job: by a bar on a terminal, by tqdm in a notebook, else by a line at intervals."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ class Progress(Protocol):
 
 
 class _Rate:
-    """Steps from `done` to `total`; those done before do not count for the rate."""
+    """Counts steps from `done` to `total`. Steps done before do not count for the rate."""
 
     def __init__(self, what: str, done: int, total: int) -> None:
         self.what, self.first, self.done, self.total = what, done, done, total
@@ -52,7 +52,7 @@ class Bar(_Rate):
 
 
 class Lines(_Rate):
-    """A line every so often, for logs. Jobs that end sooner print nothing."""
+    """A line at intervals, for logs. A job that ends within the first interval prints nothing."""
 
     interval = LINES_EVERY
 
@@ -86,14 +86,14 @@ class Tqdm:
 
 
 def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook."""
+    """Returns whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def bar_or_none() -> Callable[[str, int, int], Progress] | None:
-    """What shows progress here; None: nothing can."""
+    """Returns a function that begins a display of progress; None if nothing can show it here."""
     if in_notebook():
         try:
             from tqdm.auto import tqdm

@@ -1,4 +1,4 @@
-"""The safetensors format, written. Reading, which must be strict, is the library's."""
+"""Writes the safetensors format. The library reads it, because reading must be strict."""
 
 import json
 import struct
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def format_safetensors(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
-    """A file of float32 tensors."""
+    """Returns the bytes of a file with float32 tensors."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts = []
     end = 0

@@ -1,4 +1,4 @@
-"""Curves of certified accuracy as SVG, without gnuplot: what notebooks show of tables."""
+"""Draws what notebooks show of tables: curves of certified accuracy as SVG, without gnuplot."""
 
 import html
 import math
@@ -39,7 +39,7 @@ class Plot:
 
 
 def corners_of(table: "Table") -> list[tuple[float, float]]:
-    """Certified accuracy falls after each radius at which a correct image was certified."""
+    """Returns the corners of a table's curve, which falls after each radius at which a correct image was certified."""
     radii = np.sort(table["radius"][table["correct"]])
     if len(radii) > MOST_POINTS:  # each point stands for those up to it, so that the curve is never too high
         radii = radii[np.linspace(0, len(radii) - 1, MOST_POINTS).astype(int)]
@@ -47,7 +47,7 @@ def corners_of(table: "Table") -> list[tuple[float, float]]:
 
 
 def draw(curves: Sequence[Curve]) -> Plot:
-    """Staircases of certified accuracy over l2 radius."""
+    """Draws staircases of certified accuracy over l2 radius."""
     largest = max((points[-1][0] for _, points in curves), default=0.0)
     step = _tic(largest or 1.0)
     end = max(step, math.ceil(largest / step - 1e-9) * step)
@@ -79,7 +79,7 @@ def draw(curves: Sequence[Curve]) -> Plot:
         colour = COLOURS[i % len(COLOURS)]
         height = points[0][1]
         path = f"M{x(0):.1f},{y(height):.1f}"
-        for radius, share in points[1:]:  # a share holds up to its radius, from the one before on
+        for radius, share in points[1:]:  # a share holds between the previous radius and its own
             if share != height:
                 path += f"V{y(share):.1f}"
             path += f"H{x(radius):.1f}"
@@ -94,7 +94,7 @@ def draw(curves: Sequence[Curve]) -> Plot:
 
 
 def _tic(largest: float) -> float:
-    """A round distance, at most seven of which reach `largest`."""
+    """Returns a round distance between tics, at most seven of which reach `largest`."""
     power = 10.0 ** math.floor(math.log10(largest / 5))
     return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power * 7 >= largest)
 

@@ -27,15 +27,15 @@ class Certificate:
     radius: float  # l2, in units of [0, 1] pixels, rounded down
     p_lower: float  # bound on the probability of `selected` under the noise
     selected: int  # the class that the n0 votes chose
-    count_top: int  # fresh votes for it
-    count_runner_up: int  # the most for any other class
+    count_top: int  # fresh votes for `selected`
+    count_runner_up: int  # the most fresh votes for any other class
     n0: int
     n: int
     alpha: float
     sigma: float
-    seed: int  # with index: names the noise
+    seed: int  # with `index`: determines the noise
     index: int
-    base: str  # device, precision, library and batch: what f is
+    base: str  # device, precision, library and batch, which define f
     noise: str = "float"
 
     @property
@@ -44,12 +44,12 @@ class Certificate:
 
 
 def draw_seed() -> int:
-    """A seed from the system, of 63 bits: what tables and TOML can hold."""
+    """Returns a seed from the system. It has 63 bits, because TOML has no larger integers."""
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 def make_budget(n0: Any, n: Any, alpha: Any, radius: str, radii: Any, beta: Any, plan: Any) -> _core.Budget:
-    """How many votes are drawn, and what they prove, from numbers as users write them."""
+    """Returns how many votes are drawn and what they prove, from numbers as users write them."""
     return _core.Budget(
         n0=as_count("n0", n0),
         n=as_count("n", n),
@@ -70,7 +70,7 @@ def make_certificates(
     seed: int,
     noise: str,
 ) -> list[Certificate]:
-    """Certificates of images [N, C, H, W], float32."""
+    """Returns the certificates of images [N, C, H, W], float32."""
     found = votes.certify(images, indices, sigma, budget, seed)
     return [
         Certificate(
@@ -96,27 +96,28 @@ def make_certificates(
 class Smooth:
     """g(x) = argmax_c P[f(x + e) = c], e ~ N(0, sigma^2 I), after Cohen, Rosenfeld and Kolter.
 
-    base_classifier: images [B, C, H, W] in [0, 1] plus noise to logits [B, num_classes]. A torch
-        module is called on its own device; another function with what the image is: torch tensors,
-        or float32 NumPy arrays. Normalisation belongs into it. Also a Model of fedsmooth, a session of
-        ONNX Runtime, or a classifier of scikit-learn, which gets features [B, D]. Outputs with `.logits`,
-        as of Hugging Face's models, are taken.
+    base_classifier: f, a function from images [B, C, H, W] in [0, 1] plus noise to logits [B, num_classes],
+        which includes the normalisation. A torch module is called on its own device; another function with
+        what `inputs` says. Also accepted are a Model of fedsmooth, a session of ONNX Runtime, and a classifier
+        of scikit-learn, which gets features [B, D]. Outputs with `.logits`, as those of Hugging Face's models,
+        are accepted.
     sigma: the noise, in units of [0, 1] pixels.
-    seed: names the noise of certificates with an index. None: it is derived from the classifier and
+    seed: the seed of the noise of certificates with an index. None: it is derived from the classifier and
         the images, so that certificates of two classifiers, or of two sets of images, share no draws.
     radius: "one-sided", as in Cohen's code, or "multiclass".
-    inputs: "torch" or "numpy": what a function is called with; "auto": what the image is.
+    inputs: a function is called with torch tensors ("torch"), with float32 NumPy arrays ("numpy"), or with what
+        the image is, one of these ("auto").
 
     Images are [C, H, W], floats in [0, 1] or bytes (uint8), which are divided by 255; or vectors [D] of
-    features in [0, 1], with which f is called as [B, D]. Every call has the same batch shape, short batches
-    are padded: f is a function of the image only at one shape. The library checks that before the first
-    votes, and again after the last ones that f did not change meanwhile. For one thread at a time.
+    features in [0, 1], with which f is called as [B, D]. Every call has the same batch shape, and short batches
+    are padded, because only at one shape f is a function of the image. The library checks this before the first
+    votes, and after the last votes that f did not change meanwhile. One thread at a time may use a Smooth.
 
     The methods take the arguments of core.py, Cohen's code:
     n0: votes that choose the class. n: fresh votes that bound its probability. alpha: an answer is wrong with at
         most this probability. batch_size: noisy copies in one call of f.
     and these:
-    radii: decide these l2 radii, with as few votes as it takes, at most n. The radius of a certificate is the
+    radii: decide these l2 radii, with as few votes as needed, at most n. The radius of a certificate is the
         largest of them that is proved. beta: probability of giving up one of them that could be proved.
     plan: the loss of l2 radius that is accepted for fewer votes than n; n0 is then 1000 or more.
     noise: "float", or "exact": without rounding errors.
@@ -159,11 +160,11 @@ class Smooth:
         plan: float = 0.0,
         noise: str = "float",
     ) -> tuple[int, float]:
-        """CERTIFY for one image [C, H, W]: the class and the l2 radius in which it is g's answer, or
-        (ABSTAIN, 0.0). Wrong with probability at most alpha.
+        """Does CERTIFY for one image [C, H, W]: returns a class and the l2 radius within which it is g's answer,
+        or (ABSTAIN, 0.0). Wrong with probability at most alpha.
 
-        n0 votes choose the class, n fresh ones bound its probability. The noise comes from a seed
-        of the system's. A torch module is put into evaluation mode, as core.py does."""
+        n0 votes choose the class, n fresh votes bound its probability. The noise is that of a seed drawn by the
+        system. A torch module is put into evaluation mode, as core.py does."""
         self._evaluate()
         c = self.certificate(
             x, n0=n0, n=n, alpha=alpha, batch_size=batch_size, radii=radii, beta=beta, plan=plan, noise=noise
@@ -173,8 +174,8 @@ class Smooth:
     def predict(
         self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int = 1000, *, noise: str = "float"
     ) -> int:
-        """PREDICT for one image [C, H, W]: g's answer from n votes, or ABSTAIN. Wrong with probability at
-        most alpha. A torch module is put into evaluation mode."""
+        """Does PREDICT for one image [C, H, W]: returns g's answer from n votes, or ABSTAIN. Wrong with
+        probability at most alpha. A torch module is put into evaluation mode."""
         self._evaluate()
         return self._predict(x, n, alpha, batch_size, noise)[0]
 
@@ -192,9 +193,10 @@ class Smooth:
         plan: float = 0.0,
         noise: str = "float",
     ) -> Certificate:
-        """CERTIFY for one image [C, H, W], with the counts that it rests on. The noise is that of `seed`
-        (of this classifier and this image if that is None) and `index`; without an index, of a seed of the
-        system's. A torch module in training mode is refused."""
+        """Does CERTIFY for one image [C, H, W]: returns the certificate, with the counts from which it follows.
+        With `index`, the noise follows from it and `seed` of the Smooth (derived from this classifier and this
+        image if that is None); without an index, from a seed drawn by the system. A torch module in training mode
+        is refused."""
         image = self._image(x)
         number = 0 if index is None else as_index("index", index)
         budget = make_budget(n0, n, alpha, self.radius, radii, beta, plan)
@@ -206,7 +208,7 @@ class Smooth:
         return self._ask(ask, x, image.shape, batch_size, noise)
 
     def _image(self, x: Array) -> np.ndarray:
-        """One image as the base classifier takes it: a Model those of [H, W, C] turned round."""
+        """Returns one image as the base classifier requires it: for a Model, images [H, W, C] are transposed."""
         image = to_image(x)
         if hasattr(self.base_classifier, "_votes_of_engine"):
             image = fit(image[None], self.base_classifier.input)[0]
@@ -219,7 +221,7 @@ class Smooth:
         return _core.derive_seed(0, model, _core.digest(image[None], [0]))
 
     def _predict(self, x: Array, n: int, alpha: float, batch_size: int, noise: str) -> tuple[int, list[int]]:
-        """The answer and the votes of each class."""
+        """Returns the answer and the votes of each class."""
         image = self._image(x)
         seed, count, level = draw_seed(), as_count("n", n), as_number("alpha", alpha)
 
@@ -252,15 +254,15 @@ class Smooth:
         noise: str,
         again: bool = True,
     ) -> T:
-        """ask() with votes of f at the largest steady batch. The model may have been trained
-        between two calls: then what an earlier call checked is void, and ask() is called again.
-        With again=False, for what leaves a trace, f is checked anew instead."""
+        """Returns ask(votes), with votes of f at the largest steady batch. If the model was trained since an
+        earlier call checked it, the check is void and ask() is called again after a new one. With again=False,
+        for an ask() that must not run twice, f is always checked first."""
         refuse_training_mode(self.base_classifier)
         batch = as_count("batch_size", batch_size)
         if hasattr(self.base_classifier, "_votes_of_engine"):
             return ask(self.base_classifier._votes_of_engine(self.num_classes, noise))
         f = adapt(self.base_classifier, like, self.inputs)
-        # Votes of an earlier base_classifier stay with it: the attribute may have been set since.
+        # The key has the base classifier: the attribute may have been set since earlier votes were made.
         of = (id(self.base_classifier), self.num_classes, self.inputs)
         key = (of, f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)
         if again and key in self._votes:

@@ -1,4 +1,4 @@
-"""Tables of certificates, and what is made of them."""
+"""Tables of certificates, and the jobs that read them: comparisons, reports, figures and new radii."""
 
 import os
 import pathlib
@@ -20,10 +20,10 @@ Path = str | os.PathLike[str]
 
 
 class Table:
-    """Certificates of a test set, a row per image. table["radius"] is a column, the exact radii; `columns` has all of
-    them: idx, label, predict, radius, time (seconds) and correct; except in published tables also selected, n0, n,
+    """Certificates of a test set, one row per image. table["radius"] is a column, the exact radii; `columns` has all
+    columns: idx, label, predict, radius, time (seconds) and correct; except in published tables also selected, n0, n,
     count_top, count_runner_up, p_lower, alpha, sigma, seed and base, and for a run of several groups malicious, the
-    number of malicious clients that the radii hold against. `path` is None if no file was asked for.
+    number of malicious clients against which the radii hold. `path` is None if no file was asked for.
 
     Abstentions stay in the denominator of every share, as in Cohen's analysis."""
 
@@ -38,7 +38,7 @@ class Table:
         self.path = None if is_scratch else path
         self.name = name
         self._file = path
-        if is_scratch and path is not None:  # for compare(), report(), verify(): goes with this object
+        if is_scratch and path is not None:  # a file for compare(), report(), verify(), removed with this object
             weakref.finalize(self, shutil.rmtree, path.parent, ignore_errors=True)
 
     def __getitem__(self, name: str) -> Any:
@@ -57,9 +57,10 @@ class Table:
     def certified_accuracy(
         self, radius: float | Sequence[float] | np.ndarray, *, malicious: int | None = None
     ) -> float | np.ndarray:
-        """Share of images that are correct and certified at least up to `radius`; for several radii an array.
+        """Returns the share of images that are correct and certified at least up to `radius`; for several radii an
+        array.
 
-        malicious: for a run of several groups, the number of malicious clients that the radii must hold against; the
+        malicious: for a run of several groups, the number of malicious clients against which the radii must hold; the
         table's own if left out. The share against another number follows from the same votes, at the table's alpha.
         Radius and number must have been chosen before the votes were drawn."""
         radii = np.asarray(radius, dtype=np.float64)
@@ -78,13 +79,13 @@ class Table:
 
     @property
     def abstained(self) -> float:
-        """Share of images without an answer."""
+        """The share of images without an answer."""
         return float(np.mean(self._rows("predict") == ABSTAIN))
 
     @property
     def votes(self) -> np.ndarray:
-        """The n votes of each image by class, [images, classes]. Where drawing stopped early (`radii`), the
-        votes until then."""
+        """The n votes of each image by class, [images, classes]. Where drawing stopped early (`radii`), these are
+        the votes until then."""
         return self._dense("votes")
 
     @property
@@ -94,14 +95,16 @@ class Table:
 
     @property
     def gaps(self) -> np.ndarray:
-        """For a run of G groups, how many of each image's n copies had gap 0, 1, ..., G of the selected class, and
-        then how many had one below 0, [images, G + 2]. The gap is by how many networks' votes the class is ahead."""
+        """For a run of G groups, the number of each image's n copies whose gap is 0, 1, ..., G, and then the number
+        whose gap is below 0, [images, G + 2]. The gap is the number of networks that vote for the selected class,
+        less the most that vote for another (one more for a class with a lower number)."""
         return self._rows_of_groups("gaps").gaps()
 
     def most_malicious(self, radius: float) -> np.ndarray:
-        """For a run of several groups, the largest number of malicious clients against which each image's answer is
-        certified within `radius`, and with it every smaller number, all at once at the table's alpha; -1 where no
-        answer is. Holds if the radius was chosen before the votes were drawn."""
+        """For a run of several groups, returns the largest number of malicious clients against which each image's
+        answer is certified within `radius`; -1 where it is certified against none, not even 0. It is then certified
+        against every smaller number, too, all together at the table's alpha. Holds if the radius was chosen before
+        the votes were drawn."""
         return self._rows_of_groups("most_malicious").most_malicious(as_number("radius", radius))
 
     def radii_against(
@@ -111,13 +114,14 @@ class Table:
         top: int = 0,
         alpha: float = 0,
     ) -> np.ndarray:
-        """For each image the radius within which g is none of these classes, by its stored votes; 0 where nothing is
-        claimed, as where g answers one of them. A whole number is the class of that number, whatever it is called; a
-        string is the name of a class or of a superclass.
+        """Returns for each image the radius within which g answers none of these classes, by its stored votes; 0
+        where nothing is claimed, for example where g answers one of them. A whole number is the class of that number,
+        whatever its name; a string is the name of a class or of a superclass.
 
-        superclasses: a TOML file, animals = ["bird", "cat"]; alone, g stays in the superclass of its answer.
-        top: the selected class is among g's `top` likeliest. alpha: the table's own if left out. Holds if
-        the classes were chosen before the votes were drawn."""
+        superclasses: a TOML file with lines such as animals = ["bird", "cat"]. Without classes, radii are those within
+        which g stays in the superclass of its answer.
+        top: radii are those within which the selected class stays among g's `top` likeliest.
+        alpha: the table's own if left out. Radii hold if the classes were chosen before the votes were drawn."""
         if not against and superclasses is None and not top:
             raise Error("radii_against: name classes, superclasses or top")
         names = [item for item in against if isinstance(item, str)]
@@ -141,7 +145,7 @@ class Table:
         return dense
 
     def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
+        """Returns the table as a pandas DataFrame."""
         import pandas
 
         return pandas.DataFrame(self.columns)
@@ -151,8 +155,8 @@ class Table:
         return report({name: self} if name else self, out, **options)
 
     def plot(self, out: Path | None = None, *, name: str = "") -> Plot:
-        """The curve of certified accuracy, which a notebook shows. `out` (.svg) is written too; plot() draws
-        several tables, and .pdf or .png."""
+        """Returns the curve of certified accuracy, which a notebook shows, and writes it to `out` (.svg) if given.
+        fs.plot() draws several tables, also as .pdf or .png."""
         found = draw([(name or self._title, corners_of(self))])
         if out is not None:
             if pathlib.Path(out).suffix != ".svg":
@@ -162,7 +166,7 @@ class Table:
 
     @property
     def _title(self) -> str:
-        """Its name, or as the program calls it: after its run folder or its file."""
+        """Returns the table's name or, if it has none, that of its run folder or its file, as the program does."""
         if self.name or self.path is None:
             return self.name or "table"
         table = self.path / "certificates.tsv" if self.path.is_dir() else self.path
@@ -184,7 +188,7 @@ class Table:
 
 
 def read_certificates(path: Path) -> Table:
-    """Reads a table, or that of a run folder. Every row is checked against its counts. Tables of six
+    """Reads a table, or the table of a run folder. Every row is checked against its counts. Tables of six
     columns, as locuslab/smoothing publishes them, are accepted; they have no counts to check."""
     path = pathlib.Path(path)
     return Table(_core.read_certificates(path), path)
@@ -198,11 +202,11 @@ def compare(
     norm: str = "l2",
     values: int = 0,
 ) -> _core.Comparison:
-    """Certified accuracy of two tables (or files, or run folders) on the images that both have: at each
-    radius both shares, their paired difference with a 95% interval, and how many images only one certifies.
+    """Compares the certified accuracy of two tables (or files, or run folders) on the images that both have: at each
+    radius both shares, their paired difference with a 95% interval, and the numbers of images that only one certifies.
 
     out: a page to write, .html. norm: l2, linf or l1. values: for linf, how many numbers an image has (3072 for
-    CIFAR-10), where a table does not state it."""
+    CIFAR-10), if a table does not state it."""
     page = "" if out is None else os.fspath(out)
     return _core.compare(_named(a), _named(b), page, as_text("norm", norm), as_count("values", values))
 
@@ -224,8 +228,8 @@ def report(
     """Writes one self-contained page about tables, run folders or a sweep's folder, and returns its path.
 
     runs: one, several, or {name: run}. out: .html, or .md for a table in Markdown; if left out, report.html in
-    the one run folder, or NAME.html beside the one table. norm, values: as for compare(). sigma, alpha, n: of
-    published tables, which do not state them. data: the folder of the data set, for its images."""
+    the one run folder, or NAME.html beside the one table. norm, values: as for compare(). sigma, alpha, n: those of
+    published tables, which do not state them. data: the folder of the data set, from which images are shown."""
     page = _page_beside(runs) if out is None else pathlib.Path(out)
     tables = _core.TableOptions(
         norm=as_text("norm", norm),
@@ -264,14 +268,14 @@ def recertify(
     malicious: int | None = None,
     out: Path | None = None,
 ) -> Table:
-    """Writes a table of the same counts at another alpha, without the model, beside the old one or to `out`, and
-    returns it. It holds only if the arguments were chosen without regard to these votes.
+    """Computes new radii from the counts of a table, without the model, writes them to a table beside the old one or
+    to `out`, and returns it. They hold only if the arguments were chosen without regard to these votes.
 
     alpha: failure probability per image; for a run of several groups, of all claims about it together.
     radius: one-sided or multiclass.
-    malicious: for a run of several groups, the number of malicious clients that the radii hold against. With a
-        fixed number of votes all smaller numbers are claimed too, each at alpha / (malicious + 1).
-    What is left out is the old table's."""
+    malicious: for a run of several groups, the number of malicious clients against which the radii hold. With a
+        fixed number of votes all smaller numbers are claimed, too, each at alpha / (malicious + 1).
+    An argument that is left out keeps the old table's value."""
     found = _core.recertify(
         table=file_of(table),
         alpha=None if alpha is None else as_number("alpha", alpha),
@@ -290,7 +294,7 @@ def file_of(table: Table | Path) -> str:
 
 
 def _named(table: Table | Path) -> str:
-    """A file, under the table's name where its own says nothing."""
+    """Returns a file, as NAME=PATH with the table's name where the file's own name says nothing."""
     if isinstance(table, Table) and table.path is None:
         return f"{table._title.replace('=', ':')}={file_of(table)}"
     return file_of(table)

@@ -1,4 +1,4 @@
-"""Test sets as users have them."""
+"""Takes images and labels from test sets as users have them."""
 
 import os
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from ._smooth import Smooth
 
 
 def load_data(name: str, root: str | os.PathLike[str] = "data", split: str = "test") -> tuple[np.ndarray, np.ndarray]:
-    """A data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
+    """Loads a data set that the program knows, such as cifar10 in `root` or the built-in shapes: images
     [N, C, H, W] as bytes and labels [N]. `split` is test or train."""
     images, labels, _ = _core.load_data(as_text("name", name), os.fspath(root), as_text("split", split))
     return images, np.array(labels)
 
 
 class First:
-    """The first image as the user has it, which decides what f is called with, and the shape of all."""
+    """The first image as the user has it, which decides with what f is called, and the shape of all images."""
 
     def __init__(self, x: Any, shape: tuple[int, ...]) -> None:
         self.x, self.shape = x, shape
@@ -31,7 +31,7 @@ class First:
 def pick(
     test_set: Any, every: Any, limit: Any, smooth: Smooth, class_names: Sequence[str] | None, name: str
 ) -> tuple[First, _core.Images]:
-    """The images that are certified, with labels and indices, and the SHA-256 of the whole set where it is at hand."""
+    """Returns the images to certify, with labels and indices, and for a pair of arrays the SHA-256 of the whole set."""
     every, limit = as_count("every", every), as_count("limit", limit)
     if every < 1 or limit < 0:
         raise Error(f"every={every}, limit={limit}: every must be at least 1, limit at least 0")
@@ -55,7 +55,7 @@ def _is_pair_of_arrays(test_set: Any) -> bool:
 
 
 def _arrange(images: np.ndarray, smooth: Smooth) -> np.ndarray:
-    """As [N, C, H, W]: features [N, D] as [N, 1, 1, D], and images as a Model takes them."""
+    """Returns images as [N, C, H, W], as a Model requires them, and features [N, D] as [N, 1, 1, D]."""
     if isinstance(smooth.base_classifier, Model):
         return fit(images, smooth.base_classifier.input)
     return images.reshape(len(images), 1, 1, -1) if images.ndim == 2 else images

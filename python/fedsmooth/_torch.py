@@ -25,7 +25,7 @@ class Normalize(nn.Module):
 
 
 class Subsample(nn.Module):
-    """Every stride-th pixel; channels filled up with zeros."""
+    """Keeps every stride-th pixel in both directions, and appends channels of zeros."""
 
     def __init__(self, stride: int, outputs: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Subsample(nn.Module):
 
 
 class StandardizedConv2d(nn.Conv2d):
-    """A convolution by its filters less their mean, divided by their length."""
+    """A convolution whose filters are centred and divided by their l2 norm."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         centred = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
@@ -57,7 +57,7 @@ class Residual(nn.Module):
 
 
 def build(network: dict[str, Any], tensors: Tensors, sigma: float, class_names: list[str]) -> nn.Module:
-    """The module of a network description, in evaluation mode, with `sigma` and `class_names`."""
+    """Returns the module of a network description, in evaluation mode, with `sigma` and `class_names`."""
     module = nn.Sequential(_sequence(network["layers"], tensors), nn.Flatten()).eval()
     module.sigma, module.class_names = sigma, class_names
     return module

@@ -16,15 +16,15 @@ from torch.nn import functional as F
 from ._torch import Normalize, StandardizedConv2d, Subsample
 
 Layer = dict[str, Any]
-Lowering = Any  # of _from_torch.py
+Lowering = Any  # _Lowering of _from_torch.py, which imports this file
 
 
 class Refusal(Exception):
-    """Why an operation is not one of ours. The caller adds its name."""
+    """The reason why an operation is not one of ours. The caller adds the operation's name."""
 
 
 def is_constant(node: fx.Node) -> bool:
-    """Whether the operation's result depends on the shape of a map only: sizes, and zeros."""
+    """Returns whether the operation's result depends only on the shape of a map, as sizes and zeros do."""
     if node.target is getattr:
         return node.args[1] in ("shape", "ndim")
     if node.target in ("mul", operator.mul, torch.mul):
@@ -33,7 +33,7 @@ def is_constant(node: fx.Node) -> bool:
 
 
 def merge(first: Layer, second: Layer) -> Layer | None:
-    """One layer for two, if there is one: for x - mean and x / sd, for every second pixel and more channels."""
+    """Returns one layer that replaces two, or None: for x - mean and x / sd, and for a stride and more channels."""
     if first["kind"] != second["kind"]:
         return None
     if first["kind"] == "normalize" and set(first["sd"]) == {1.0} and set(second["mean"]) == {0.0}:
@@ -107,7 +107,7 @@ def _max_pool(to: Lowering, node: fx.Node, module: nn.MaxPool2d) -> None:
 
 
 def _avg_pool(to: Lowering, node: fx.Node, module: nn.AvgPool2d) -> None:
-    """Over the whole map, or over one pixel, which leaves out the pixels between."""
+    """Lowers a pool over the whole map, or over one pixel with a stride, which leaves out the pixels between."""
     _only(module, padding=0, ceil_mode=False, divisor_override=None)
     x, kernel = to.operand(node, axes=4), _square(module, "kernel_size")
     _, channels, *pixels = to.values.shape(x)
@@ -177,7 +177,7 @@ def _drop(to: Lowering, node: fx.Node) -> None:
 
 
 def _normalize(to: Lowering, node: fx.Node, mean: Any, sd: Any) -> None:
-    """mean, sd: what torch would broadcast to a map."""
+    """Adds a normalisation. `mean` and `sd` are values that torch would broadcast to a map."""
     x = to.operand(node, axes=4)
 
     def per_channel(values: Any) -> list[float]:
@@ -194,7 +194,7 @@ def _normalize(to: Lowering, node: fx.Node, mean: Any, sd: Any) -> None:
 
 
 def _normalize_module(to: Lowering, node: fx.Node, module: Any) -> None:
-    """Our Normalize, or torchvision's."""
+    """Lowers our Normalize, or torchvision's."""
     if getattr(module, "inplace", False):
         raise Refusal("inplace=True overwrites the image")
     sd = module.sd if type(module) is Normalize else module.std
@@ -223,7 +223,7 @@ def _subsample(to: Lowering, node: fx.Node, module: Subsample) -> None:
 
 
 def _concatenate(to: Lowering, node: fx.Node) -> None:
-    """torch.cat((x, zeros), 1), where zeros is x.mul(0) or torch.zeros_like(x): further channels."""
+    """Lowers torch.cat((x, zeros), 1), where zeros is x.mul(0) or torch.zeros_like(x), to channels of zeros."""
     parts: Any = node.args[0] if node.args[1:] == (1,) or node.kwargs == {"dim": 1} else ()
     if len(parts) != 2 or not to.is_map(parts[0]) or to.is_map(parts[1]) or to.values.value(parts[1]).any():
         raise Refusal("zeros behind the channels of a map are known")
@@ -237,7 +237,7 @@ def _sum(to: Lowering, node: fx.Node) -> None:
 
 
 def _as(module: type[nn.Module], lower: Callable[..., None]) -> Callable[..., None]:
-    """A function as the module of the same arguments."""
+    """Returns an entry that lowers a function as the module with its arguments."""
 
     def lower_function(to: Lowering, node: fx.Node) -> None:
         given, named = to.rest(node)
@@ -274,7 +274,7 @@ LAYERS: dict[type, Callable[..., None]] = {
 
 
 def layer_of(kind: type) -> Callable[..., None] | None:
-    """The entry of an exact type. torchvision's Normalize has one too, where torchvision is imported."""
+    """Returns the entry of an exact type. torchvision's Normalize has one, too, if torchvision is imported."""
     if (transforms := sys.modules.get("torchvision.transforms")) and kind is transforms.Normalize:
         return _normalize_module
     return LAYERS.get(kind)

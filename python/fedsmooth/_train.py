@@ -17,19 +17,19 @@ from ._values import list_paths, overrides_to_pairs
 
 @dataclass(frozen=True)
 class Run:
-    """A trained run: its folder, and what the training says of itself."""
+    """A trained run: its folder, and the results of the training."""
 
     folder: pathlib.Path
     rounds: int
     loss: float  # of the last round
     model_sha256: str
-    is_new: bool  # False: it was done already
+    is_new: bool  # False: it was done before the call
 
     def model(self, device: str = "auto") -> Model:
         return load(self.folder, device)
 
     def certificates(self) -> Table:
-        """The folder's table, once it was certified."""
+        """Reads the folder's table. The run must have been certified."""
         return read_certificates(self.folder)
 
     def report(self, out: str | os.PathLike[str] | None = None) -> pathlib.Path:
@@ -49,10 +49,10 @@ def certify_run(
     threads: int = 0,
 ) -> Table:
     """Certifies a run folder into its certificates.tsv, as `fedsmooth certify FOLDER` does, by the [certify] of its
-    experiment with `overrides`. A model file is certified, too, on the data that `overrides` name.
+    experiment with `overrides`. A model file is accepted, too, and is certified on the data that `overrides` name.
 
-    malicious: short for certify.malicious: for a run of several groups, the number of malicious clients that the
-        radii hold against. With a fixed number of votes all smaller numbers are claimed too, each at
+    malicious: short for certify.malicious: for a run of several groups, the number of malicious clients against which
+        the radii hold. With a fixed number of votes all smaller numbers are claimed, too, each at
         alpha / (malicious + 1).
     with_: further runs or model files, certified as one classifier with `folder`, by the mean of their logits.
     out: the table to write; beside the model if left out. Several models as one need it.
@@ -86,8 +86,8 @@ def train(
 
     overrides: {"section.key": value}; an unknown key is refused with the nearest one.
     out: the folder; runs/NAME for NAME.toml if left out. resume: continue from its checkpoint.
-    on_round: called after every round with round, loss, noisy_accuracy, seconds, ...; what it raises
-        ends the training. Ctrl-C ends it too, with the state saved.
+    on_round: called after every round with an object that has round, loss, noisy_accuracy, seconds, ...; an
+        exception that it raises ends the training. Ctrl-C ends it, too, with the state saved.
     device, threads: as for load().
     """
     path = pathlib.Path(path)
@@ -160,10 +160,12 @@ def sweep(
     threads: int = 0,
 ) -> Sweep:
     """Trains and certifies a folder of experiment files, or a file with a [sweep], and writes the page about all, as
-    `fedsmooth sweep PATH` does. What is done already is skipped, so a second call resumes.
+    `fedsmooth sweep PATH` does. Work that is done already is skipped, so a second call resumes.
 
-    out: where the run folders go; runs/NAME of a folder, runs/NAME-sweep of a file if left out. at_once: trainings
-    of different kinds at the same time; 0: three on a GPU, one on the CPU. device, threads: as for load()."""
+    out: the folder of the run folders; if left out, runs/NAME for a folder, runs/NAME-sweep for a file.
+    at_once: number of sets of experiments that are done at the same time, where a set holds the experiments that can be
+        trained side by side; 0: three on a GPU, one on the CPU.
+    device, threads: as for load()."""
     found = _core.sweep(
         path=os.fspath(path),
         overrides=overrides_to_pairs(overrides),

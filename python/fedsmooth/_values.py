@@ -1,4 +1,4 @@
-"""Values of an experiment's keys."""
+"""Converts values of an experiment's keys to text."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from ._core import Error
 
 
 def _value(value: Any) -> str:
-    """As on the command line."""
+    """Returns a value as the command line expects it."""
     if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
     if isinstance(value, (float, np.floating)) and value.is_integer():  # 1e5 may be a count
@@ -21,7 +21,7 @@ def _value(value: Any) -> str:
 
 
 def overrides_to_pairs(overrides: Mapping[str, Any] | None, **short: Any) -> list[tuple[str, str]]:
-    """Keys and values. `short` has arguments that stand for a key, certify_n for certify.n; None: left out."""
+    """Returns keys and values. `short` has arguments that stand for a key (certify_n for certify.n); None: left out."""
     pairs = {str(key): _value(value) for key, value in (overrides or {}).items()}
     for word, value in short.items():
         if value is None:
@@ -34,7 +34,7 @@ def overrides_to_pairs(overrides: Mapping[str, Any] | None, **short: Any) -> lis
 
 
 def list_paths(name: str, paths: Any) -> list[str]:
-    """Several paths as text. One that is not in a list is an Error: text would be taken apart."""
+    """Returns several paths as text. Raises an Error for a path that is not in a list: text would be split."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise Error(f"{name}={os.fspath(paths)!r}: must be a list of paths")
     return [os.fspath(path) for path in paths]

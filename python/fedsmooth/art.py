@@ -1,11 +1,11 @@
-"""Randomized smoothing for users of the Adversarial Robustness Toolbox: its method names and results.
+"""Randomized smoothing with the method names and results of the Adversarial Robustness Toolbox (ART).
 
     from fedsmooth.art import RandomizedSmoothing
     smoothed = RandomizedSmoothing(classifier, sample_size=100, scale=0.25, alpha=0.001)
     predictions, radii = smoothed.certify(x, n=100_000, batch_size=1000)
 
 Memory does not grow with n. ART itself is not needed: any object with predict(x, batch_size) and
-nb_classes will do.
+nb_classes is accepted.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from ._smooth import Smooth
 class RandomizedSmoothing:
     """Smooths an ART classifier.
 
-    sample_size: votes of predict(), and those that choose the class in certify().
+    sample_size: number of votes in predict(), and of the votes that choose the class in certify().
     scale: sigma, in units of [0, 1] pixels. alpha: the failure probability of each answer.
     """
 
@@ -35,8 +35,8 @@ class RandomizedSmoothing:
         self._smooth = Smooth(self._answer, self.nb_classes, scale)
 
     def predict(self, x: Array, batch_size: int = 128, is_abstain: bool = True) -> np.ndarray:
-        """Images [N, C, H, W] in [0, 1] to [N, K]: 1 at the smoothed classifier's answer, zeros where
-        it abstains. With is_abstain=False the class with the most votes is the answer, whatever alpha."""
+        """Returns [N, K] for images [N, C, H, W] in [0, 1]: 1 at the smoothed classifier's answer, zeros where
+        it abstains. With is_abstain=False the class with the most votes is the answer, whatever alpha is."""
         found = np.zeros((len(x), self.nb_classes))
         for row, image in zip(found, to_floats(x, "images"), strict=True):
             answer, votes = self._smooth._predict(image, self.sample_size, self.alpha, batch_size, "float")
@@ -47,7 +47,7 @@ class RandomizedSmoothing:
         return found
 
     def certify(self, x: Array, n: int, batch_size: int = 32) -> tuple[np.ndarray, np.ndarray]:
-        """Images [N, C, H, W] in [0, 1] to classes [N], -1 for abstentions, and l2 radii [N]."""
+        """Returns classes [N], -1 for abstentions, and l2 radii [N] of images [N, C, H, W] in [0, 1]."""
         found = [
             self._smooth.certify(image, self.sample_size, n, self.alpha, batch_size) for image in to_floats(x, "images")
         ]

@@ -2,7 +2,7 @@
 
 A node gets one message per round, whatever the number of its clients, and answers with integers: the
 fixed-point sums of its clients' weights. Integers add up to the same bits in any order, so the model is
-that of fs.train(), for any number of nodes.
+the one that fs.train() trains, for any number of nodes.
 
     node = Node(experiment)                                     # on each node
     server = Server(experiment, {1: node.hello()}, send)        # send: {node: Task} -> {node: Answer}
@@ -54,8 +54,8 @@ __all__ = [
     "section",
 ]
 
-MAX_GIVEN_UP = 3  # masked rounds in a row, given up after their nodes were asked, before a run without groups ends
-MAX_FAILURES = 3  # of a node with images of its own, in a row, before it is not asked again
+MAX_GIVEN_UP = 3  # masked rounds in a row given up after nodes were asked; the next one ends a run without groups
+MAX_FAILURES = 3  # without masks: failures in a row after which a private node is not asked again
 
 
 @dataclass
@@ -65,27 +65,29 @@ class _Part:
     round: _core.AskedRound
     total: _core.RoundSum
     tasks: dict[int, Task] = field(default_factory=dict)
-    words: np.ndarray | None = None  # what became of it
+    words: np.ndarray | None = None  # the sum of its answers, empty if it was given up; None: not ended
 
 
 class Server:
-    """The server's side: trains by nodes that `send` reaches.
+    """The server's side of a federation: trains by nodes that `send` reaches.
 
-    nodes: the Hello of each node, by its number. One that cannot take part is an Error; choose_nodes() leaves it out.
-    send: {node: Task} to {node: Answer}; a node that fails is left out, or has the reason in its place, and
-        one whose answer cannot be read has an Error there.
+    nodes: the Hello of each node, by its number. Raises an Error for a node that cannot take part; choose_nodes()
+        leaves such nodes out.
+    send: a function from {node: Task} to {node: Answer}. A node that fails is left out, or has the reason instead of
+        an Answer, and a node whose answer cannot be read has an Error.
     private: every node holds images of its own and is one client.
-    masked: pairwise masks hide every node's sums; only their total is seen. A round needs two nodes, in one of several
-        groups three. Without groups, a run ends after MAX_GIVEN_UP rounds in a row whose total was lost.
+    masked: pairwise masks hide every node's sums; only their total is seen. A round needs two nodes, or three in each
+        of several groups. Without groups, a run ends if the total is lost in more than MAX_GIVEN_UP rounds in a row.
     failures: if nodes fail in a round, "drop" leaves their clients out of it, or under masks gives the round up: the
         weights stay; "again", not under masks, asks the nodes that are left for these clients; "stop" ends the run.
-    min_nodes: with fewer private nodes left the run ends.
+    min_nodes: if fewer private nodes are left, a run without groups ends.
     max_images: the most images that a private node may say it has.
     say: called with each line that a user should see, such as a failure or a round that is given up.
-    A private node that failed is asked again in the next round, until it failed in MAX_FAILURES rounds in a row. Any
-    other node that failed, and one whose answer was refused, is not asked again. In a run of several groups, no node
-    ends the run: a round that cannot be summed is given up for its group. `failed` has the reasons of every
-    failure by node, `lost` and `refused` why a node is not asked again, and `given_up` the rounds, counted from 1.
+    Without masks, a private node that failed is asked again in the next round, until it has failed MAX_FAILURES times
+    in a row. Under masks, or without images of its own, a node that failed is not asked again, nor is any node whose
+    answer was refused. In a run of several groups, no node ends the run: a round that cannot be summed is given up for
+    its group. `failed` has the reasons of all failures by node, `lost` and `refused` have the reason why a node is not
+    asked again, and `given_up` has the rounds that were given up, counted from 1.
     """
 
     def __init__(
@@ -140,8 +142,8 @@ class Server:
         before_round: Callable[[_core.AskedRound], Any] | None = None,
     ) -> Run:
         """Trains into the run folder `out`, as fs.train() does, and writes report() to its federation.json.
-        before_round is called with every round before its nodes are asked; the round's `model` is that of the
-        rounds so far."""
+        before_round is called with every round before its nodes are asked; the round's `model` is the one that
+        the rounds so far have trained."""
         first = self.nodes[min(self.nodes)]
         folder = pathlib.Path(out)
 
@@ -168,7 +170,7 @@ class Server:
         return Run(folder, run.rounds, run.loss, run.model_sha256, run.is_new)
 
     def report(self) -> dict[str, Any]:
-        """Messages and bytes so far, and what `failed`, `lost`, `refused` and `given_up` have."""
+        """Returns the numbers of messages and bytes so far, and `failed`, `lost`, `refused` and `given_up`."""
         return {
             "messages": self.messages,
             "bytes_to_nodes": self.bytes_down,
@@ -180,8 +182,8 @@ class Server:
         }
 
     def ask(self, rounds: Sequence[_core.AskedRound]) -> list[np.ndarray]:
-        """Returns the sum of the answers to each round, in which clients without an answer count as dropped; an empty
-        array for a round that is given up. Nodes are asked for all rounds at once."""
+        """Returns the sum of the answers to each round, one round for each group. Clients without an answer count as
+        dropped. The sum of a round that is given up is empty. Nodes are asked for all rounds at once."""
         parts = [_Part(round, _core.RoundSum(round)) for round in rounds]
         attempt = 0
         while still := [part for part in parts if part.words is None]:
@@ -219,12 +221,12 @@ class Server:
         return self._send(tasks) if tasks else {}
 
     def _take(self, part: _Part, answers: Mapping[int, Any]) -> None:
-        """Adds what came back, and ends the round unless others are to be asked for what is missing."""
+        """Adds the answers, and ends the round unless other nodes are to be asked for the missing clients."""
         round = part.round
         failed = self._add_answers(part, answers)
         if failed and self.failures == "stop":
             raise Error(f"round {round.t + 1}: {'; '.join(failed)}")
-        if failed and self.masked:  # a second total, of the others, would show the sums of those that failed
+        if failed and self.masked:  # a second total, without the failed nodes, would show their sums
             part.words = self._give_up_in_a_row(round, "masks need every answer")
         elif self.private and not part.total.clients:
             part.words = self._give_up(round, "no node answered")
@@ -266,7 +268,7 @@ class Server:
         return {n: hello for n, hello in self.nodes.items() if n not in self.lost and n not in self.refused}
 
     def _add_answers(self, part: _Part, answers: Mapping[int, Any]) -> list[str]:
-        """Adds the answers, and returns what went wrong."""
+        """Adds the answers to the total, and returns the failures and refusals, in words."""
         failed = []
         for node, task in part.tasks.items():
             answer = answers.get(node, "nothing came")
@@ -322,14 +324,14 @@ class Server:
         return words
 
     def _count_images(self) -> list[int]:
-        """Images of each client, by its number; 0 for a number that no node has."""
+        """Returns the number of images of each client; 0 for a client number that no node has."""
         if not self.private:
             return []
         counts = {hello.client: hello.images for hello in self.nodes.values()}
         return [counts.get(client, 0) for client in range(max(counts) + 1)]
 
     def _fitting_experiment(self) -> str:
-        """The experiment, with no more clients in a round than there are private nodes."""
+        """Returns the experiment, without groups with at most as many clients in a round as there are private nodes."""
         wanted, clusters = (
             section(self.experiment, name)[key]
             for name, key in (("train", "clients_per_round"), ("server", "clusters"))

@@ -1,10 +1,10 @@
-"""A run folder's numbers for MLflow or Weights & Biases.
+"""Logs a run folder's numbers to MLflow or Weights & Biases.
 
     python -m fedsmooth.log runs/mine --to mlflow
     python -m fedsmooth.log runs/mine --to wandb --project robust
 
-Rounds, certified accuracy and the experiment's keys; where they go is what the tracker's own variables say
-(MLFLOW_TRACKING_URI, WANDB_MODE). The run folder stays as it is. For TensorBoard set log.tensorboard in the
+It logs the rounds, certified accuracy and the experiment's keys. The tracker's own variables say where to
+(MLFLOW_TRACKING_URI, WANDB_MODE). The run folder is not changed. For TensorBoard set log.tensorboard in the
 experiment.
 """
 
@@ -24,7 +24,7 @@ RADII = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 
 
 def parameters(run: pathlib.Path) -> dict[str, Any]:
-    """The experiment's keys, section.key."""
+    """Returns the experiment's values, by section.key."""
     path = run / "experiment.toml"
     if not path.exists():
         raise Error(f"{run}: no run here; `fedsmooth train` writes one")
@@ -40,7 +40,7 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def rounds(run: pathlib.Path) -> list[tuple[int, dict[str, float]]]:
-    """For each round its number and what rounds.tsv has of it; cells that are empty are left out."""
+    """Returns for each round its number and its values in rounds.tsv; empty cells are left out."""
     found = []
     for row in _core.read_rounds(run / "rounds.tsv"):
         values = {
@@ -57,7 +57,7 @@ def rounds(run: pathlib.Path) -> list[tuple[int, dict[str, float]]]:
 
 
 def certified(run: pathlib.Path) -> dict[str, float]:
-    """Certified accuracy at the usual radii, once the run is certified."""
+    """Returns certified accuracy at the usual radii and the average radius; nothing if the run is not certified."""
     if not (run / "certificates.tsv").exists():
         return {}
     table = read_certificates(run)
@@ -80,7 +80,7 @@ def to_mlflow(run: pathlib.Path, project: str, name: str) -> None:
 def to_wandb(run: pathlib.Path, project: str, name: str) -> None:
     import wandb
 
-    config = parameters(run)  # refuses what is not a run before anything is logged
+    config = parameters(run)  # refuses a folder that is no run before anything is logged
     with wandb.init(project=project, name=name, config=config) as tracked:
         for number, values in rounds(run):
             tracked.log(values, step=number)

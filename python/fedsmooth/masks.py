@@ -1,6 +1,6 @@
-"""Pairwise masks on integer sums: the server sees a round's total of all nodes, and nothing of a single node.
+"""Pairwise masks on integer sums: the server sees the total of a round's nodes, and nothing of a single node.
 
-Each two nodes agree on a secret (X25519) from which both derive the same stream of 64-bit words (HKDF, then
+Every two nodes agree on a secret (X25519) from which both derive the same stream of 64-bit words (HKDF, then
 ChaCha20). One adds it to its words, the other subtracts it, modulo 2^64, so that the masks cancel exactly in
 the total: the bits of the result do not change.
 
@@ -29,7 +29,7 @@ def _x25519() -> Any:
 
 
 def new_key() -> bytes:
-    """A private key from the system's randomness."""
+    """Returns a private key from the system's randomness."""
     key: bytes = _x25519().X25519PrivateKey.generate().private_bytes_raw()
     return key
 
@@ -40,8 +40,8 @@ def public_key(private_key: bytes) -> bytes:
 
 
 def mask(words: np.ndarray, private_key: bytes, public_keys: Sequence[bytes], about: bytes) -> np.ndarray:
-    """int64 words plus this node's masks. `public_keys` are those of all nodes, its own included, in an order
-    that all of them see; `about` is what the masks are used for, once."""
+    """Returns int64 words plus this node's masks. `public_keys` are those of all nodes, its own included, in the
+    same order for all nodes; `about` names the use of the masks, which must differ from every other use."""
     own = public_key(private_key)
     keys = list(public_keys)
     if keys.count(own) != 1 or len(set(keys)) != len(keys):
@@ -60,7 +60,7 @@ def mask(words: np.ndarray, private_key: bytes, public_keys: Sequence[bytes], ab
 
 
 def _stream(private_key: bytes, public: bytes, salt: bytes, count: int) -> np.ndarray:
-    """The words that both owners of the two keys derive, and nobody else can."""
+    """Returns the words that the owners of the two keys can derive, and nobody else."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF

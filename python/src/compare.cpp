@@ -1,4 +1,4 @@
-// Two tables on the images that both have.
+// Compares two tables on the images that both have.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

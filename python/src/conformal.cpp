@@ -13,7 +13,7 @@ namespace {
 // The law under which Python calibrates and answers.
 const NoiseLaw& kNoise = kFloatNoise;
 
-// A model whose single noisy passes are asked for.
+// Evaluates single noisy passes of a model.
 class OnePass {
  public:
   OnePass(const Model& model, std::string sha256, const std::string& device, int threads)
@@ -46,7 +46,7 @@ class OnePass {
     c.subject.base = f_.description;
     std::vector<double> scores(labels.size());
     const double level = conformal_level(coverage, epsilon, sigma, *c.noise);
-    // Few images are refused before the passes.
+    // Throws for too few images before the passes, which take long.
     if (conformal_rank(std::ssize(scores), level) > std::ssize(scores)) {
       conformal_quantile(scores, level);
     }
@@ -60,7 +60,7 @@ class OnePass {
     return c;
   }
 
-  /// Which classes are in the set of each image, [N, K].
+  /// Returns which classes are in the set of each image, [N, K].
   Numpy<uint8_t> sets(const ConformalCalibration& c, const Given<float>& given, uint64_t seed) {
     const Array images = check_images(given);
     check_is_about(c);

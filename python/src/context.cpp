@@ -29,7 +29,7 @@ class Shown : public jobs::Progress {
 
 }  // namespace
 
-// Functions of Python's are borrowed: who makes a context holds them until the job is done.
+// The context borrows Python's functions: its maker must hold them until the job is done.
 jobs::Context make_context(const std::string& device, int threads, const StopFlag& stop,
                            const nb::object& progress, const nb::object& warn) {
   jobs::Context context{device, threads};
@@ -38,7 +38,7 @@ jobs::Context make_context(const std::string& device, int threads, const StopFla
     context.warn = [f = warn.ptr()](const std::string& line) {
       const nb::gil_scoped_acquire acquired;
       const nb::handle call(f);  // nb::handle(f)(...) as a statement would declare another f
-      constexpr std::string_view kPrefix = "warning: ";  // Python says that of its own
+      constexpr std::string_view kPrefix = "warning: ";  // Python adds this word itself
       const std::string_view text = line;
       call(nb::str(
           in_python_words(text.substr(text.starts_with(kPrefix) ? kPrefix.size() : 0)).c_str()));

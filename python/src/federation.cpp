@@ -1,4 +1,4 @@
-// A federation: the server's rounds, handed to a function of Python's, and a node's part of them.
+// A federation: the server hands its rounds to a Python function; a node runs its part of them.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,7 +13,7 @@ namespace {
 using jobs::AskedRound, jobs::Node, jobs::NodeFacts, jobs::RoundSum;
 using Words = std::vector<long long>;
 
-// One axis.
+// Returns the values of an array, which must have one axis.
 template <typename T>
 std::vector<T> to_vector(const Given<T>& values) {
   if (values.ndim() != 1) throw Error("{} axes, expected one", values.ndim());
@@ -82,7 +82,7 @@ Numpy<int64_t> run_node(Node& node, int64_t t, int64_t total, const std::vector<
   return words_to_numpy(words);
 }
 
-// As train(), with rounds that `ask` answers: a function from rounds to int64 words of each.
+// Trains as train() does, but `ask`, a function from rounds to the int64 words of each, runs them.
 jobs::TrainedRun federate(const std::string& toml, const nb::object& ask, const std::string& device,
                           const std::string& arithmetic, const std::vector<int64_t>& images,
                           const std::filesystem::path& out, bool resume, const nb::object& on_round,

@@ -1,4 +1,4 @@
-// Models of our own: read, evaluated, taken apart.
+// Models of our own engine: reads, evaluates and takes them apart.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
@@ -18,7 +18,8 @@
 namespace fedsmooth::python {
 namespace {
 
-// Logits of any number of images, by the evaluator whose votes are counted, on several cores.
+// Computes the logits of any number of images, by the evaluator whose votes are counted, on several
+// cores.
 class Evaluator {
  public:
   Evaluator(const Model& model, const std::string& device, int threads)
@@ -26,7 +27,7 @@ class Evaluator {
     const jobs::Context context{device, threads};
     jobs::check_context(context);
     const BaseClassifier f = choose_classifier(device, model, kFloatNoise);
-    // A classifier with a sampler of its own is on a device that does a batch at a time.
+    // A classifier with a sampler of its own is on a device that evaluates one batch at a time.
     const int workers = f.sampler ? 1 : jobs::thread_count(context);
     for (int i = 0; i < workers; ++i) classifiers_.push_back(f.make());
     workers_ = std::make_unique<Workers>(workers);
@@ -79,7 +80,8 @@ nb::typed<nb::dict, nb::str, Numpy<float>> tensors(const Model& model) {
   return named;
 }
 
-// The library would ask for a data set, to find a network whose tensors fit; fs.load() has none.
+// Refuses files that do not describe their network: the library would need a data set to find one
+// whose tensors fit, and fs.load() has none.
 Model model_from_bytes(const nb::bytes& bytes, const std::string& name) {
   const std::string_view content(bytes.c_str(), bytes.size());
   try {

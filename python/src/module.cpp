@@ -1,6 +1,6 @@
-// fedsmooth._core: the library as the Python package uses it. What users call is in
-// python/fedsmooth, which makes its arguments plain; nothing there can pass the library's checks
-// by.
+// fedsmooth._core: the library as the Python package uses it. Users call the functions of
+// python/fedsmooth, which convert their arguments for this module. The library still makes all of
+// its checks.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
@@ -13,7 +13,7 @@
 namespace fedsmooth::python {
 namespace {
 
-// `type` is fedsmooth.Error, which the module holds.
+// Translates library exceptions. `type` is fedsmooth.Error, which the module holds.
 void translate_error(const std::exception_ptr& thrown, void* type) {
   try {
     std::rethrow_exception(thrown);
@@ -27,7 +27,7 @@ void translate_error(const std::exception_ptr& thrown, void* type) {
 
 }  // namespace
 
-// A nanobind::exception registered later is asked first, so that derived ones come last.
+// nanobind tries the exception that was registered last first, so derived ones are registered last.
 NB_MODULE(_core, m) {
   m.doc() = "The native part of fedsmooth.";
   m.attr("version") = version().c_str();

@@ -45,12 +45,13 @@ void refuse_stopped(const char* what, const CertificateRow& row) {
   throw Error("{}: votes were stopped early (--radii), so their gaps are not kept", what);
 }
 
-// Rows of a run of several groups, for other numbers of malicious clients.
+// The rows of a run of several groups, from which radii for other numbers of malicious clients
+// follow.
 struct GroupRows {
   std::vector<CertificateRow> rows;
   int64_t groups = 0;
 
-  // Answers and radii at the alpha of the rows.
+  // Returns answers and radii against this number, at the alpha of the rows.
   nb::tuple against(int64_t malicious) const {
     CertifyOptions options;
     options.malicious = malicious;
@@ -61,8 +62,8 @@ struct GroupRows {
                           column<double>(others, [](Row r) { return r.certificate.radius; }));
   }
 
-  // The largest number of malicious clients for which the radius is certified, at the alpha of each
-  // row; -1 where it is not certified at all.
+  // Returns the largest number of malicious clients for which the radius is certified, at the alpha
+  // of each row; -1 where it is not certified for any.
   Numpy<int64_t> most_malicious(double radius) const {
     if (!(radius >= 0)) throw Error("most_malicious: radius={}: must be at least 0", radius);
     return column<int64_t>(rows, [radius](const CertificateRow& row) -> int64_t {
@@ -73,8 +74,8 @@ struct GroupRows {
     });
   }
 
-  // Copies of each row by gap, [rows, groups + 2]: 0 ... groups, then those below 0. A row without
-  // votes has zeros.
+  // Returns the number of copies of each row by gap, [rows, groups + 2]: gaps 0 ... groups, then
+  // all gaps below 0. A row without votes has zeros.
   Numpy<int64_t> gaps() const {
     const int64_t width = groups + 2;
     std::vector<int64_t> found(rows.size() * width);
@@ -86,7 +87,8 @@ struct GroupRows {
   }
 };
 
-// Votes of all classes as (row, class, votes, K); a class that got none in a row is left out.
+// Returns the votes of all classes as (row, class, votes, K), without classes that got no votes in
+// a row.
 template <typename Get>
 nb::tuple tallies(const std::vector<CertificateRow>& rows, int64_t classes, Get get) {
   std::vector<int64_t> row, label, votes;
@@ -111,7 +113,7 @@ nb::typed<nb::dict, nb::str, nb::any> columns(const std::vector<CertificateRow>&
   all["predict"] = column<int64_t>(rows, [](Row r) { return r.certificate.predict; });
   all["radius"] = column<double>(rows, [](Row r) { return r.certificate.radius; });
   all["time"] = column<double>(rows, [](Row r) { return r.seconds; });
-  if (!rows.empty() && rows.front().published) return all;  // it states nothing else
+  if (!rows.empty() && rows.front().published) return all;  // the table states nothing else
   all["selected"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.selected; });
   all["n0"] = column<int64_t>(rows, [](Row r) { return r.n0; });
   all["n"] = column<int64_t>(rows, [](Row r) { return r.certificate.counts.n; });
@@ -151,7 +153,7 @@ std::tuple<Numpy<uint8_t>, std::vector<int64_t>, std::vector<std::string>> load_
 Dataset make_dataset(const nb::object& images, const std::vector<int64_t>& labels,
                      const std::vector<std::string>& class_names) {
   Dataset data{{}, labels, class_names};
-  Given<uint8_t> bytes;  // never made of floats
+  Given<uint8_t> bytes;  // never converted from floats
   data.images = nb::try_cast(images, bytes, /*convert=*/false)
                     ? to_array(bytes)
                     : to_array(nb::cast<Given<float>>(images, /*convert=*/false));

@@ -1,5 +1,5 @@
-// What is done with tables and runs that are there: verified, attacked, joined, recomputed; single
-// images certified by a run; and whole sweeps.
+// Jobs on existing tables and runs: verifies, attacks, joins and recomputes them; certifies single
+// images by a run; and runs whole sweeps.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

@@ -17,16 +17,16 @@ namespace {
 using Function = nb::typed<nb::callable, nb::any(nb::any)>;
 using Result = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// One call of Python's function, from a thread without the GIL.
+// Calls Python's function once, from a thread without the GIL.
 Array call(const nb::callable& f, const Array& images) {
   const nb::gil_scoped_acquire acquired;
-  // A function that runs no bytecode of its own, a compiled one, hears no signals.
+  // Signals are checked here because a compiled function, which runs no bytecode, does not do it.
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
   const nb::object logits = f(to_numpy(images));
   return to_array(Given<float>(nb::cast<Result>(logits, /*convert=*/false)));
 }
 
-// Drops the function with the GIL, wherever the last copy dies.
+// Returns a function that is released with the GIL held, in whichever thread its last copy ends.
 std::shared_ptr<nb::callable> keep(nb::callable f) {
   return {new nb::callable(std::move(f)), [](nb::callable* p) {
             const nb::gil_scoped_acquire acquired;
@@ -34,10 +34,11 @@ std::shared_ptr<nb::callable> keep(nb::callable f) {
           }};
 }
 
-// Cores that draw noise: the function's library waits meanwhile.
+// Returns the number of cores that draw noise. The function's library waits meanwhile.
 int noise_threads() { return std::min(available_cores(), 16); }
 
-// A function may work in place, on its argument: checks and probes must keep their inputs.
+// Calls the function with a copy, because it may change its argument and checks and probes need
+// their inputs again.
 class CallableSampler : public SerialSampler {
  public:
   CallableSampler(const BaseClassifier& f, const NoiseLaw& law)
@@ -47,7 +48,7 @@ class CallableSampler : public SerialSampler {
   Array evaluate(const Array& images) override { return SerialSampler::evaluate(images.clone()); }
 };
 
-// Torch's answer to a batch of images in the GPU's memory, kept until the next one.
+// Calls torch with a batch of images in the GPU's memory and keeps its answer until the next call.
 class DeviceCall {
  public:
   DeviceCall(std::shared_ptr<nb::callable> f, int64_t classes, int gpu)
@@ -140,7 +141,7 @@ void make_budget(CertifyOptions* made, int64_t n0, int64_t n, double alpha,
   new (made) CertifyOptions{n0, n, alpha, parse_radius(radius), false, radii, beta, plan};
 }
 
-// A function often leads back to the Smooth that holds its votes; the collector must see that.
+// Shows Python's collector the function, which often refers to the Smooth that holds these votes.
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;

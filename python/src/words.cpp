@@ -9,8 +9,8 @@ namespace {
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 bool is_inside(char c) { return is_word(c) || c == '-' || c == '_' || c == '.'; }
 
-// The name of the option that `rest` begins with, without a full stop after it; empty if there is
-// none.
+// Returns the name of the option with which `rest` begins, without a full stop after it; empty if
+// there is none.
 std::string_view option_name(std::string_view rest) {
   if (rest.size() < 3 || !rest.starts_with("--") || !is_word(rest[2])) return {};
   size_t end = 2;
@@ -19,8 +19,8 @@ std::string_view option_name(std::string_view rest) {
   return rest.substr(2, end - 2);
 }
 
-// Options that Python's functions call differently: radii_against() takes its classes as *against,
-// and `with` is a keyword.
+// Returns the name of Python's parameter for an option. Two differ: attack() has `epsilons`, and
+// `with` is a keyword.
 std::string_view parameter(std::string_view option) {
   if (option == "epsilon") return "epsilons";
   if (option == "with") return "with_";
@@ -29,7 +29,7 @@ std::string_view parameter(std::string_view option) {
 
 std::string argument(std::string_view name, bool has_value) {
   if (name == "resume") return "resume=True";
-  if (name == "against") return "against";
+  if (name == "against") return "against";  // radii_against() has *against
   if (name.find('.') != std::string_view::npos) return std::string(name);  // a key
   std::string word(parameter(name));
   std::replace(word.begin(), word.end(), '-', '_');
