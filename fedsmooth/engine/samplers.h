@@ -31,8 +31,8 @@ std::function<DifferentiableClassifier()> choose_gradients(const std::string& de
 DifferentiableClassifier script_gradients(const std::filesystem::path& script);
 
 /// Makes a sampler of f under `law`: the engine's own, or one on `threads` cores, at least 1. `law`
-/// must outlive it. Throws an Error that names the law if it cannot be drawn there. `stopped` is
-/// called before each batch; if it returns true, the sampler throws Interrupted.
+/// must outlive the sampler. Throws an Error that names the law if it cannot be drawn there.
+/// `stopped` is called before each batch; if it returns true, the sampler throws Interrupted.
 std::unique_ptr<Sampler> make_sampler(const BaseClassifier& f, const NoiseLaw& law, int threads,
                                       Stop stopped = {});
 

@@ -28,7 +28,7 @@ struct CertifyArguments {
   std::string out;    // empty: beside the model
   std::string shard;  // I/K, or empty
   bool resume = false;
-  std::vector<std::string> with;  // models that are one classifier with `path`; require `out`
+  std::vector<std::string> with;  // further models, as one classifier with `path`; require `out`
   AgainstOptions against;  // only checked, before the first vote; certify_against() applies them
 };
 

@@ -24,7 +24,7 @@ struct ConformalArguments {
   int64_t images = 0;
   /// File to write; empty: conformal.json in a run folder, NAME.conformal.json beside a model.
   std::string out;
-  std::vector<std::string> with;  // models that are one classifier with `path`
+  std::vector<std::string> with;  // further models, as one classifier with `path`
 };
 
 struct Calibrated {

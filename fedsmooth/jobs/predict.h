@@ -16,7 +16,7 @@ struct PredictArguments {
   std::string path;                 // run folder or model
   std::vector<std::string> images;  // PNG or JPEG files, or indices of the test set
   int64_t n = 1000;                 // votes per image
-  std::vector<std::string> with;    // models that are one classifier with `path`
+  std::vector<std::string> with;    // further models, as one classifier with `path`
 };
 
 struct Answer {

@@ -15,7 +15,8 @@ namespace fedsmooth::jobs {
 struct SweepArguments {
   std::string path;  // folder of experiment files, or one file
   std::string out;   // folder of the run folders; empty: runs/NAME, runs/NAME-sweep for a file
-  int64_t side_by_side = 1;  // number of parts of the ranks; each does a share of the experiments
+  /// Number of parts into which the ranks are divided, each for a share of the experiments.
+  int64_t side_by_side = 1;
   /// Number of sets of experiments done at the same time, where a set holds the experiments that
   /// can be trained side by side; 0: 3 on a GPU, 1 on the CPU or with several ranks.
   int64_t at_once = 0;

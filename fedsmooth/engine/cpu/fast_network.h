@@ -29,7 +29,7 @@ class FastNetwork {
   /// FastNetwork share the weights but not the scratch memory, so each thread needs a copy.
   Array operator()(const Array& images);
 
-  /// Stand for the images and for no map in place of a step's index.
+  /// Values of PlacedStep::x and `saved` that stand for the images and for no map.
   static constexpr int kImages = -1, kNone = -2;
 
   /// A step, the steps whose results it reads, and the buffer that takes its own.
