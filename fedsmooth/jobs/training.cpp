@@ -136,8 +136,9 @@ std::vector<std::exception_ptr> train_first(size_t count, const std::vector<Trai
   const auto ended = train_side_by_side(trainings, executor);
   for (size_t j = 0; j < opened.size(); ++j) {
     const std::string name = runs[indices[j]].folder.filename();
-    for (const std::string& line : opened[j]->warnings())
-      context.warn("warning: " + name + ": " + line);
+    for (const std::string& line : opened[j]->warnings()) {
+      context.warn(fmt::format("warning: {}: {}", name, line));
+    }
     thrown[indices[j]] =
         ended[j] ? ended[j] : catch_thrown([&] { opened[j]->finish(executor.traffic()); });
   }
