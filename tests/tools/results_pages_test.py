@@ -42,7 +42,7 @@ STATED = [
      [(CENTRALIZED, 0), (CENTRALIZED, 0.75)]),
     ("results/README.md", "A federated ResNet-20 certifies 66.0% at radius 0 and 39.4% at 0.75.",
      [("resnet:federated", 0), ("resnet:federated", 0.75), None]),
-    ("docs/faq.md", "a model has 60.6%, 52.4%, 43.1% and 34.0% with 100,000 votes, and 60.6%, 52.5%, 43.2% and 34.4% with a "
+    ("docs/faq.md", "a model's certified accuracy is 60.6%, 52.4%, 43.1% and 34.0% with 100,000 votes, and 60.6%, 52.5%, 43.2% and 34.4% with a "
      "million", [None] * 4 + [("million:.", radius) for radius in (0, 0.25, 0.5, 0.75)]),
     ("docs/faq.md", "certifies 5.8 ± 2.6 points less than 0.25 at radius 0, and 19.0 ± 3.5 more at radius 1",
      [("paper:homogeneous-sigma0.25-epsilon0.5-stochastic - paper:homogeneous-sigma0.5-epsilon0.5-stochastic", 0), None, None,
