@@ -26,6 +26,7 @@ HEARD_BY = {
     "jobs/certification.cpp": (fs.certify_run, fs.certify),
     "jobs/certification/certification_job.cpp": NO_FUNCTION,  # shards
     "jobs/certification/ensemble_under_test.cpp": [fs.certify_run, fs.verify],
+    "jobs/certification/same_classifier.cpp": (fs.verify,),
     "jobs/certification/model_under_test.cpp": (fs.certify_run, fs.verify, fs.attack, fs.certify_image, fs.sweep),
     "jobs/compare.cpp": (fs.compare,),
     "jobs/conformal.cpp": NO_FUNCTION,  # fs.Conformal has images in memory
@@ -55,6 +56,7 @@ PROGRAM_ALONE = {
     ("jobs/sweep.cpp", "side-by-side"),  # ranks
 }
 HOW_IT_WAS_MADE = re.compile(r"\(--[a-z-]+[,)]")  # in the words of any function
+COMMAND = re.compile(r"`[^`]*`|<code>fedsmooth [^<]*</code>")  # of the program, whoever reads it
 OF_STYLE = re.compile(r"var\(--|--w:|--default-settings")
 
 
@@ -65,7 +67,7 @@ def messages():
             continue
         code = "\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("//"))
         for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"\s*\n\s*"', "", code)):
-            text = HOW_IT_WAS_MADE.sub("", OF_STYLE.sub("", re.sub("`[^`]*`", "", literal)))
+            text = HOW_IT_WAS_MADE.sub("", OF_STYLE.sub("", COMMAND.sub("", literal)))
             file = str(path.relative_to(SOURCES))
             options = re.findall(r"(?<![\w.-])--([a-z][a-z0-9._-]*[a-z0-9])", text)
             if options := {option for option in options if (file, option) not in PROGRAM_ALONE}:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "fedsmooth/base/text.h"
 #include "fedsmooth/report/client_accuracy.h"
@@ -17,12 +18,6 @@
 namespace fedsmooth {
 namespace {
 
-constexpr std::string_view kNotCertifiedYet =
-    "<p>Not certified yet: <code>fedsmooth certify</code> does it.</p>\n";
-
-constexpr std::string_view kUnfinished =
-    "<p>Not trained to the end: <code>fedsmooth train --resume</code> continues.</p>\n";
-
 constexpr std::string_view kClientNote =
     "<p>An estimate of what a client may expect on data like its own: certified accuracy of each "
     "class, weighted by the client’s label shares. The interval of the worst is over the choice of "
@@ -33,12 +28,22 @@ constexpr std::string_view kConfidenceNote =
     "<p>Images by p_lower, in steps of 0.05. The radius grows with it: σ Φ⁻¹(p_lower), if "
     "one-sided.</p>\n";
 
+// Returns what is missing, and the command that does it, which the text has between backticks.
+std::string render_not_certified(const RunRecord& run) {
+  std::string text = not_certified(run);
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  const size_t open = text.find('`'), close = text.rfind('`');
+  return fmt::format("<p>{}<code>{}</code>{}.</p>\n", escape_html(text.substr(0, open)),
+                     escape_html(text.substr(open + 1, close - open - 1)),
+                     escape_html(text.substr(close + 1)));
+}
+
 std::string warnings_and_facts(const RunRecord& run) {
   std::string body;
   if (run.shown_name() != run.name) {  // by which its folder is found
     body += fmt::format("<p class=\"note\"><code>{}</code></p>\n", escape_html(run.name));
   }
-  if (!run.certified()) body += run.unfinished ? kUnfinished : kNotCertifiedYet;
+  if (!run.certified()) body += render_not_certified(run);
   for (const std::string& warning : list_warnings(run)) {
     body += fmt::format("<p class=\"warning\"><strong>Warning.</strong> {}</p>\n",
                         escape_html(warning));

@@ -244,8 +244,10 @@ TEST(HtmlTest, ARunThatIsNotCertifiedShowsItsTraining) {
   RunRecord run = full_run();
   run.rows.clear();
   run.name = "<b>half done";
+  run.path = "runs/a";
   const std::string alone = render_report({run});
-  EXPECT_TRUE(contains(alone, "Not certified yet"));
+  EXPECT_TRUE(
+      contains(alone, "<p>Not certified yet; <code>fedsmooth certify runs/a</code> does it.</p>"));
   EXPECT_TRUE(contains(alone, "<h2>Training</h2>"));
   EXPECT_TRUE(contains(alone, "<h1>&lt;b&gt;half done</h1>"));
   EXPECT_FALSE(contains(alone, "Certified accuracy"));
