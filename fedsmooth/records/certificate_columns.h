@@ -24,7 +24,8 @@ struct ParsedRow {
   int64_t correct = 0;
 };
 
-/// What a table's identity says about a column. It has no default, so that no column is forgotten.
+/// States what a table's identity says about a column. Every column must have one: no default
+/// stands in for a column that was forgotten.
 struct Statement {
   using Share = std::function<void(CertificateRow&, const CertificateIdentity&)>;
   using Fits = std::function<bool(const CertificateRow&, const CertificateIdentity&)>;

@@ -6,6 +6,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
 #include "tests/member_models.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -28,12 +29,7 @@ class EnsembleCommandTest : public ProgramTest {
   std::string of_three() const { return file("a") + " --with " + file("b") + " " + file("c"); }
 
   std::vector<std::string> rows(const std::string& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(path(table))) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
+    return rows_without_times(path(table));
   }
 };
 

@@ -8,6 +8,7 @@
 #include "fedsmooth/smoothing/sequential.h"
 #include "tests/cli/certify_program.h"
 #include "tests/identities.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -19,12 +20,7 @@ class CertifyRadiiTest : public CertifyProgramTest {
   }
   // Rows without their times.
   std::vector<std::string> rows(const std::string& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(path(table))) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
+    return rows_without_times(path(table));
   }
   std::string out(const std::string& table) const { return "--out " + path(table) + " "; }
 };

@@ -5,6 +5,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/ranks.h"
 #include "tests/member_models.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -29,12 +30,7 @@ class CertifyRanksTest : public RanksTest {
 
   // Rows without their times.
   std::vector<std::string> rows(const std::string& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(path(table))) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
+    return rows_without_times(path(table));
   }
 };
 

@@ -7,6 +7,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "tests/cli/certify_program.h"
 #include "tests/identities.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -17,12 +18,7 @@ class CertifyCommandTest : public CertifyProgramTest {
  protected:
   // Rows without their times.
   std::vector<std::string> rows(const std::string& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(table)) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
+    return rows_without_times(table);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "fedsmooth/records/certificate_file.h"
 #include "fedsmooth/records/run.h"
 #include "tests/cli/program.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -51,12 +52,7 @@ class SlowKilledGroupsTest : public ProgramTest {
   }
 
   std::vector<std::string> rows(const std::string& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(path(table))) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
+    return rows_without_times(path(table));
   }
 
   std::string data_;

@@ -9,6 +9,7 @@
 #include "fedsmooth/records/rounds.h"
 #include "fedsmooth/records/run.h"
 #include "tests/cli/ranks.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -138,14 +139,7 @@ TEST_F(TrainRanksTest, AnyNumberTrainsAndCertifiesTheSameGroups) {
     expect_same_run("three/" + group, "one/" + group);
   }
   // The seed of certificates is drawn: rows are the same for a given one.
-  const auto rows = [&](const std::string& table) {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(path(table))) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
-  };
+  const auto rows = [&](const std::string& table) { return rows_without_times(path(table)); };
   const auto certify = [&](const std::string& run, const std::string& table) {
     return "certify " + path(run) + data_ + "--threads 1 --n 200 --every 1 --seed 3 --out " +
            path(table);

@@ -10,6 +10,7 @@
 #include "tests/jobs/job_folder.h"
 #include "tests/member_models.h"
 #include "tests/nearest_mean.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -48,14 +49,7 @@ class EnsembleTest : public JobTest {
     return jobs::certify(a, options, context_);
   }
 
-  std::vector<std::string> rows(const fs::path& table) const {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(table)) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
-  }
+  std::vector<std::string> rows(const fs::path& table) const { return rows_without_times(table); }
 
   Model model_;
 };

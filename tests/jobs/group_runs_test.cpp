@@ -23,6 +23,7 @@
 #include "tests/identities.h"
 #include "tests/jobs/job_folder.h"
 #include "tests/refusal.h"
+#include "tests/table_rows.h"
 
 namespace fedsmooth {
 namespace {
@@ -52,14 +53,7 @@ class GroupRunsTest : public TrainingJobTest {
     return jobs::certify(a, more, context_);
   }
 
-  static std::vector<std::string> rows(const fs::path& table) {
-    std::vector<std::string> found;
-    for (CertificateRow row : read_certificates(table)) {
-      row.seconds = 0;
-      found.push_back(format_row(row));
-    }
-    return found;
-  }
+  static std::vector<std::string> rows(const fs::path& table) { return rows_without_times(table); }
 };
 
 TEST_F(GroupRunsTest, EachGroupIsARunOfItsOwnAndTheFolderIsDoneLast) {

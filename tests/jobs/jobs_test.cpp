@@ -235,7 +235,7 @@ Dataset read_exchanged(const fs::path& root, Split split) {
   return data;
 }
 
-// The same numbers with names of its own, as of an array of labels.
+// `shapes` with numbers for class names, as an array of labels has them.
 Dataset read_renamed(const fs::path& root, Split split) {
   Dataset data = data_sources().find("shapes").read(root, split);
   for (int64_t c = 0; c < data.classes(); ++c) data.class_names[c] = std::to_string(c);
