@@ -38,7 +38,7 @@ const std::vector<Shape2> kShapes = {
 };
 
 // Many channels, numbers of them that fill no tile, large kernels, a whole map as kernel, every
-// parity of stride two, a kernel's gradient in two pieces.
+// parity of stride two, a kernel's gradient in pieces, large maps whole and not.
 const std::vector<Shape2> kWideShapes = {
     {2, 3, 8, 8, 64, 128, 3, 1, 1},   {1, 5, 8, 8, 128, 128, 3, 2, 1},
     {3, 7, 4, 4, 96, 160, 3, 1, 1},   {2, 2, 16, 16, 16, 64, 5, 1, 2},
@@ -46,6 +46,9 @@ const std::vector<Shape2> kWideShapes = {
     {1, 1, 1, 1, 512, 512, 1, 1, 0},  {2, 2, 9, 7, 64, 96, 3, 2, 1},
     {1, 2, 12, 12, 32, 128, 3, 1, 0}, {2, 70, 16, 16, 16, 32, 3, 1, 1},
     {1, 3, 11, 10, 32, 64, 4, 2, 2},  {2, 2, 6, 5, 16, 16, 2, 2, 0},
+    {2, 3, 16, 16, 64, 64, 3, 1, 1},  {1, 1, 32, 32, 160, 96, 3, 1, 1},
+    {2, 2, 15, 14, 32, 48, 3, 1, 1},  {1, 2, 16, 18, 64, 64, 3, 1, 0},
+    {1, 300, 4, 4, 16, 16, 3, 1, 1},
 };
 
 enum class Kernels { kRows, kWide, kWidePortable };
@@ -119,19 +122,12 @@ class RowConvolutionTest
     c.padding = shape_.padding;
     c.weights_client = kernel_size();
     c.wide = kernels_ != Kernels::kRows;
+    c.portable = kernels_ == Kernels::kWidePortable;
     return c;
   }
 
   void convolve(const RowConvolution& c) const {
-    check_cuda(kernels_ == Kernels::kWidePortable ? convolve_wide_portable(c, nullptr)
-                                                  : convolve_rows(precision_, c, nullptr),
-               "convolve_rows");
-  }
-
-  void differentiate(const RowGradient& g) const {
-    check_cuda(kernels_ == Kernels::kWidePortable ? differentiate_wide_portable(g, nullptr)
-                                                  : differentiate_kernel(precision_, g, nullptr),
-               "differentiate_kernel");
+    check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
   }
 
   // Returns the most products of a result, and of a gradient of the input.
@@ -289,7 +285,7 @@ TEST_P(RowConvolutionTest, GradientOfTheKernel) {
     g.gradient = gradient.floats();
     g.gradient_client = kernel_size();
     g.room = room.data();
-    differentiate(g);
+    check_cuda(differentiate_kernel(precision_, g, nullptr), "differentiate_kernel");
     const std::vector<double> parts = gradient.read();
     std::vector<double> found(count);
     for (int64_t i = 0; i < std::ssize(parts); ++i) found[i % count] += parts[i];

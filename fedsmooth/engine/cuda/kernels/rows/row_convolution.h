@@ -15,6 +15,7 @@ struct RowConvolution {
   MapShape in, out;
   int kernel = 3, stride = 1, padding = 1, spread = 1;  // one of stride and spread is 1
   bool wide = false;                                    // by the kernels of wide_convolution.h
+  bool portable = false;  // by those for every GPU, also where there are kernels for Hopper
   const void* x = nullptr;
   const void* weights = nullptr;               // [tap, K, C]
   int64_t weights_client = 0;                  // stride from one client's weights to the next

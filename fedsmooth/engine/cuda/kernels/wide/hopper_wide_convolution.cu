@@ -1,11 +1,13 @@
 #include "fedsmooth/engine/cuda/kernels/wide/hopper_warpgroups.cuh"
+#include "fedsmooth/engine/cuda/kernels/wide/hopper_wide_lines.cuh"
 #include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.cuh"
 #include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.h"
 
 namespace fedsmooth {
 
 cudaError_t convolve_wide_hopper(const RowConvolution& c, cudaStream_t stream) {
-  return wide::launch_convolution<wide::ByWarpgroups>(c, stream);
+  return wide::has_lines(c) ? wide::lines::launch(c, stream)
+                            : wide::launch_convolution<wide::ByWarpgroups>(c, stream);
 }
 
 }  // namespace fedsmooth

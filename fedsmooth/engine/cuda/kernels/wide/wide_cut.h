@@ -68,4 +68,25 @@ inline WideCut cut_wide(const RowConvolution& c) {
   return cut;
 }
 
+/// How convolutions of stride one with a kernel of 3x3 are cut on Hopper, if their maps are large
+/// enough: into tiles of 64 channels and 16x16 pixels of a row.
+struct LinesCut {
+  int down = 0, along = 0;  // tiles of a row in each direction
+  int across = 1;           // tiles of channels
+  int tiles = 0;            // of a client's pixels
+
+  explicit LinesCut(const RowConvolution& c)
+      : down((c.out.height + 15) / 16),
+        along((c.out.width + 15) / 16),
+        across((c.out.channels + 63) / 64),
+        tiles(c.rows * down * along) {}
+};
+
+/// Returns whether tiles of 16x16 pixels suit a convolution: at most 30 % of them are outside.
+inline bool has_lines(const RowConvolution& c) {
+  const LinesCut cut(c);
+  return c.kernel == 3 && c.stride == 1 && c.spread == 1 &&
+         cut.down * cut.along * 256 * 10 <= c.out.pixels() * 13;
+}
+
 }  // namespace fedsmooth::wide

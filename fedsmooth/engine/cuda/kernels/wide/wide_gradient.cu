@@ -32,18 +32,15 @@ cudaError_t wide::add_pieces(const RowGradient& g, int pieces, cudaStream_t stre
                           stream, g.room, pieces, size, g.gradient, g.gradient_client);
 }
 
-cudaError_t differentiate_wide_portable(const RowGradient& g, cudaStream_t stream) {
-  return wide::launch_gradient<wide::ByWarps>(g, stream);
-}
-
 cudaError_t differentiate_wide(const RowGradient& g, cudaStream_t stream) {
-  return has_hopper_kernels() ? differentiate_wide_hopper(g, stream)
-                              : differentiate_wide_portable(g, stream);
+  return !g.forward.portable && has_hopper_kernels()
+             ? differentiate_wide_hopper(g, stream)
+             : wide::launch_gradient<wide::ByWarps>(g, stream);
 }
 
 int64_t wide_gradient_room(const RowConvolution& forward) {
-  const int pieces = wide::pieces_of(forward);
-  return pieces == 1 ? 0 : pieces * forward.clients * wide::kernel_values(forward);
+  const int pieces = wide::cut_gradient(forward).pieces;
+  return pieces == 1 ? 0 : int64_t{pieces} * forward.clients * wide::kernel_values(forward);
 }
 
 }  // namespace fedsmooth

@@ -6,6 +6,8 @@
 // shape and the client's rows alone; add_kernel() adds them up in order.
 #pragma once
 
+#include <algorithm>
+
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 #include "fedsmooth/engine/cuda/kernels/wave/batched_values.cuh"
 #include "fedsmooth/engine/cuda/kernels/wide/wide_tiles.cuh"
@@ -30,23 +32,32 @@ inline int64_t pixels_of(const RowConvolution& forward) {
   return static_cast<int64_t>(forward.rows) * forward.out.pixels();
 }
 
-inline int pieces_of(const RowConvolution& forward) {
-  constexpr int64_t kPixelsOfPiece = 8192;
-  return static_cast<int>(std::max<int64_t>(1, pixels_of(forward) / kPixelsOfPiece));
-}
-
 inline int64_t kernel_values(const RowConvolution& forward) {
   return int64_t{forward.kernel} * forward.kernel * forward.in.channels * forward.out.channels;
 }
 
-inline GradientCut cut_gradient(const RowConvolution& forward, int warpgroups) {
+/// Returns the warpgroups of a block, of 64 channels of dy each.
+inline int warpgroups_for(const RowConvolution& forward) {
+  return forward.out.channels > 64 ? 2 : 1;
+}
+
+// A client with many rows is alone on the GPU: pieces then make two full rounds of blocks on an
+// H200, of which a multiprocessor holds two, or three of one warpgroup. Clients with few rows fill
+// the GPU together.
+inline GradientCut cut_gradient(const RowConvolution& forward) {
+  constexpr int kManyRows = 256, kLeastPixels = 1024, kPixelsOfPiece = 8192;
+  const int warpgroups = warpgroups_for(forward), blocks = warpgroups == 2 ? 528 : 792;
   GradientCut cut;
-  cut.pieces = pieces_of(forward);
   cut.steps = static_cast<int>((pixels_of(forward) + kDepth - 1) / kDepth);
   cut.groups_of_tap = (forward.in.channels + 63) / 64;
   cut.groups = forward.kernel * forward.kernel * cut.groups_of_tap;
   cut.across = (cut.groups + kGroups - 1) / kGroups;
   cut.down = (forward.out.channels + 64 * warpgroups - 1) / (64 * warpgroups);
+  const int64_t most =
+      forward.rows >= kManyRows
+          ? std::min<int64_t>(blocks / (cut.across * cut.down), pixels_of(forward) / kLeastPixels)
+          : pixels_of(forward) / kPixelsOfPiece;
+  cut.pieces = static_cast<int>(std::max<int64_t>(1, most));
   return cut;
 }
 
@@ -171,7 +182,7 @@ cudaError_t add_pieces(const RowGradient& g, int pieces, cudaStream_t stream);
 
 template <class Products, int kWarpgroups>
 cudaError_t launch_gradient(const RowGradient& g, cudaStream_t stream) {
-  const GradientCut cut = cut_gradient(g.forward, kWarpgroups);
+  const GradientCut cut = cut_gradient(g.forward);
   const auto kernel = gradient_kernel<Products, kWarpgroups>;
   cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             kGradientBytes<kWarpgroups>);
@@ -185,8 +196,8 @@ cudaError_t launch_gradient(const RowGradient& g, cudaStream_t stream) {
 
 template <class Products>
 cudaError_t launch_gradient(const RowGradient& g, cudaStream_t stream) {
-  return g.forward.out.channels > 64 ? launch_gradient<Products, 2>(g, stream)
-                                     : launch_gradient<Products, 1>(g, stream);
+  return warpgroups_for(g.forward) == 2 ? launch_gradient<Products, 2>(g, stream)
+                                        : launch_gradient<Products, 1>(g, stream);
 }
 
 }  // namespace fedsmooth::wide

@@ -22,8 +22,8 @@ inline __device__ int cell_at(int row, int cell) {
   return row * kRowBytes + ((cell ^ (row & 7)) * 16);
 }
 
-/// Starts a copy of a cell; zeros if not `real`. With kCached it goes through the multiprocessor's
-/// cache, for values that the block or its neighbour reads again soon.
+/// Starts a copy of a cell; zeros if not `real`, when `from` is not read. With kCached it goes
+/// through the multiprocessor's cache, for values that the block or its neighbour reads again soon.
 template <bool kCached>
 inline __device__ void copy_cell(uint32_t to, const void* from, bool real) {
   const int bytes = real ? 16 : 0;
