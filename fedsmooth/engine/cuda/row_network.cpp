@@ -1,5 +1,7 @@
 #include "fedsmooth/engine/cuda/row_network.h"
 
+#include <algorithm>
+
 #include "fedsmooth/engine/cuda/row_passes.h"
 
 namespace fedsmooth {
@@ -9,8 +11,21 @@ RowNetwork::RowNetwork(const Network& network)
   std::vector<KernelPlace> all;
   for (const GraphNode& n : graph.nodes) {
     if (n.op == GraphNode::Op::kLinear) continue;
-    all.push_back({n.weight, n.taps(), n.in.channels, n.out.channels, n.fixed, n.has_batch_norm(),
-                   n.has_bias, n.bias, n.scale, n.mean, n.variance, n.channel});
+    KernelPlace place;
+    place.weight = n.weight;
+    place.taps = n.taps();
+    place.in_channels = n.in.channels;
+    place.out_channels = n.out.channels;
+    place.fixed = n.fixed;
+    place.has_norm = n.has_batch_norm();
+    place.has_bias = n.has_bias;
+    place.bias = place.norm_bias = n.bias;
+    place.scale = n.scale;
+    place.mean = n.mean;
+    place.variance = n.variance;
+    place.channel = n.channel;
+    blocks = std::max(blocks, preparing_blocks(place));
+    all.push_back(place);
   }
   places = DeviceArray<KernelPlace>(all);
 }

@@ -14,6 +14,7 @@ struct RowNetwork : DeviceNetwork {
                                           bool gradients) const override;
 
   DeviceArray<KernelPlace> places;  // one for each convolution, in the order of nodes
+  int blocks = 0;                   // largest preparing_blocks() of `places`
 };
 
 }  // namespace fedsmooth

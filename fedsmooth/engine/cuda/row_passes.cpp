@@ -79,6 +79,7 @@ void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& 
   w.clients = clients_;
   w.nodes = static_cast<int>(nodes_.size());
   w.channels = graph_.channels;
+  w.blocks = device_.blocks;
   w.places = device_.places.data();
   w.vectors = weights.weights;
   w.size = graph_.size;

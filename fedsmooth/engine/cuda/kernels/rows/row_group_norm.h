@@ -35,9 +35,12 @@ struct GroupNormGradient {
   const GroupValues* values = nullptr;  // of apply_group_norm()
   float* sums = nullptr;  // [client, row, 2, channel], see NormGradient; null: not wanted
   void* dx = nullptr;
+  const void* add = nullptr;  // in the shape of x, another gradient of x; may be dx; null: none
+  bool mask = false;          // dx is zero where x is not positive
 };
-/// Computes dx, and sums from which add_norm_gradients() computes the gradients of scale and bias,
-/// with one part for each row.
+/// Computes dx, to which it adds `add` before it applies the mask, and sums from which
+/// add_norm_gradients() computes the gradients of scale and bias, with one part for each row. The
+/// gradient of the bias of a convolution before the norm is differentiate_norm() of dx without x.
 cudaError_t differentiate_group_norm(Precision precision, const GroupNormGradient& g,
                                      cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// The end of a residual network: the mean over all pixels and a linear layer, in float32.
+// The end of a network: a linear layer of the mean over all pixels, or of all of them, in float32.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
@@ -12,12 +12,15 @@ struct RowHead {
   const void* x = nullptr;
   const float* vectors = nullptr;  // [client, size]
   int64_t size = 0;
-  int64_t weight = 0, bias = 0;  // offsets in a vector of [class, channel] and of [class]
+  int64_t weight = 0, bias = 0;  // offsets in a vector of [class, feature] and of [class]
   bool has_bias = true;
-  float* means = nullptr;   // [client, row, channel]
+  bool flat = false;        // features are all values [pixel, channel] and not the channels' means
+  float* means = nullptr;   // the features, [client, row, feature]
   float* logits = nullptr;  // [client, row, class]
+
+  FEDSMOOTH_HOST_DEVICE int64_t features() const { return flat ? map.row_size() : map.channels; }
 };
-/// Computes the means over all pixels of x, and from them the logits.
+/// Computes the features of x, and from them the logits.
 cudaError_t answer_rows(Precision precision, const RowHead& head, cudaStream_t stream);
 
 /// Arguments of differentiate_means() and differentiate_linear().

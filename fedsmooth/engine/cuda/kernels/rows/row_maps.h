@@ -1,7 +1,7 @@
 // Row maps, the maps of residual networks on the GPU: [client, row, y, x, channel], with one row
-// per noisy image. Channels are filled up with zeros to 16, 32 or 64, as the tensor cores need. In
-// this folder, functions enqueue kernels on a stream and return the launch's status; pointers are
-// to device memory, and nothing allocates.
+// per noisy image. Channels are filled up with zeros to 16, 32, 64 or a multiple of 32 up to 2048,
+// as the tensor cores need. In this folder, functions enqueue kernels on a stream and return the
+// launch's status; pointers are to device memory, and nothing allocates.
 //
 // A result's bits depend on its own client alone: work is cut by the shape of a layer and by the
 // client's number of rows, sums are in a fixed order, and nothing is added atomically.

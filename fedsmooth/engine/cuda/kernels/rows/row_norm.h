@@ -38,6 +38,9 @@ struct NormStatistics {
 };
 /// Computes this pass's values from the sums, and updates the running statistics.
 cudaError_t compute_statistics(const NormStatistics& s, cudaStream_t stream);
+/// Computes the values of a pass in mode kAnswers, from the running statistics, which stay as they
+/// are. Means of gradients are zero. Does not read `rows`, `parts` and `sums`.
+cudaError_t use_running_statistics(const NormStatistics& s, cudaStream_t stream);
 
 /// Arguments of apply_norm().
 struct NormApply {
@@ -45,14 +48,14 @@ struct NormApply {
   MapShape map;
   const void *x = nullptr, *add = nullptr;  // `add` null: none
   bool relu = false;
-  const NormValues* values = nullptr;  // of compute_statistics()
+  const NormValues* values = nullptr;  // of either function above
   int64_t values_client = 0;
   void* y = nullptr;
 };
 /// Computes y = scale x + shift + add, with a ReLU if `relu` is set.
 cudaError_t apply_norm(Precision precision, const NormApply& apply, cudaStream_t stream);
 
-/// Arguments of differentiate_norm() and add_norm_gradients().
+/// Arguments of differentiate_norm(), sum_norm_gradients() and add_norm_gradients().
 struct NormGradient {
   int clients = 0, rows = 0;
   MapShape map;
@@ -64,12 +67,19 @@ struct NormGradient {
   NormValues* values = nullptr;  // of compute_statistics()
   int64_t values_client = 0;
   void* dx = nullptr;
+  const void* add = nullptr;  // in the shape of x, another gradient of x; may be dx; null: none
+  bool mask = false;          // dx is zero where x is not positive
+  bool answers = false;       // `values` are of use_running_statistics(): only dx is computed
+  int64_t conv_bias = -1;     // offset of the bias of the convolution before the norm; -1: none
 };
-/// Computes the gradients of scale and bias, at the weights' offsets in `gradients`, and dx.
-/// Without x it computes only the bias's gradient.
+/// Computes the gradients of scale and bias, at the weights' offsets in `gradients`, and dx, to
+/// which it adds `add` before it applies the mask. Without x it computes only the bias's gradient.
+/// A bias before a batch norm does not change the norm's output, so that its gradient is zero.
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream);
-/// Computes the gradients of scale and bias from `sums`, and the means of `values` unless that is
-/// null.
+/// Computes `sums`, with map_parts() parts.
+cudaError_t sum_norm_gradients(Precision precision, const NormGradient& g, cudaStream_t stream);
+/// Computes the gradients of scale and bias from `sums` and, unless `values` is null, its means and
+/// the gradient of the convolution's bias.
 cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth

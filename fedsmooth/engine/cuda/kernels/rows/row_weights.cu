@@ -6,51 +6,73 @@ namespace fedsmooth {
 namespace {
 
 constexpr double kEpsilon = 1e-5;  // as in model/network.h
-constexpr int kMostTaps = 9;
+constexpr int kTile = 64;          // channels
+
+// Returns the number of tiles along `channels`.
+__host__ __device__ inline int tiles_of(int channels) { return (channels + kTile - 1) / kTile; }
+
+// A block's tile of a tap of a kernel, [K, C].
+struct Tile {
+  int tap, first_k, first_c, k, c;  // k, c: numbers of channels of the tile
+
+  __device__ Tile(const KernelPlace& place, int block) {
+    const int across = tiles_of(place.in_channels), down = tiles_of(place.out_channels);
+    tap = block / (across * down);
+    first_k = block / across % down * kTile;
+    first_c = block % across * kTile;
+    k = min(place.out_channels - first_k, kTile);
+    c = min(place.in_channels - first_c, kTile);
+  }
+};
 
 // Returns the factor by which a norm multiplies channel k, in double.
 __device__ double factor_of(const KernelPlace& place, const float* vector, int k) {
   return vector[place.scale + k] / sqrt(vector[place.variance + k] + kEpsilon);
 }
 
-// Each block prepares a tap of a node of a client: it writes [K, C] and, through shared memory,
+// Each block prepares a tile of a node of a client: it writes [K, C] and, through shared memory,
 // [C, K].
 template <typename T>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(WorkingWeights w) {
-  __shared__ float factors[64];
-  __shared__ T tile[64][66];
-  const KernelPlace place = w.places[blockIdx.x];
-  const int client = blockIdx.y, tap = blockIdx.z, c = place.in_channels, k = place.out_channels;
-  if (tap >= place.taps) return;
+  __shared__ float factors[kTile];
+  __shared__ T values[kTile][kTile + 2];
+  const KernelPlace place = w.places[blockIdx.z];
+  if (blockIdx.x >= place.taps * tiles_of(place.in_channels) * tiles_of(place.out_channels)) return;
+  const Tile tile(place, blockIdx.x);
+  const int client = blockIdx.y, all_c = place.in_channels, all_k = place.out_channels;
   const float* vector = w.vectors + client * w.size;
   const bool folds = w.fold && place.has_norm;
-  if (threadIdx.x < k) {
-    const int out = threadIdx.x;
+  if (threadIdx.x < tile.k) {
+    const int out = tile.first_k + threadIdx.x;
     double shift = place.has_bias ? vector[place.bias + out] : 0.0;
-    factors[out] = 1.0f;
+    factors[threadIdx.x] = 1.0f;
     if (folds) {
       const double factor = factor_of(place, vector, out);
-      factors[out] = static_cast<float>(factor);
-      shift = vector[place.bias + out] - vector[place.mean + out] * factor;
+      factors[threadIdx.x] = static_cast<float>(factor);
+      shift = vector[place.norm_bias + out] - (vector[place.mean + out] - shift) * factor;
     }
-    if (tap == 0) {
+    if (tile.tap == 0 && tile.first_c == 0) {
       w.shift[static_cast<int64_t>(client) * w.channels + place.channel + out] =
           static_cast<float>(shift);
     }
   }
   __syncthreads();
-  const int64_t kernel = client * w.working + place.weight;
-  T* kernels = static_cast<T*>(w.kernels) + kernel + tap * k * c;
-  T* turned = static_cast<T*>(w.turned) + kernel + (place.taps - 1 - tap) * k * c;
-  const float* from = vector + place.weight + tap * k * c;
-  for (int i = threadIdx.x; i < k * c; i += kThreads) {
-    const int out = i / c, in = i % c;
-    const float value = place.fixed ? (in == out ? 1.0f : 0.0f) : from[i] * factors[out];
-    store(&tile[out][in], value);
-    kernels[i] = tile[out][in];
+  const int64_t kernel = client * w.working + place.weight, size = int64_t{all_k} * all_c;
+  T* kernels = static_cast<T*>(w.kernels) + kernel + tile.tap * size;
+  T* turned = static_cast<T*>(w.turned) + kernel + (place.taps - 1 - tile.tap) * size;
+  const float* from = vector + place.weight + tile.tap * size;
+  for (int i = threadIdx.x; i < tile.k * tile.c; i += kThreads) {
+    const int k = i / tile.c, c = i % tile.c, out = tile.first_k + k, in = tile.first_c + c;
+    const int at = out * all_c + in;
+    const float value = place.fixed ? (in == out ? 1.0f : 0.0f) : from[at] * factors[k];
+    store(&values[k][c], value);
+    kernels[at] = values[k][c];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < k * c; i += kThreads) turned[i] = tile[i % k][i / k];
+  for (int i = threadIdx.x; i < tile.k * tile.c; i += kThreads) {
+    const int k = i % tile.k, c = i / tile.k;
+    turned[(tile.first_c + c) * all_k + tile.first_k + k] = values[k][c];
+  }
 }
 
 __global__ void __launch_bounds__(kThreads) step_kernel(RowStep s) {
@@ -79,10 +101,13 @@ __global__ void __launch_bounds__(kThreads) step_kernel(RowStep s) {
 
 }  // namespace
 
+int preparing_blocks(const KernelPlace& place) {
+  return place.taps * tiles_of(place.in_channels) * tiles_of(place.out_channels);
+}
+
 cudaError_t prepare_weights(Precision precision, const WorkingWeights& w, cudaStream_t stream) {
   return launch_in(precision, [&](auto value) {
-    prepare_kernel<decltype(value)>
-        <<<dim3(w.nodes, w.clients, kMostTaps), kThreads, 0, stream>>>(w);
+    prepare_kernel<decltype(value)><<<dim3(w.blocks, w.clients, w.nodes), kThreads, 0, stream>>>(w);
   });
 }
 

@@ -11,13 +11,18 @@ struct KernelPlace {
   int64_t weight = 0;
   int taps = 0, in_channels = 0, out_channels = 0;
   bool fixed = false, has_norm = false, has_bias = false;
-  int64_t bias = 0, scale = 0, mean = 0, variance = 0;
+  int64_t bias = 0;                                          // of the convolution
+  int64_t norm_bias = 0, scale = 0, mean = 0, variance = 0;  // of the norm
   int channel = 0;
 };
+/// Returns the number of blocks that prepare a convolution's weights: of its taps, each in tiles of
+/// 64 x 64 channels.
+int preparing_blocks(const KernelPlace& place);
 
 /// Arguments of prepare_weights().
 struct WorkingWeights {
   int clients = 0, nodes = 0, channels = 0;  // nodes with a convolution; channels of all of them
+  int blocks = 0;                            // largest preparing_blocks() of the nodes
   const KernelPlace* places = nullptr;       // [node]
   const float* vectors = nullptr;            // [client, size]
   int64_t size = 0, working = 0;  // size of a vector, and of the kernels at its beginning
@@ -27,7 +32,8 @@ struct WorkingWeights {
 };
 /// Writes kernels in the working precision: [tap, K, C] to `kernels` and, for gradients of inputs,
 /// [taps - 1 - tap, C, K] to `turned`. With `fold`, batch norms are folded, by their running
-/// statistics, into kernels and `shift`; without a norm to fold, `shift` is the bias or zero.
+/// statistics, into kernels and `shift`; without a norm to fold, `shift` is the convolution's bias
+/// or zero.
 cudaError_t prepare_weights(Precision precision, const WorkingWeights& w, cudaStream_t stream);
 
 /// Arguments of step_weights(). Sizes and offsets are those of GpuGraph.

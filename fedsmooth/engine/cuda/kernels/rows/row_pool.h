@@ -1,0 +1,34 @@
+// Maxima or means over windows of row maps (row_maps.h), and their gradients.
+#pragma once
+
+#include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
+
+namespace fedsmooth {
+
+/// Arguments of pool_rows(). Windows have kernel x kernel pixels, are `stride` apart and lie within
+/// the map.
+struct RowPool {
+  int clients = 0, rows = 0;
+  MapShape in, out;  // of as many channels
+  int kernel = 2, stride = 2;
+  bool means = false;  // means in place of maxima
+  const void* x = nullptr;
+  void* y = nullptr;
+};
+/// Computes y, the maximum or mean over each window of x. If a window has a NaN, its maximum is
+/// NaN.
+cudaError_t pool_rows(Precision precision, const RowPool& p, cudaStream_t stream);
+
+/// Arguments of differentiate_pool().
+struct RowPoolGradient {
+  RowPool pool;               // x and y are those of the forward pass
+  const void* dy = nullptr;   // gradient of y
+  const void* add = nullptr;  // in the shape of x, another gradient of x; may be dx; null: none
+  bool mask = false;          // dx is zero where x is not positive
+  void* dx = nullptr;
+};
+/// Computes dx, to which it adds `add` before it applies the mask. The first of a window's equal
+/// maxima takes its gradient, as in the reference.
+cudaError_t differentiate_pool(Precision precision, const RowPoolGradient& g, cudaStream_t stream);
+
+}  // namespace fedsmooth
