@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_norm.h"
+#include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.h"
 #include "tests/arrays.h"
 #include "tests/engine/cuda/gpu.h"
 
@@ -36,6 +37,19 @@ const std::vector<Shape2> kShapes = {
     {1, 2, 33, 47, 64, 16, 1, 1, 0}, {1, 1, 1, 1, 16, 16, 3, 1, 1},
 };
 
+// Many channels, numbers of them that fill no tile, large kernels, a whole map as kernel, every
+// parity of stride two, a kernel's gradient in two pieces.
+const std::vector<Shape2> kWideShapes = {
+    {2, 3, 8, 8, 64, 128, 3, 1, 1},   {1, 5, 8, 8, 128, 128, 3, 2, 1},
+    {3, 7, 4, 4, 96, 160, 3, 1, 1},   {2, 2, 16, 16, 16, 64, 5, 1, 2},
+    {1, 3, 8, 8, 160, 96, 1, 2, 0},   {2, 3, 4, 4, 512, 64, 4, 1, 0},
+    {1, 1, 1, 1, 512, 512, 1, 1, 0},  {2, 2, 9, 7, 64, 96, 3, 2, 1},
+    {1, 2, 12, 12, 32, 128, 3, 1, 0}, {2, 70, 16, 16, 16, 32, 3, 1, 1},
+    {1, 3, 11, 10, 32, 64, 4, 2, 2},  {2, 2, 6, 5, 16, 16, 2, 2, 0},
+};
+
+enum class Kernels { kRows, kWide, kWidePortable };
+
 std::vector<double> random_values(int64_t count, uint64_t seed, bool rounded) {
   const Array drawn = uniform({count}, seed);
   std::vector<double> values;
@@ -46,10 +60,14 @@ std::vector<double> random_values(int64_t count, uint64_t seed, bool rounded) {
   return values;
 }
 
-class RowConvolutionTest : public GpuTest,
-                           public testing::WithParamInterface<std::tuple<Shape2, Precision>> {
+class RowConvolutionTest
+    : public GpuTest,
+      public testing::WithParamInterface<std::tuple<Shape2, Precision, Kernels>> {
  protected:
-  RowConvolutionTest() : shape_(std::get<0>(GetParam())), precision_(std::get<1>(GetParam())) {
+  RowConvolutionTest()
+      : shape_(std::get<0>(GetParam())),
+        precision_(std::get<1>(GetParam())),
+        kernels_(std::get<2>(GetParam())) {
     const auto& s = shape_;
     in_ = {s.height, s.width, s.in};
     out_ = {(s.height + 2 * s.padding - s.kernel) / s.stride + 1,
@@ -100,11 +118,30 @@ class RowConvolutionTest : public GpuTest,
     c.stride = shape_.stride;
     c.padding = shape_.padding;
     c.weights_client = kernel_size();
+    c.wide = kernels_ != Kernels::kRows;
     return c;
+  }
+
+  void convolve(const RowConvolution& c) const {
+    check_cuda(kernels_ == Kernels::kWidePortable ? convolve_wide_portable(c, nullptr)
+                                                  : convolve_rows(precision_, c, nullptr),
+               "convolve_rows");
+  }
+
+  void differentiate(const RowGradient& g) const {
+    check_cuda(kernels_ == Kernels::kWidePortable ? differentiate_wide_portable(g, nullptr)
+                                                  : differentiate_kernel(precision_, g, nullptr),
+               "differentiate_kernel");
+  }
+
+  // Returns the most products of a result, and of a gradient of the input.
+  double products(int channels) const {
+    return static_cast<double>(shape_.kernel) * shape_.kernel * channels;
   }
 
   Shape2 shape_;
   Precision precision_;
+  Kernels kernels_;
   MapShape in_, out_;
   std::vector<double> x_, weights_, dy_;
 };
@@ -138,10 +175,10 @@ std::vector<double> add_parts(const std::vector<double>& values, int parts, int 
 TEST_P(RowConvolutionTest, ForwardWithBiasShortcutAndRelu) {
   Sums expected(rows() * out_.row_size());
   for_each_product([&](int64_t x, int64_t y, int64_t w) { expected.add(y, x_[x] * weights_[w]); });
-  const std::vector<double> bias = random_values(int64_t{shape_.clients} * 64, 4, false);
+  const std::vector<double> bias = random_values(int64_t{shape_.clients} * shape_.out, 4, false);
   for (int64_t i = 0; i < std::ssize(expected.value); ++i) {
     const int64_t client = i / (shape_.rows * out_.row_size());
-    expected.add(i, bias[client * 64 + i % shape_.out]);
+    expected.add(i, bias[client * shape_.out + i % shape_.out]);
     expected.add(i, dy_[i]);
     expected.value[i] = std::max(expected.value[i], 0.0);
   }
@@ -151,12 +188,12 @@ TEST_P(RowConvolutionTest, ForwardWithBiasShortcutAndRelu) {
   c.x = x.data();
   c.weights = weights.data();
   c.bias = biases.floats();
-  c.bias_client = 64;
+  c.bias_client = shape_.out;
   c.add = add.data();
   c.relu = true;
   c.y = y.data();
-  check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
-  expected.expect(y.read(), 9 * shape_.in + 2, half() ? kHalfStep : 0);
+  convolve(c);
+  expected.expect(y.read(), products(shape_.in) + 2, half() ? kHalfStep : 0);
 }
 
 TEST_P(RowConvolutionTest, SumsOfWhatItWrote) {
@@ -170,7 +207,7 @@ TEST_P(RowConvolutionTest, SumsOfWhatItWrote) {
   c.weights = weights.data();
   c.y = y.data();
   c.sums = sums.floats();
-  check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
+  convolve(c);
   const std::vector<double> written = y.read();
   Sums expected(int64_t{shape_.clients} * 2 * k);
   for (int64_t i = 0; i < std::ssize(written); ++i) {
@@ -221,9 +258,9 @@ TEST_P(RowConvolutionTest, GradientOfTheInput) {
     c.values = values.data();
     c.values_client = channels;
   }
-  check_cuda(convolve_rows(precision_, c, nullptr), "convolve_rows");
+  convolve(c);
   const std::vector<double> found = dx.read();
-  expected.expect(found, 9 * shape_.out, half() ? kHalfStep : 0);
+  expected.expect(found, products(shape_.out), half() ? kHalfStep : 0);
   if (!half()) return;
   Sums both(int64_t{shape_.clients} * 2 * channels);
   for (int64_t i = 0; i < std::ssize(found); ++i) {
@@ -239,7 +276,9 @@ TEST_P(RowConvolutionTest, GradientOfTheKernel) {
   Sums expected(int64_t{shape_.clients} * kernel_size());
   for_each_product([&](int64_t x, int64_t y, int64_t w) { expected.add(w, x_[x] * dy_[y]); });
   const DeviceValues x(x_, type()), dy(dy_, type());
-  for (const int pieces : {1, 3, gradient_pieces(shape_.rows)}) {
+  const bool wide = kernels_ != Kernels::kRows;
+  const DeviceArray<float> room(wide ? wide_gradient_room(convolution()) : 0);
+  for (const int pieces : wide ? std::vector{1} : std::vector{1, 3, gradient_pieces(shape_.rows)}) {
     const int64_t count = int64_t{shape_.clients} * kernel_size();
     const DeviceValues gradient(std::vector<double>(pieces * count, NAN), NumberType::kFloat);
     RowGradient g;
@@ -249,7 +288,8 @@ TEST_P(RowConvolutionTest, GradientOfTheKernel) {
     g.dy = dy.data();
     g.gradient = gradient.floats();
     g.gradient_client = kernel_size();
-    check_cuda(differentiate_kernel(precision_, g, nullptr), "differentiate_kernel");
+    g.room = room.data();
+    differentiate(g);
     const std::vector<double> parts = gradient.read();
     std::vector<double> found(count);
     for (int64_t i = 0; i < std::ssize(parts); ++i) found[i % count] += parts[i];
@@ -260,7 +300,13 @@ TEST_P(RowConvolutionTest, GradientOfTheKernel) {
 INSTANTIATE_TEST_SUITE_P(Shapes, RowConvolutionTest,
                          testing::Combine(testing::ValuesIn(kShapes),
                                           testing::Values(Precision::kBfloat16,
-                                                          Precision::kFloat32)));
+                                                          Precision::kFloat32),
+                                          testing::Values(Kernels::kRows)));
+
+INSTANTIATE_TEST_SUITE_P(WideShapes, RowConvolutionTest,
+                         testing::Combine(testing::ValuesIn(kWideShapes),
+                                          testing::Values(Precision::kBfloat16),
+                                          testing::Values(Kernels::kWide, Kernels::kWidePortable)));
 
 }  // namespace
 }  // namespace fedsmooth

@@ -6,24 +6,11 @@
 
 namespace fedsmooth {
 
-#define FEDSMOOTH_SUMS_8(t, i)                                                        \
-  "+f"(sums[t][i]), "+f"(sums[t][i + 1]), "+f"(sums[t][i + 2]), "+f"(sums[t][i + 3]), \
-      "+f"(sums[t][i + 4]), "+f"(sums[t][i + 5]), "+f"(sums[t][i + 6]), "+f"(sums[t][i + 7])
-#define FEDSMOOTH_SUMS_32(t) \
-  FEDSMOOTH_SUMS_8(t, 0), FEDSMOOTH_SUMS_8(t, 8), FEDSMOOTH_SUMS_8(t, 16), FEDSMOOTH_SUMS_8(t, 24)
-
 // Adds A B to sums, for 64 x 16 and 16 x 128 (or 16 x 192) values; sums[t] has columns 64 t to
 // 64 t + 63 in the order of multiply_64x64x16(). The depth of A is along the rows of its tile; B is
 // transposed.
 inline __device__ void multiply_wide(float (&sums)[2][32], uint64_t a, uint64_t b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
-      "%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"
-      "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-      "%64, %65, 1, 1, 1, 0, 1;"
-      : FEDSMOOTH_SUMS_32(0), FEDSMOOTH_SUMS_32(1)
-      : "l"(a), "l"(b));
+  multiply_64x128x16<false, true>(sums, a, b);
 }
 inline __device__ void multiply_wide(float (&sums)[3][32], uint64_t a, uint64_t b) {
   asm volatile(
@@ -37,8 +24,5 @@ inline __device__ void multiply_wide(float (&sums)[3][32], uint64_t a, uint64_t 
       : FEDSMOOTH_SUMS_32(0), FEDSMOOTH_SUMS_32(1), FEDSMOOTH_SUMS_32(2)
       : "l"(a), "l"(b));
 }
-
-#undef FEDSMOOTH_SUMS_32
-#undef FEDSMOOTH_SUMS_8
 
 }  // namespace fedsmooth

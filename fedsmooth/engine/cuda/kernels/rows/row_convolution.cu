@@ -6,6 +6,7 @@
 #include "fedsmooth/engine/cuda/kernels/rows/row_float.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_norm.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_products.cuh"
+#include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.h"
 
 namespace fedsmooth {
 namespace {
@@ -161,11 +162,13 @@ cudaError_t launch(const RowConvolution& c, cudaStream_t stream) {
 
 cudaError_t convolve_rows(Precision precision, const RowConvolution& c, cudaStream_t stream) {
   if (precision == Precision::kFloat32) return convolve_float_rows(c, stream);
+  if (c.wide) return convolve_wide(c, stream);
   return c.kernel == 1 ? launch<1>(c, stream) : launch<3>(c, stream);
 }
 
 int convolution_parts(Precision precision, const RowConvolution& c) {
   if (precision == Precision::kFloat32) return map_parts(c.rows, c.out);
+  if (c.wide) return wide_convolution_parts(c);
   return cut_for(c).items;
 }
 

@@ -14,6 +14,7 @@ struct RowConvolution {
   int clients = 0, rows = 0;
   MapShape in, out;
   int kernel = 3, stride = 1, padding = 1, spread = 1;  // one of stride and spread is 1
+  bool wide = false;                                    // by the kernels of wide_convolution.h
   const void* x = nullptr;
   const void* weights = nullptr;               // [tap, K, C]
   int64_t weights_client = 0;                  // stride from one client's weights to the next
@@ -43,9 +44,10 @@ struct RowGradient {
   const void* dy = nullptr;   // gradient of its output
   float* gradient = nullptr;  // [piece, client, gradient_client], each [t, k, c] at its beginning
   int64_t gradient_client = 0;
+  float* room = nullptr;  // of a wide convolution's gradient, see wide_gradient_room()
 };
 /// Computes gradient[t, k, c] = sum over rows and pixels p of dy[p, k] x[p stride + t - padding,
-/// c], in `pieces` parts that the caller adds up.
+/// c], in `pieces` parts that the caller adds up. A wide convolution's gradient is in one piece.
 cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cudaStream_t stream);
 /// Returns a number of pieces that fills a GPU by one client with many rows, or by many clients
 /// with few rows.

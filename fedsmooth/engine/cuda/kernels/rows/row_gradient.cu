@@ -4,6 +4,7 @@
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
 #include "fedsmooth/engine/cuda/kernels/rows/row_float.h"
 #include "fedsmooth/engine/cuda/kernels/rows/row_tiles.cuh"
+#include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.h"
 
 namespace fedsmooth {
 namespace {
@@ -206,6 +207,7 @@ cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
 
 cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cudaStream_t stream) {
   if (precision == Precision::kFloat32) return differentiate_float_kernel(g, stream);
+  if (g.forward.wide) return differentiate_wide(g, stream);
   return g.forward.kernel == 1 ? launch<1>(g, stream) : launch<3>(g, stream);
 }
 
