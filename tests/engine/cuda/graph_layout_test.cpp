@@ -24,7 +24,7 @@ std::string describe(const GraphNode& n) {
                                  n.has_bias, n.has_norm, n.relu, n.of_mean, n.paired, n.channel);
   text += " " + describe(n.in) + " " + describe(n.map) + " " + describe(n.out);
   if (n.op != GraphNode::Op::kNone) text += fmt::format(" weight {}", n.weight);
-  if (n.has_bias || n.has_norm) text += fmt::format(" bias {}", n.bias);
+  if (n.has_bias || n.has_norm) text += fmt::format(" bias {}", n.has_norm ? n.norm_bias : n.bias);
   if (n.has_norm) text += fmt::format(" scale {} {}", n.scale, n.groups.count);
   if (n.has_batch_norm()) text += fmt::format(" statistics {} {}", n.mean, n.variance);
   return text + "\n";
