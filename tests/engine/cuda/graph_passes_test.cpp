@@ -7,10 +7,9 @@
 
 #include <algorithm>
 
-#include "fedsmooth/engine/reference/reference_passes.h"
-#include "tests/arrays.h"
 #include "tests/engine/cuda/plain_graph.h"
 #include "tests/engine/cuda/wide_networks.h"
+#include "tests/engine/passes.h"
 #include "tests/engine/random_networks.h"
 
 namespace fedsmooth {
@@ -37,16 +36,11 @@ void expect_same(const Model& model, const std::string& name) {
   const GpuGraph graph = make_graph(model.network, Family::kRows);
   const auto [c, h, w] = model.network.input;
   const Array images = uniform({3, c, h, w}, 5);
-  reference::Map<double> map(3, model.network.input);
-  std::copy_n(images.floats(), images.count(), map.values.begin());
   for (const bool training : {false, true}) {
-    reference::ReferenceNetwork<double> reference(model.network);
-    for (const Array& w : model.weights) {
-      reference.weights.emplace_back(w.floats(), w.floats() + w.count());
-    }
+    auto reference = reference::network_of<double>(model.network, model.weights);
     PlainGraph plain(graph, model.weights);
     const auto mode = training ? std::optional<Stream>(Stream{Key{1}}) : std::nullopt;
-    reference::Map<double> logits = reference.forward(map, mode);
+    reference::Map<double> logits = reference.forward(reference::map_of<double>(images), mode);
     EXPECT_LT(error_of(plain.forward(images, training), logits.values), kTolerance) << name;
     for (size_t i = 0; i < logits.values.size(); ++i) {
       logits.values[i] = std::sin(static_cast<double>(i + 1));
@@ -62,17 +56,6 @@ void expect_same(const Model& model, const std::string& name) {
     }
     EXPECT_LT(error_of(plain.weight_gradients(), expected), kTolerance) << name << " " << training;
   }
-}
-
-// Weights for which no norm is the identity.
-Weights drawn_weights(const Network& network) {
-  Weights weights = initial_weights(network, Key{1});
-  const std::vector<Parameter> described = parameters(network);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (described[i].fan_in > 0) continue;
-    weights[i] = each(uniform(described[i].shape, i), [](float v) { return 0.5f + v; });
-  }
-  return weights;
 }
 
 TEST(GraphPassesTest, AreThoseOfTheReference) {

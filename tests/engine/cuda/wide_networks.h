@@ -8,6 +8,7 @@
 
 #include "fedsmooth/engine/cuda/graph.h"
 #include "fedsmooth/model/layer_makers.h"
+#include "tests/arrays.h"
 #include "tests/layers.h"
 
 namespace fedsmooth {
@@ -136,5 +137,16 @@ class WideNetworks {
 
   int64_t side_, first_, second_;
 };
+
+/// Weights for which no norm is the identity.
+inline Weights drawn_weights(const Network& network) {
+  Weights weights = initial_weights(network, Key{1});
+  const std::vector<Parameter> described = parameters(network);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (described[i].fan_in > 0) continue;
+    weights[i] = each(uniform(described[i].shape, i), [](float v) { return 0.5f + v; });
+  }
+  return weights;
+}
 
 }  // namespace fedsmooth
