@@ -94,7 +94,7 @@ void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& 
   w.kernels = kernels_.data();
   w.turned = turned_.data();
   w.shift = shift_.data();
-  launches.add("weights", prepare_weights(precision_, w, launches.stream()));
+  if (w.nodes > 0) launches.add("weights", prepare_weights(precision_, w, launches.stream()));
   if (mode == PassMode::kTraining) return;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     // Those behind convolutions are folded into kernels.

@@ -13,10 +13,11 @@
 
 namespace fedsmooth {
 
+/// Makes networks whose nodes are wide if they have enough channels.
 class WideNetworks {
  public:
-  /// Returns the networks by name, for images [3, side, side] of ten classes, where `channels` are
-  /// those of the two stages. With {96, 160} channels nodes are wide.
+  /// Returns the networks by name, for images [3, side, side] of ten classes, with `first` and
+  /// `second` channels in most convolutions. With more than 64 these are wide.
   static std::map<std::string, Network> all(int64_t side, int64_t first, int64_t second) {
     const WideNetworks made{side, first, second};
     return {{"stages", made.stages()},
@@ -27,7 +28,8 @@ class WideNetworks {
             {"grouped", made.grouped()},
             {"overlapping", made.overlapping()},
             {"alone", made.alone()},
-            {"nested", made.nested()}};
+            {"nested", made.nested()},
+            {"plain", made.plain()}};
   }
 
  private:
@@ -124,6 +126,11 @@ class WideNetworks {
         residual({norm("an"), relu(), maxima(2, 1), relu(), norm("bn")}, {maxima(2, 1)});
     const Layer sum = residual({conv("c", 3), relu()}, {});
     return network("alone", {of_images, relu(), sum, maxima(2, 2), relu(), mean()});
+  }
+
+  // Nothing that multiplies but the last layer.
+  Network plain() const {
+    return network("plain", {residual({norm("an")}, {}), relu(), maxima(2, 2)});
   }
 
   // Maps that several sums add, and that are read after such a sum.
