@@ -13,28 +13,44 @@ void RowPasses::run_norm(const StackedWeights& weights, size_t i, PassMode mode,
   const GraphNode& node = nodes_[i];
   if (node.has_group_norm()) return take_group_norm(weights, i, launches);
   if (mode == PassMode::kAnswers) return apply_batch_norm(i, launches);
+  const int made_by = plan_.made_by[node.input];
+  if (made_by >= 0 && feeds_norm(made_by)) {
+    const int parts = convolution_parts(precision_, convolution_of(nodes_[made_by]));
+    return take_batch_norm(weights, i, sums_[made_by].data(), parts, launches);
+  }
   const MapSums sums{clients_, rows_, node.in, before_norm(i), sums_[i].data()};
   launches.add("norms", sum_map(precision_, sums, launches.stream()), 0, bytes_of(node.in));
-  take_batch_norm(weights, i, map_parts(rows_, node.in), launches);
+  take_batch_norm(weights, i, sums.sums, map_parts(rows_, node.in), launches);
 }
 
-NormStatistics RowPasses::statistics_of(const StackedWeights& weights, size_t i, int parts) const {
+// Returns whether a node is a convolution that computes the sums of its output for a batch norm
+// that reads it.
+bool RowPasses::feeds_norm(size_t i) const {
+  const GraphNode& node = nodes_[i];
+  return node.convolves() && !node.has_norm &&
+         std::ranges::any_of(nodes_, [&](const GraphNode& reader) {
+           return reader.input == node.output && !reader.convolves() && reader.has_batch_norm();
+         });
+}
+
+NormStatistics RowPasses::statistics_of(const StackedWeights& weights, size_t i) const {
   const GraphNode& node = nodes_[i];
   NormStatistics s;
   s.clients = clients_;
   s.rows = rows_;
-  s.parts = parts;
   s.map = node.out;
-  s.sums = parts > 0 ? sums_[i].data() : nullptr;
   s.weights = norm_of(weights, node);
   s.values = values_.data() + node.channel;
   s.values_client = graph_.channels;
   return s;
 }
 
-void RowPasses::take_batch_norm(const StackedWeights& weights, size_t i, int parts,
-                                Launches& launches) {
-  launches.add("norms", compute_statistics(statistics_of(weights, i, parts), launches.stream()));
+void RowPasses::take_batch_norm(const StackedWeights& weights, size_t i, const float* sums,
+                                int parts, Launches& launches) {
+  NormStatistics s = statistics_of(weights, i);
+  s.sums = sums;
+  s.parts = parts;
+  launches.add("norms", compute_statistics(s, launches.stream()));
   apply_batch_norm(i, launches);
 }
 

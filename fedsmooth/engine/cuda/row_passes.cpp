@@ -99,8 +99,7 @@ void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& 
   for (size_t i = 0; i < nodes_.size(); ++i) {
     // Those behind convolutions are folded into kernels.
     if (nodes_[i].convolves() || !nodes_[i].has_batch_norm()) continue;
-    launches.add("weights",
-                 use_running_statistics(statistics_of(weights, i, /*parts=*/0), launches.stream()));
+    launches.add("weights", use_running_statistics(statistics_of(weights, i), launches.stream()));
   }
 }
 
@@ -152,7 +151,7 @@ void RowPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
 void RowPasses::run_convolution(const StackedWeights& weights, size_t i, PassMode mode,
                                 Launches& launches) {
   const GraphNode& node = nodes_[i];
-  const bool batch_norm = mode == PassMode::kTraining && node.has_batch_norm();
+  const bool trains = mode == PassMode::kTraining, batch_norm = trains && node.has_batch_norm();
   RowConvolution c = answer_of(i);
   if (batch_norm || node.has_group_norm()) {
     if (!node.has_bias) c.bias = nullptr;
@@ -160,10 +159,10 @@ void RowPasses::run_convolution(const StackedWeights& weights, size_t i, PassMod
     c.relu = false;
     c.y = before_norm(i);
   }
-  if (batch_norm) c.sums = sums_[i].data();
+  if (batch_norm || (trains && feeds_norm(i))) c.sums = sums_[i].data();
   launches.add("convolutions", convolve_rows(precision_, c, launches.stream()), operations_of(node),
                bytes_of(node.in) + bytes_of(node.out));
-  if (batch_norm) take_batch_norm(weights, i, convolution_parts(precision_, c), launches);
+  if (batch_norm) take_batch_norm(weights, i, c.sums, convolution_parts(precision_, c), launches);
   if (node.has_group_norm()) take_group_norm(weights, i, launches);
 }
 

@@ -40,7 +40,9 @@ class RowPasses : public WavePasses {
   void run_convolution(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
   void run_norm(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
   void run_pair(size_t i, Launches& launches);
-  void take_batch_norm(const StackedWeights& weights, size_t i, int parts, Launches& launches);
+  bool feeds_norm(size_t i) const;
+  void take_batch_norm(const StackedWeights& weights, size_t i, const float* sums, int parts,
+                       Launches& launches);
   void apply_batch_norm(size_t i, Launches& launches);
   void take_group_norm(const StackedWeights& weights, size_t i, Launches& launches);
   void end_back(const StackedWeights& weights, Launches& launches);
@@ -55,7 +57,7 @@ class RowPasses : public WavePasses {
                               Launches& launches);
   void bias_back(const StackedWeights& weights, size_t i, const void* dy, Launches& launches);
   NormGradient norm_gradient(const StackedWeights& weights, size_t i) const;
-  NormStatistics statistics_of(const StackedWeights& weights, size_t i, int parts) const;
+  NormStatistics statistics_of(const StackedWeights& weights, size_t i) const;
   void kernel_back(size_t i, const void* dy, Launches& launches);
   void input_back(size_t i, const void* dy, PassMode mode, Launches& launches);
   RowConvolution convolution_of(const GraphNode& node) const;
