@@ -14,15 +14,15 @@ namespace {
 #ifdef FEDSMOOTH_CUDA
 using Kind = Layer::Kind;
 
-TEST(GpuRefusalsTest, RefusesWideNetworksByTheirStage) {
-  EXPECT_EQ(
-      network_refusal(named_network("wrn-10-1")),
-      "the GPU engine cannot run network wrn-10-1: stage block1.layer.0.bn1 (batch-norm, relu) "
-      "does not begin with a convolution");
-  for (const char* name : {"resnet18", "vgg16-bn", "wrn-16-4"}) {
-    const std::string why = network_refusal(named_network(name));
-    EXPECT_NE(why.find("stage "), std::string::npos) << name << ": " << why;
+TEST(GpuRefusalsTest, RefusesNoNamedNetworkWithoutDropout) {
+  for (const std::string& name : architecture_names()) {
+    if (name == "alexnet-fc") continue;
+    EXPECT_EQ(network_refusal(named_network(name)), "");
   }
+  EXPECT_EQ(
+      network_refusal(named_network("alexnet-fc")),
+      "the GPU engine cannot run network alexnet-fc: stage features.10 (conv, relu, max-pool, "
+      "dropout) has dropout, which this engine does not compute");
 }
 
 TEST(GpuRefusalsTest, RefusesToStandardizeUnlessItIsFolded) {

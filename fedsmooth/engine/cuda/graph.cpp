@@ -1,24 +1,19 @@
 #include "fedsmooth/engine/cuda/graph.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
 #include "fedsmooth/base/check.h"
+#include "fedsmooth/engine/cuda/client_vector.h"
 #include "fedsmooth/engine/cuda/graph_rules.h"
+#include "fedsmooth/engine/cuda/row_stages.h"
 #include "fedsmooth/model/stages.h"
 
 namespace fedsmooth {
 namespace {
 
 using Kind = Layer::Kind;
-
-// The parts of a client's vector, in their order.
-enum class Region { kKernels, kFixed, kTrained, kStatistics };
 
 // Lowers one network, or throws a Refusal. Tensors are in the order of parameters(), a body's
 // before its shortcut's; nodes run in that order too, except that a sum runs after its shortcut.
@@ -29,6 +24,13 @@ class Lowering {
 
   GpuGraph run() {
     check_stages(network_, stages_, family_);
+    if (family_ == Family::kRows) {
+      RowStages rewritten = row_stages(stages_);
+      stages_ = std::move(rewritten.stages);
+      of_mean_ = rewritten.of_mean;
+      has_wide_ = std::ranges::any_of(
+          stages_, [this](const Stage& stage) { return is_wide(stage, /*among_wide=*/false); });
+    }
     add_images();
     std::vector<int> laid;  // stages in the order of their tensors
     for (int i = 1; i < std::ssize(stages_); ++i) laid.push_back(i);
@@ -41,8 +43,7 @@ class Lowering {
     for (const int i : laid) add_node(stages_[i], map_of_stage_[i]);
     graph_.classes = static_cast<int>(stages_.back().out[0]);
     put_in_running_order();
-    check_gradients(graph_);
-    place_regions();
+    vector_.finish(graph_, family_);
     return std::move(graph_);
   }
 
@@ -86,27 +87,31 @@ class Lowering {
     node.output = output;
     if (stage.saved) node.shortcut = map_of_stage_[*stage.saved];
     node.relu = stage.is_activation(Kind::kRelu);
-    node.in = graph_.maps[node.input];
+    node.in = node.input == 0 ? graph_.maps[0] : map_of(stage.in);
     node.map = map_of(stage.map);
     node.out = node.map;
-    if (stage.is_pool(Kind::kMaxPool)) {
-      node.pool = static_cast<int>(stage.pool->kernel);
-      node.pool_stride = static_cast<int>(stage.pool->stride);
-      node.out = map_of(stage.out);
-      // Maxima without an operation pass gradients on where the ReLU before them does.
-      if (!stage.op) node.relu = graph_.nodes.back().relu;
-    }
+    if (stage.pool) add_pool(stage, node);
     if (stage.op) add_operation(stage, node);
     if (stage.norm) add_norm(stage, node);
     graph_.maps.push_back(node.out);
     graph_.nodes.push_back(std::move(node));
   }
 
+  void add_pool(const Stage& stage, GraphNode& node) {
+    node.means = stage.is_pool(Kind::kAvgPool);
+    node.pool = static_cast<int>(node.means ? stage.map[1] : stage.pool->kernel);
+    node.pool_stride = static_cast<int>(node.means ? 1 : stage.pool->stride);
+    node.out = map_of(stage.out);
+    // In a chain of family kPairs, maxima without an operation pass gradients on where the ReLU
+    // before them does.
+    if (family_ == Family::kPairs && !stage.op) node.relu = graph_.nodes.back().relu;
+  }
+
   void add_operation(const Stage& stage, GraphNode& node) {
     const Layer& op = *stage.op;
     const bool linear = op.kind == Kind::kLinear;
     node.op = linear ? GraphNode::Op::kLinear : GraphNode::Op::kConvolution;
-    node.of_mean = linear && stages_[stage.input].is_pool(Kind::kAvgPool);
+    node.of_mean = linear && of_mean_;
     node.fixed = op.kind == Kind::kSubsample;
     node.has_bias = !node.fixed && op.bias;
     if (!linear) {
@@ -119,15 +124,20 @@ class Lowering {
     if (rows && linear) {
       node.map.channels = node.out.channels = static_cast<int>(op.outputs);
     } else {
-      node.channel = graph_.channels;
-      graph_.channels += node.map.channels;
+      take_channels(node);
     }
-    const Region region = node.fixed       ? Region::kFixed
-                          : rows && linear ? Region::kTrained
-                                           : Region::kKernels;
-    node.weight = take(region, node.kernel_size());
+    node.wide = rows && is_wide(stage, has_wide_);
+    const Region region = region_of_kernel(node, family_);
+    node.weight = vector_.take(region, node.kernel_size());
     if (!node.fixed) add_kernel(region, stage, node);
-    if (node.has_bias) node.bias = add_vector(Region::kTrained, op.outputs, node.map.channels);
+    if (node.has_bias) {
+      node.bias = vector_.add_vector(Region::kTrained, op.outputs, node.map.channels);
+    }
+  }
+
+  void take_channels(GraphNode& node) {
+    node.channel = graph_.channels;
+    graph_.channels += node.map.channels;
   }
 
   // Makes a strided convolution of the image one of stride 1 on blocks of pixels.
@@ -142,14 +152,15 @@ class Lowering {
 
   void add_norm(const Stage& stage, GraphNode& node) {
     const auto add = [&](Region region) {
-      return add_vector(region, stage.op->outputs, node.map.channels);
+      return vector_.add_vector(region, stage.map[0], node.map.channels);
     };
+    if (!stage.op) take_channels(node);
     node.has_norm = true;
     node.scale = add(Region::kTrained);
-    node.bias = add(Region::kTrained);
+    node.norm_bias = add(Region::kTrained);
     if (stage.is_norm(Kind::kGroupNorm)) {
       const int groups = static_cast<int>(stage.norm->groups);
-      node.groups = {groups, static_cast<int>(stage.op->outputs) / groups};
+      node.groups = {groups, static_cast<int>(stage.map[0]) / groups};
     } else {
       node.mean = add(Region::kStatistics);
       node.variance = add(Region::kStatistics);
@@ -172,24 +183,6 @@ class Lowering {
     for (int map = 1; map <= std::ssize(made); ++map) put(map);
   }
 
-  // Reserves `count` values at the end of a region. Positions are relative to their region until
-  // place_regions() knows where each begins.
-  int64_t take(Region region, int64_t count) {
-    int64_t& end = ends_[static_cast<int>(region)];
-    return std::exchange(end, end + count);
-  }
-
-  void place(Region region, int64_t position) {
-    graph_.positions.push_back(static_cast<int>(position));
-    regions_.push_back(region);
-  }
-
-  int64_t add_vector(Region region, int64_t real, int all) {
-    const int64_t begin = take(region, all);
-    for (int64_t i = 0; i < real; ++i) place(region, begin + i);
-    return begin;
-  }
-
   // Places the weights of a kernel [K, C, k, k], or [K, C, H, W] for a linear layer.
   void add_kernel(Region region, const Stage& stage, const GraphNode& node) {
     const bool whole = node.op == GraphNode::Op::kLinear && !node.of_mean;
@@ -202,7 +195,7 @@ class Lowering {
           for (int64_t x = 0; x < width; ++x) {
             const int64_t tap = y / node.block * taps_in_line + x / node.block;
             const int64_t channel = (c * node.block + y % node.block) * node.block + x % node.block;
-            place(region, node.weight + offset_in_kernel(node, tap, channel, k));
+            vector_.place(region, node.weight + offset_in_kernel(node, tap, channel, k));
           }
         }
       }
@@ -210,50 +203,38 @@ class Lowering {
   }
 
   int64_t offset_in_kernel(const GraphNode& node, int64_t tap, int64_t c, int64_t k) const {
-    if (family_ == Family::kRows) return (tap * node.map.channels + k) * node.in.channels + c;
+    if (family_ == Family::kRows) {
+      // The last node's kernel is [K, tap, C], see RowHead.
+      const int64_t line = node.convolves() ? tap * node.map.channels + k : k * node.taps() + tap;
+      return line * node.in.channels + c;
+    }
     return (tap * node.in.channels + c) * node.map.channels + k;
-  }
-
-  // Every region, and so every client's vector, begins at a multiple of 64 values, on a cache line:
-  // it made products a third faster.
-  void place_regions() {
-    std::array<int64_t, 4> begin = {};
-    for (size_t i = 1; i < 4; ++i) begin[i] = (begin[i - 1] + ends_[i - 1] + 63) / 64 * 64;
-    graph_.kernels = begin[1];
-    graph_.working = begin[2];
-    graph_.trained = begin[3];
-    graph_.size = (begin[3] + ends_[3] + 63) / 64 * 64;
-    for (size_t i = 0; i < graph_.positions.size(); ++i) {
-      graph_.positions[i] += static_cast<int>(begin[static_cast<int>(regions_[i])]);
-    }
-    for (GraphNode& node : graph_.nodes) {
-      const bool in_trained = family_ == Family::kRows && node.op == GraphNode::Op::kLinear;
-      if (node.fixed || in_trained) node.weight += begin[node.fixed ? 1 : 2];
-      node.bias += begin[2];
-      node.scale += begin[2];
-      node.mean += begin[3];
-      node.variance += begin[3];
-    }
   }
 
   const Network& network_;
   std::vector<Stage> stages_;
   Family family_;
   GpuGraph graph_;
+  bool of_mean_ = false;   // the last node takes the mean over all pixels first
+  bool has_wide_ = false;  // the network has a node that only the wide kernels can run
   std::vector<int> map_of_stage_;
-  std::array<int64_t, 4> ends_ = {};
-  std::vector<Region> regions_;  // of each position
+  ClientVector vector_;
 };
 
+// Returns whether a node in mode kAnswers is a convolution by the kernels for few channels.
+bool can_fold(const GraphNode& node) {
+  return node.convolves() && !node.wide && !node.has_group_norm();
+}
+
 // Marks pairs of nodes if no other node reads the map between them or adds to the gradient of the
-// first one's input. A group norm prevents it, because it does not fold into a kernel.
+// first one's input.
 void find_pairs(std::vector<GraphNode>& nodes) {
   for (size_t i = 0; i + 2 < nodes.size(); ++i) {
     GraphNode& first = nodes[i];
     const GraphNode& second = nodes[i + 1];
     const bool taken = i > 0 && nodes[i - 1].paired;
-    first.paired = !taken && !first.has_group_norm() && !second.has_group_norm() &&
-                   first.shortcut < 0 && second.input == first.output;
+    first.paired = !taken && can_fold(first) && can_fold(second) && first.shortcut < 0 &&
+                   second.input == first.output;
     for (const GraphNode& other : nodes) {
       const bool reads = &other != &first && &other != &second &&
                          (other.input == first.output || other.input == first.input ||

@@ -1,14 +1,16 @@
 // A network as the GPU runs it: a list of nodes, in the order in which they run. A node is
 //
-//     y = maxima(relu(norm(op(x)) + shortcut)),
+//     y = pool(relu(norm(op(x)) + shortcut)),
 //
-// where any part may be missing. A shortcut without weights is a 1x1 convolution by ones and zeros.
-// The last node is a linear layer, which may first take the mean over all pixels.
+// where any part may be missing. In family kRows a pool is a node of its own. A shortcut without
+// weights, and a sum or a ReLU that no convolution or norm precedes, is a 1x1 convolution by ones
+// and zeros; a hidden linear layer is a convolution whose kernel covers the map. The last node is a
+// linear layer, which may first take the mean over all pixels.
 //
 // One lowering serves all kernel families. They differ in the parts that they compute, in how
 // channels are filled up and in how a kernel is laid out. A client's weights are one vector:
-// trained kernels in the order of the network's tensors, fixed kernels, other trained weights,
-// running statistics.
+// trained kernels in the order of the network's tensors, fixed kernels, trained kernels of wide
+// nodes, other trained weights, running statistics.
 #pragma once
 
 #include <string>
@@ -21,15 +23,15 @@ namespace fedsmooth {
 
 enum class Family {
   kPairs,  // networks of many weights on small maps, see pair_lists.h; kernels are [tap, C, K]
-  kRows,   // networks of few weights on large maps, see row_maps.h; kernels are [tap, K, C]
+  kRows,   // all others, see row_maps.h; kernels are [tap, K, C]
 };
 
 /// The parts of a stage that a family computes. A stage with any other part is refused.
 inline constexpr Parts kPairParts = {Part::kNormalize, Part::kConv, Part::kLinear, Part::kRelu,
                                      Part::kMaxPool};
-inline constexpr Parts kRowParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
-                                    Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
-                                    Part::kSum,       Part::kRelu,      Part::kAvgPool};
+inline constexpr Parts kRowParts = {
+    Part::kNormalize, Part::kConv, Part::kLinear, Part::kSubsample, Part::kBatchNorm,
+    Part::kGroupNorm, Part::kSum,  Part::kRelu,   Part::kMaxPool,   Part::kAvgPool};
 
 struct GraphNode {
   enum class Op { kNone, kConvolution, kLinear };
@@ -40,19 +42,22 @@ struct GraphNode {
   int shortcut = -1;          // number of the map that is added; -1: none
   int kernel = 1, stride = 1, padding = 0;
   int block = 1;                  // `in` has blocks of block x block pixels as channels
-  int pool = 0, pool_stride = 0;  // windows of the maxima; 0: no maxima
-  MapShape in, map, out;          // of the map that is read, before the maxima, and of the output
+  int pool = 0, pool_stride = 0;  // windows of the pool; 0: no pool
+  bool means = false;             // the pool takes means, not maxima
+  MapShape in, map, out;          // of the map that is read, before the pool, and of the output
   bool fixed = false;             // the kernel is ones and zeros and is not trained
   bool has_bias = false, has_norm = false, relu = false;
-  bool of_mean = false;            // a linear layer of the mean over all pixels
-  bool paired = false;             // this node and the next may run as one kernel, see RowPair
-  ChannelGroups groups;            // of a group norm; none: a batch norm, if has_norm
-  int64_t weight = 0;              // offset of the kernel in a client's vector
-  int64_t bias = 0;                // offset of the bias, or of the norm's bias
-  int64_t scale = 0;               // offset of the norm's weight
-  int64_t mean = 0, variance = 0;  // offsets of a batch norm's running statistics
-  int channel = 0;                 // its first channel among those of all nodes
+  bool of_mean = false;              // a linear layer of the mean over all pixels
+  bool wide = false;                 // family kRows: runs by the kernels for any size and channels
+  bool paired = false;               // this node and the next may run as one kernel, see RowPair
+  ChannelGroups groups;              // of a group norm; none: a batch norm, if has_norm
+  int64_t weight = 0;                // offset of the kernel in a client's vector
+  int64_t bias = 0;                  // offset of the op's bias
+  int64_t scale = 0, norm_bias = 0;  // offsets of the norm's weight and bias
+  int64_t mean = 0, variance = 0;    // offsets of a batch norm's running statistics
+  int channel = 0;                   // its first channel among those of all nodes
 
+  bool convolves() const { return op == Op::kConvolution; }
   bool has_group_norm() const { return groups.count > 0; }
   bool has_batch_norm() const { return has_norm && !has_group_norm(); }
   bool has_pool() const { return pool > 0; }
@@ -74,7 +79,8 @@ struct GpuGraph {
 
   int channels = 0;            // sum over all nodes
   int64_t kernels = 0;         // end of the trained kernels in a client's vector
-  int64_t working = 0;         // end of the fixed kernels
+  int64_t wide = 0;            // end of the fixed kernels, where those of wide nodes begin
+  int64_t working = 0;         // end of the kernels of wide nodes
   int64_t trained = 0;         // end of all trained weights
   int64_t size = 0;            // of a client's vector, a multiple of 64
   std::vector<int> positions;  // of each weight in the vector, in the order of parameters()

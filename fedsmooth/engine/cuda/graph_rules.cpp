@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace fedsmooth {
 namespace {
 
@@ -10,7 +12,8 @@ using Kind = Layer::Kind;
 
 // An image must fit into the shared memory of a thread block of batched_steps.cu.
 constexpr int64_t kLargestImage = 12'000, kMostPairChannels = 8 * 1024;
-constexpr int64_t kMostRowChannels = 64, kMostWidth = 64, kMostClasses = 1024;
+constexpr int64_t kMostRowChannels = 2048, kMostWidth = 64, kMostKernel = 16, kMostClasses = 1024;
+constexpr int kMostNarrowChannels = 64;  // of the kernels that are not wide, see GraphNode::wide
 
 template <typename... Values>
 [[noreturn]] void refuse(const Stage& stage, fmt::format_string<Values...> why,
@@ -56,29 +59,42 @@ void check_link(const std::vector<Stage>& stages, size_t i) {
   refuse(stage, "does not continue a chain of products of up to {} channels", kMostPairChannels);
 }
 
-void check_convolution(const std::vector<Stage>& stages, size_t i) {
-  const Stage& stage = stages[i];
-  if (!stage.is_op(Kind::kConv) && !stage.is_op(Kind::kSubsample)) {
-    refuse(stage, "does not begin with a convolution");
-  }
+void check_convolution(const Stage& stage) {
   const Layer& op = *stage.op;
-  if (op.kernel != 1 && op.kernel != 3) {
-    refuse(stage, "has a kernel of {0}x{0}, not 1x1 or 3x3", op.kernel);
+  if (op.kernel > kMostKernel) {
+    refuse(stage, "has a kernel of {0}x{0}, larger than {1}x{1}", op.kernel, kMostKernel);
   }
   if (op.stride > 2) refuse(stage, "has a stride of {}, more than 2", op.stride);
   if (op.padding >= op.kernel) {
     refuse(stage, "has padding of {}, as wide as its kernel", op.padding);
   }
-  if (op.outputs > kMostRowChannels) {
-    refuse(stage, "has {} channels, more than {}", op.outputs, kMostRowChannels);
-  }
   if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
-  if (stage.norm && op.bias) refuse(stage, "has a norm of a convolution with a bias");
-  const bool last = i + 2 == stages.size();
-  if (last && !stage.pool) {
-    refuse(stage, "does not end with the mean over all pixels, before a linear layer");
+}
+
+// A linear layer becomes a convolution whose square kernel covers the map.
+void check_hidden_linear(const Stage& stage) {
+  const int64_t height = stage.in[1], width = stage.in[2];
+  if (height != width) {
+    refuse(stage, "reads a map of {}x{} pixels, which is not square", height, width);
   }
-  if (stage.pool && !last) refuse(stage, "takes the mean over all pixels before the end");
+  if (height > kMostKernel) {
+    refuse(stage, "reads a map of {0}x{0} pixels, larger than {1}x{1}", height, kMostKernel);
+  }
+}
+
+// Throws a Refusal unless stage i, which is neither the first nor the last, can be a node.
+void check_node(const std::vector<Stage>& stages, size_t i) {
+  const Stage& stage = stages[i];
+  if (stage.is_op(Kind::kLinear)) check_hidden_linear(stage);
+  if (stage.is_op(Kind::kConv) || stage.is_op(Kind::kSubsample)) check_convolution(stage);
+  if (stage.map[0] > kMostRowChannels) {
+    refuse(stage, "has {} channels, more than {}", stage.map[0], kMostRowChannels);
+  }
+  const bool ends = i + 2 == stages.size();
+  if (stage.is_pool(Kind::kAvgPool) && !ends && stage.map[1] != stage.map[2]) {
+    refuse(stage, "takes the mean of a map of {}x{} pixels, which is not square, before the end",
+           stage.map[1], stage.map[2]);
+  }
 }
 
 }  // namespace
@@ -92,27 +108,23 @@ void check_stages(const Network& network, const std::vector<Stage>& stages, Fami
   check_head(stages, family);
   for (size_t i = 1; i < stages.size(); ++i) {
     if (pairs) check_link(stages, i);
-    if (!pairs && i + 1 < stages.size()) check_convolution(stages, i);
+    if (!pairs && i + 1 < stages.size()) check_node(stages, i);
   }
 }
 
-void check_gradients(const GpuGraph& graph) {
-  for (const GraphNode& made : graph.nodes) {
-    int read = 0, added = 0;
-    for (const GraphNode& node : graph.nodes) {
-      read += node.input == made.output && node.op != GraphNode::Op::kLinear;
-      added += node.shortcut == made.output;
-    }
-    if (added > 1 || (added == 1 && read == 0 && made.relu)) {
-      throw Refusal{
-          fmt::format("stage {}: what it gives is added where nothing else reads it", made.name)};
-    }
-  }
+bool is_wide(const Stage& stage, bool among_wide) {
+  if (!stage.is_op(Kind::kConv) && !stage.is_op(Kind::kSubsample)) return false;
+  const int64_t kernel = stage.op->kernel;
+  const int in = fill_up(Family::kRows, stage.in[0]), out = fill_up(Family::kRows, stage.map[0]);
+  return (kernel != 1 && kernel != 3) || stage.parts.has(Part::kLinear) ||
+         std::max(in, out) > kMostNarrowChannels ||
+         (among_wide && std::min(in, out) == kMostNarrowChannels);
 }
 
 int fill_up(Family family, int64_t channels) {
   if (family == Family::kPairs) return static_cast<int>((channels + 15) / 16 * 16);
-  return channels <= 16 ? 16 : channels <= 32 ? 32 : 64;
+  if (channels > kMostNarrowChannels) return static_cast<int>((channels + 31) / 32 * 32);
+  return channels <= 16 ? 16 : channels <= 32 ? 32 : kMostNarrowChannels;
 }
 
 }  // namespace fedsmooth

@@ -17,10 +17,9 @@ struct Refusal {
 /// Throws a Refusal that names the first stage that the family cannot run.
 void check_stages(const Network& network, const std::vector<Stage>& stages, Family family);
 
-/// Throws a Refusal unless the gradient of every map can be accumulated while its readers write
-/// theirs. A sum passes its own gradient on to its shortcut, and only a convolution can add to
-/// that.
-void check_gradients(const GpuGraph& graph);
+/// Returns whether a stage of row_stages() is a convolution that only the wide kernels run. With
+/// `among_wide` the network has one, and a convolution from 64 channels to 64 joins it.
+bool is_wide(const Stage& stage, bool among_wide);
 
 /// Returns the number of channels that a map of the family stores for `channels` real ones.
 int fill_up(Family family, int64_t channels);

@@ -4,55 +4,31 @@
 #include <utility>
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_weights.h"
+#include "fedsmooth/engine/cuda/kernels/wide/wide_convolution.h"
 #include "fedsmooth/engine/cuda/row_passes.h"
 
 namespace fedsmooth {
-namespace {
-
-// Returns the map whose gradient array serves `map` too: a map that is only added has the gradient
-// of the sum.
-int gradient_map(const GpuGraph& graph, int map) {
-  int sum = -1;
-  for (const GraphNode& node : graph.nodes) {
-    if (node.input == map) return map;
-    if (node.shortcut == map) sum = node.output;
-  }
-  return sum < 0 ? map : sum;
-}
-
-}  // namespace
 
 void RowPasses::add_gradients() {
   const int64_t all_rows = int64_t{clients_} * rows_, bytes = value_bytes();
-  int64_t largest = 0;
+  int64_t largest = 0, room = 0;
   for (size_t i = 0; i < maps_.size(); ++i) {
     largest = std::max(largest, maps_[i].size());
-    gradient_at_.push_back(gradient_map(graph_, static_cast<int>(i)));
-    gradients_.emplace_back(gradient_at_[i] == static_cast<int>(i) ? maps_[i].size() : 0);
+    gradients_.emplace_back(plan_.array[i] == static_cast<int>(i) ? maps_[i].size() : 0);
   }
-  made_by_.assign(maps_.size(), -1);
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    const GraphNode& node = nodes_[i];
-    made_by_[node.output] = static_cast<int>(i);
-    raw_.emplace_back(node.has_norm ? all_rows * node.out.row_size() * bytes : 0);
+  for (const GraphNode& node : nodes_) {
+    const bool has_raw = node.convolves() && node.has_norm;
+    raw_.emplace_back(has_raw ? all_rows * node.out.row_size() * bytes : 0);
     group_values_.emplace_back(node.has_group_norm() ? all_rows * node.out.channels : 0);
-    // Room for the largest number of parts: of the node's own convolution, of sum_map(), of the
-    // gradient of a convolution that reads its output, or, for a group norm, one per row.
-    int parts =
-        std::max(convolution_parts(precision_, convolution_of(node)), map_parts(rows_, node.out));
-    for (const GraphNode& reader : nodes_) {
-      if (reader.input != node.output) continue;
-      parts = std::max(parts, convolution_parts(precision_, back_of(reader)));
-    }
-    if (node.has_group_norm()) parts = std::max(parts, rows_);
-    sums_.emplace_back(int64_t{clients_} * parts * 2 * node.out.channels);
+    if (node.wide) room = std::max(room, wide_gradient_room(convolution_of(node)));
+    sums_.emplace_back(int64_t{clients_} * most_parts(node) * 2 * node.out.channels);
   }
   parts_.assign(nodes_.size(), 0);
   dx_ = DeviceArray<uint8_t>(largest);
   dlogits_ = DeviceArray<float>(all_rows * graph_.classes);
   kernel_gradients_ = DeviceArray<float>(gradient_pieces(rows_) * clients_ * graph_.kernels);
   weight_gradients_ = DeviceArray<float>(clients_ * graph_.size);
-  values_ = DeviceArray<NormValues>(int64_t{clients_} * graph_.channels);
+  wide_room_ = DeviceArray<float>(precision_ == Precision::kBfloat16 ? room : 0);
   // Nothing writes the gradients of rows and weights that only fill up.
   dlogits_.clear(nullptr);
   kernel_gradients_.clear(nullptr);
@@ -60,9 +36,24 @@ void RowPasses::add_gradients() {
   check_cuda(cudaStreamSynchronize(nullptr), "maps");
 }
 
+// Returns the largest number of parts of a node's sums: of its own convolution, of sum_map(), of
+// the gradient of a convolution that reads its output, or, for a group norm, one per row.
+int RowPasses::most_parts(const GraphNode& node) const {
+  if (!node.convolves() && !node.has_norm) return 0;
+  int parts = map_parts(rows_, node.out);
+  if (node.convolves()) {
+    parts = std::max(parts, convolution_parts(precision_, convolution_of(node)));
+  }
+  for (const GraphNode& reader : nodes_) {
+    if (reader.input != node.output || !reader.convolves()) continue;
+    parts = std::max(parts, convolution_parts(precision_, back_of(reader)));
+  }
+  return node.has_group_norm() ? std::max(parts, rows_) : parts;
+}
+
 void RowPasses::end_back(const StackedWeights& weights, Launches& launches) {
-  const GraphNode& last = nodes_.back();
-  const RowHeadGradient g{head_of(weights), dlogits_.data(), last.relu, gradient_of(last.output)};
+  const RowHeadGradient g{head_of(weights), dlogits_.data(), plan_.inputs.back().mask,
+                          gradient_of(graph_.head().input)};
   launches.add("rest", differentiate_means(precision_, g, launches.stream()));
 }
 
@@ -71,70 +62,58 @@ void RowPasses::differentiate_images(const StackedWeights& weights, Launches& la
   end_back(weights, launches);
   for (size_t i = nodes_.size(); i-- > 0;) {
     if (i > 0 && pairs_[i - 1]) {
+      shortcut_back(i, PassMode::kAnswers, launches);
       pair_back(--i, launches);
-      continue;
+    } else {
+      node_back(weights, i, PassMode::kAnswers, launches);
     }
-    const void* dy = norm_back(weights, i, PassMode::kAnswers, launches);
-    input_back(i, dy, PassMode::kAnswers, launches);
   }
 }
 
-NormGradient RowPasses::norm_gradient(const StackedWeights& weights, size_t i) const {
-  const GraphNode& node = nodes_[i];
-  NormGradient g;
-  g.clients = clients_;
-  g.rows = rows_;
-  g.map = node.out;
-  g.x = node.has_norm ? raw_[i].data() : nullptr;
-  g.dy = gradient_of(node.output);
-  g.sums = sums_[i].data();
-  g.weights = norm_of(weights, node);
-  g.gradients = weight_gradients_.data();
-  g.values = values_.data() + node.channel;
-  g.values_client = graph_.channels;
-  g.dx = dx_.data();
-  return g;
-}
-
-// Returns the gradient of the map before the node's norm. In mode kAnswers batch norms are folded
-// into kernels.
-const void* RowPasses::norm_back(const StackedWeights& weights, size_t i, PassMode mode,
-                                 Launches& launches) {
-  const GraphNode& node = nodes_[i];
-  if (node.has_group_norm()) return group_norm_back(weights, i, mode, launches);
-  const void* dy = gradient_of(node.output);
-  if (mode == PassMode::kAnswers || (!node.has_norm && !node.has_bias)) return dy;
-  NormGradient g = norm_gradient(weights, i);
-  g.parts = std::exchange(parts_[i], 0);
-  launches.add("norms", differentiate_norm(precision_, g, launches.stream()), 0,
-               (node.has_norm ? (g.parts > 0 ? 3 : 5) : 1) * bytes_of(node.out));
-  return node.has_norm ? dx_.data() : dy;
-}
-
-const void* RowPasses::group_norm_back(const StackedWeights& weights, size_t i, PassMode mode,
-                                       Launches& launches) {
+// Computes a node's gradients from that of its output. In training nothing needs the gradient of
+// the images.
+void RowPasses::node_back(const StackedWeights& weights, size_t i, PassMode mode,
+                          Launches& launches) {
   const GraphNode& node = nodes_[i];
   const bool trains = mode == PassMode::kTraining;
-  GroupNormGradient g;
-  g.clients = clients_;
-  g.rows = rows_;
-  g.map = node.out;
-  g.groups = node.groups;
-  g.x = raw_[i].data();
+  shortcut_back(i, mode, launches);
+  if (node.has_pool()) return pool_back(i, mode, launches);
+  const void* dy = norm_back(weights, i, mode, launches);
+  if (!node.convolves()) return;
+  if (trains && !node.fixed) kernel_back(i, dy, launches);
+  if (node.input > 0 || !trains) input_back(i, dy, mode, launches);
+}
+
+// Adds the gradient of a node's output to that of the map that it adds. A mean over windows of one
+// pixel is the identity, whose gradient is added.
+void RowPasses::shortcut_back(size_t i, PassMode mode, Launches& launches) {
+  const GraphNode& node = nodes_[i];
+  const GradientPlan::Step& step = plan_.shortcuts[i];
+  if (node.shortcut < 0 || !step.writes) return;
+  if (node.shortcut == 0 && mode == PassMode::kTraining) return;
+  RowPoolGradient g;
+  g.pool = {clients_,      rows_, node.out, node.out, /*kernel=*/1, /*stride=*/1,
+            /*means=*/true};
+  g.pool.x = g.pool.y = maps_[node.shortcut].data();
   g.dy = gradient_of(node.output);
-  g.weights = norm_of(weights, node);
-  g.values = group_values_[i].data();
-  g.sums = trains ? sums_[i].data() : nullptr;
-  g.dx = dx_.data();
-  launches.add("norms", differentiate_group_norm(precision_, g, launches.stream()), 0,
-               3 * bytes_of(node.out));
-  if (trains) {
-    NormGradient sums = norm_gradient(weights, i);
-    sums.parts = rows_;
-    sums.values = nullptr;
-    launches.add("norms", add_norm_gradients(sums, launches.stream()));
-  }
-  return dx_.data();
+  g.add = added_by(step);
+  g.mask = step.mask;
+  g.dx = gradient_of(node.shortcut);
+  launches.add("pooling", differentiate_pool(precision_, g, launches.stream()), 0,
+               (2 + (g.add != nullptr) + g.mask) * bytes_of(node.out));
+}
+
+void RowPasses::pool_back(size_t i, PassMode mode, Launches& launches) {
+  const GraphNode& node = nodes_[i];
+  if (node.input == 0 && mode == PassMode::kTraining) return;
+  RowPoolGradient g;
+  g.pool = pool_of(node);
+  g.dy = gradient_of(node.output);
+  g.add = added_by(plan_.inputs[i]);
+  g.mask = plan_.inputs[i].mask;
+  g.dx = gradient_of(node.input);
+  launches.add("pooling", differentiate_pool(precision_, g, launches.stream()), 0,
+               (2 + (g.add != nullptr)) * bytes_of(node.in) + 2 * bytes_of(node.out));
 }
 
 void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
@@ -142,10 +121,17 @@ void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
   RowGradient g;
   g.forward = convolution_of(node);
   g.forward.x = maps_[node.input].data();
-  g.pieces = gradient_pieces(rows_);
   g.dy = dy;
-  g.gradient = kernel_gradients_.data() + node.weight;
-  g.gradient_client = graph_.kernels;
+  if (node.wide) {  // its gradient is not in pieces
+    g.pieces = 1;
+    g.room = wide_room_.data();
+    g.gradient = weight_gradients_.data() + node.weight;
+    g.gradient_client = graph_.size;
+  } else {
+    g.pieces = gradient_pieces(rows_);
+    g.gradient = kernel_gradients_.data() + node.weight;
+    g.gradient_client = graph_.kernels;
+  }
   launches.add("kernel gradients", differentiate_kernel(precision_, g, launches.stream()),
                operations_of(node), bytes_of(node.in) + bytes_of(node.out));
 }
@@ -160,46 +146,25 @@ RowConvolution RowPasses::back_of(const GraphNode& node) const {
   return c;
 }
 
-// Convolutions that read the same map add their gradients one after another, in reverse order of
-// the list. If the map is also added as a shortcut, that gradient is the first summand. The last
-// convolution applies the map's ReLU.
 RowConvolution RowPasses::input_gradient_of(size_t i, const void* dy) const {
   const GraphNode& node = nodes_[i];
-  bool begins = true;
-  const void* add = nullptr;
-  for (size_t j = 0; j < nodes_.size(); ++j) {
-    const GraphNode& other = nodes_[j];
-    if (j > i && other.input == node.input) begins = false;
-    if (other.shortcut == node.input) add = gradient_of(other.output);
-  }
   RowConvolution c = back_of(node);
   c.x = dy;
   c.weights = turned_.data() + node.weight * value_bytes();
   c.y = gradient_of(node.input);
-  c.add = begins ? add : c.y;
-  const int made_by = made_by_[node.input];
-  if (ends_gradient(i) && made_by >= 0 && nodes_[made_by].relu) {
-    c.mask = maps_[node.input].data();
-  }
+  c.add = added_by(plan_.inputs[i]);
+  if (plan_.inputs[i].mask) c.mask = maps_[node.input].data();
   return c;
-}
-
-// Whether node i is the last that adds to the gradient of its input.
-bool RowPasses::ends_gradient(size_t i) const {
-  for (size_t j = 0; j < i; ++j) {
-    if (nodes_[j].input == nodes_[i].input) return false;
-  }
-  return true;
 }
 
 void RowPasses::input_back(size_t i, const void* dy, PassMode mode, Launches& launches) {
   const GraphNode& node = nodes_[i];
   RowConvolution c = input_gradient_of(i, dy);
-  const int made_by = made_by_[node.input];
-  if (ends_gradient(i) && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
+  const int made_by = plan_.made_by[node.input];
+  if (plan_.inputs[i].last && mode == PassMode::kTraining && precision_ == Precision::kBfloat16 &&
       nodes_[made_by].has_batch_norm()) {
     c.sums = sums_[made_by].data();
-    c.normed = raw_[made_by].data();
+    c.normed = before_norm(made_by);
     c.values = values_.data() + nodes_[made_by].channel;
     c.values_client = graph_.channels;
     parts_[made_by] = convolution_parts(precision_, c);
@@ -228,17 +193,14 @@ void RowPasses::step(const StackedWeights& weights, const ClientSettings* settin
   const RowHeadGradient head{head_of(weights), dlogits_.data()};
   launches.add("rest", differentiate_linear(head, weight_gradients_.data(), launches.stream()));
   for (size_t i = nodes_.size(); i-- > 0;) {
-    const GraphNode& node = nodes_[i];
-    const void* dy = norm_back(weights, i, PassMode::kTraining, launches);
-    if (!node.fixed) kernel_back(i, dy, launches);
-    if (node.input > 0) input_back(i, dy, PassMode::kTraining, launches);
+    node_back(weights, i, PassMode::kTraining, launches);
   }
   RowStep step;
   step.clients = clients_;
   step.pieces = gradient_pieces(rows_);
   step.size = graph_.size;
   step.kernels = graph_.kernels;
-  step.begin = graph_.working;
+  step.begin = graph_.wide;
   step.trained = graph_.trained;
   step.kernel_gradients = kernel_gradients_.data();
   step.gradients = weight_gradients_.data();

@@ -10,7 +10,7 @@ RowNetwork::RowNetwork(const Network& network)
     : DeviceNetwork(make_graph(network, Family::kRows), MapLayout::rows_first) {
   std::vector<KernelPlace> all;
   for (const GraphNode& n : graph.nodes) {
-    if (n.op == GraphNode::Op::kLinear) continue;
+    if (!n.convolves()) continue;
     KernelPlace place;
     place.weight = n.weight;
     place.taps = n.taps();
@@ -19,7 +19,8 @@ RowNetwork::RowNetwork(const Network& network)
     place.fixed = n.fixed;
     place.has_norm = n.has_batch_norm();
     place.has_bias = n.has_bias;
-    place.bias = place.norm_bias = n.bias;
+    place.bias = n.bias;
+    place.norm_bias = n.norm_bias;
     place.scale = n.scale;
     place.mean = n.mean;
     place.variance = n.variance;

@@ -11,7 +11,8 @@ RowPasses::RowPasses(const RowNetwork& device, Precision precision, int clients,
       nodes_(std::span(graph_.nodes).first(graph_.nodes.size() - 1)),
       precision_(precision),
       clients_(clients),
-      rows_(rows) {
+      rows_(rows),
+      plan_(plan_gradients(graph_)) {
   const int64_t all_rows = int64_t{clients} * rows, bytes = value_bytes();
   for (const MapShape& map : std::span(graph_.maps).first(graph_.maps.size() - 1)) {
     maps_.emplace_back(all_rows * map.row_size() * bytes);
@@ -19,7 +20,9 @@ RowPasses::RowPasses(const RowNetwork& device, Precision precision, int clients,
   kernels_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   turned_ = DeviceArray<uint8_t>(clients * graph_.working * bytes);
   shift_ = DeviceArray<float>(int64_t{clients} * graph_.channels);
-  means_ = DeviceArray<float>(all_rows * graph_.head().in.channels);
+  values_ = DeviceArray<NormValues>(int64_t{clients} * graph_.channels);
+  const GraphNode& head = graph_.head();
+  means_ = DeviceArray<float>(all_rows * head.taps() * head.in.channels);
   logits_ = DeviceArray<float>(all_rows * graph_.classes);
   if (gradients) add_gradients();
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -37,12 +40,14 @@ RowConvolution RowPasses::convolution_of(const GraphNode& node) const {
   c.kernel = node.kernel;
   c.stride = node.stride;
   c.padding = node.padding;
+  c.wide = node.wide;
   c.weights_client = graph_.working;
   return c;
 }
 
 NormWeights RowPasses::norm_of(const StackedWeights& weights, const GraphNode& node) const {
-  return {weights.weights, graph_.size, node.scale, node.bias, node.mean, node.variance};
+  const int64_t bias = node.has_norm ? node.norm_bias : node.bias;
+  return {weights.weights, graph_.size, node.scale, bias, node.mean, node.variance};
 }
 
 RowHead RowPasses::head_of(const StackedWeights& weights) const {
@@ -57,6 +62,7 @@ RowHead RowPasses::head_of(const StackedWeights& weights) const {
   head.weight = graph_.head().weight;
   head.bias = graph_.head().bias;
   head.has_bias = graph_.head().has_bias;
+  head.flat = graph_.head().taps() > 1;
   head.means = means_.data();
   head.logits = logits_.data();
   return head;
@@ -77,7 +83,7 @@ void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& 
   prepared_ = mode;
   WorkingWeights w;
   w.clients = clients_;
-  w.nodes = static_cast<int>(nodes_.size());
+  w.nodes = static_cast<int>(device_.places.size());
   w.channels = graph_.channels;
   w.blocks = device_.blocks;
   w.places = device_.places.data();
@@ -88,7 +94,13 @@ void RowPasses::prepare(const StackedWeights& weights, PassMode mode, Launches& 
   w.kernels = kernels_.data();
   w.turned = turned_.data();
   w.shift = shift_.data();
-  launches.add("weights", prepare_weights(precision_, w, launches.stream()));
+  if (w.nodes > 0) launches.add("weights", prepare_weights(precision_, w, launches.stream()));
+  if (mode == PassMode::kTraining) return;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    // Those behind convolutions are folded into kernels.
+    if (nodes_[i].convolves() || !nodes_[i].has_batch_norm()) continue;
+    launches.add("weights", use_running_statistics(statistics_of(weights, i), launches.stream()));
+  }
 }
 
 void RowPasses::run(const StackedWeights& weights, PassMode mode, Launches& launches) {
@@ -130,61 +142,42 @@ void RowPasses::run_pair(size_t i, Launches& launches) {
 void RowPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
                          Launches& launches) {
   const GraphNode& node = nodes_[i];
-  const bool batch_norm = mode == PassMode::kTraining && node.has_batch_norm();
+  if (node.convolves()) return run_convolution(weights, i, mode, launches);
+  if (node.has_norm) return run_norm(weights, i, mode, launches);
+  launches.add("pooling", pool_rows(precision_, pool_of(node), launches.stream()), 0,
+               bytes_of(node.in) + bytes_of(node.out));
+}
+
+void RowPasses::run_convolution(const StackedWeights& weights, size_t i, PassMode mode,
+                                Launches& launches) {
+  const GraphNode& node = nodes_[i];
+  const bool trains = mode == PassMode::kTraining, batch_norm = trains && node.has_batch_norm();
   RowConvolution c = answer_of(i);
   if (batch_norm || node.has_group_norm()) {
-    c.bias = nullptr;
+    if (!node.has_bias) c.bias = nullptr;
     c.add = nullptr;
     c.relu = false;
     c.y = before_norm(i);
   }
-  if (batch_norm) c.sums = sums_[i].data();
+  if (batch_norm || (trains && feeds_norm(i))) c.sums = sums_[i].data();
   launches.add("convolutions", convolve_rows(precision_, c, launches.stream()), operations_of(node),
                bytes_of(node.in) + bytes_of(node.out));
-  if (batch_norm) take_batch_norm(weights, i, convolution_parts(precision_, c), launches);
+  if (batch_norm) take_batch_norm(weights, i, c.sums, convolution_parts(precision_, c), launches);
   if (node.has_group_norm()) take_group_norm(weights, i, launches);
 }
 
-void RowPasses::take_batch_norm(const StackedWeights& weights, size_t i, int parts,
-                                Launches& launches) {
-  const GraphNode& node = nodes_[i];
-  const NormStatistics statistics{clients_,
-                                  rows_,
-                                  parts,
-                                  node.out,
-                                  sums_[i].data(),
-                                  norm_of(weights, node),
-                                  values_.data() + node.channel,
-                                  graph_.channels};
-  launches.add("norms", compute_statistics(statistics, launches.stream()));
-  const NormApply apply{clients_,
-                        rows_,
-                        node.out,
-                        raw_[i].data(),
-                        node.shortcut < 0 ? nullptr : maps_[node.shortcut].data(),
-                        node.relu,
-                        values_.data() + node.channel,
-                        graph_.channels,
-                        maps_[node.output].data()};
-  launches.add("norms", apply_norm(precision_, apply, launches.stream()), 0,
-               (node.shortcut < 0 ? 2 : 3) * bytes_of(node.out));
-}
-
-void RowPasses::take_group_norm(const StackedWeights& weights, size_t i, Launches& launches) {
-  const GraphNode& node = nodes_[i];
-  GroupNorm n;
-  n.clients = clients_;
-  n.rows = rows_;
-  n.map = node.out;
-  n.groups = node.groups;
-  n.x = before_norm(i);
-  n.add = node.shortcut < 0 ? nullptr : maps_[node.shortcut].data();
-  n.relu = node.relu;
-  n.weights = norm_of(weights, node);
-  n.values = gradients_.empty() ? nullptr : group_values_[i].data();
-  n.y = maps_[node.output].data();
-  launches.add("norms", apply_group_norm(precision_, n, launches.stream()), 0,
-               (node.shortcut < 0 ? 2 : 3) * bytes_of(node.out));
+RowPool RowPasses::pool_of(const GraphNode& node) const {
+  RowPool p;
+  p.clients = clients_;
+  p.rows = rows_;
+  p.in = node.in;
+  p.out = node.out;
+  p.kernel = node.pool;
+  p.stride = node.pool_stride;
+  p.means = node.means;
+  p.x = maps_[node.input].data();
+  p.y = maps_[node.output].data();
+  return p;
 }
 
 }  // namespace fedsmooth

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <span>
 
@@ -80,7 +81,7 @@ TEST(GraphTest, AGroupNormHasNoStatistics) {
     EXPECT_FALSE(node.has_batch_norm()) << node.name;
     EXPECT_EQ(node.groups.count, 8) << node.name;
     EXPECT_EQ(node.groups.real_channels(), node.out.channels) << node.name;
-    EXPECT_NE(node.scale, node.bias) << node.name;
+    EXPECT_NE(node.scale, node.norm_bias) << node.name;
   }
   EXPECT_TRUE(row_graph(named_network("resnet8")).nodes[0].has_batch_norm());
 }
@@ -106,28 +107,25 @@ TEST(GraphTest, GroupsAreOfRealChannels) {
 TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   const auto conv_called = [](const char* name) { return Layer{Kind::kConv, name, 16, 3, 1, 1}; };
   const Layer conv = conv_called("a"), relu{Kind::kRelu}, with_dropout{Kind::kDropout};
-  const Layer pool{Kind::kMaxPool, "", 0, 2, 2};
-  const Layer wide{Kind::kConv, "wide", 128, 3, 1, 1}, large{Kind::kConv, "large", 16, 5, 1, 2};
+  const Layer wide{Kind::kConv, "wide", 2049, 3, 1, 1}, large{Kind::kConv, "large", 16, 17, 1, 8};
+  const Layer far{Kind::kConv, "far", 16, 3, 3, 1}, padded{Kind::kConv, "padded", 16, 3, 1, 3};
   const Layer norm{Kind::kBatchNorm, "norm"};
-  Layer plain = conv;
-  plain.bias = false;
-  EXPECT_EQ(row_refusal(list_of({plain, norm, relu})), "");
   EXPECT_EQ(row_refusal(list_of({conv, with_dropout, conv_called("b")})),
             "stage a (conv, dropout) has dropout, which this engine does not compute");
   EXPECT_EQ(row_refusal(list_of({wide})),
-            "stage wide (conv, avg-pool) has 128 channels, more than 64");
+            "stage wide (conv, avg-pool) has 2049 channels, more than 2048");
   EXPECT_EQ(row_refusal(list_of({large})),
-            "stage large (conv, avg-pool) has a kernel of 5x5, not 1x1 or 3x3");
-  EXPECT_EQ(row_refusal(list_of({conv, norm})),
-            "stage a (conv, batch-norm, avg-pool) has a norm of a convolution with a bias");
-  EXPECT_EQ(row_refusal(list_of({plain, relu, norm})),
-            "stage norm (batch-norm, avg-pool) does not begin with a convolution");
+            "stage large (conv, avg-pool) has a kernel of 17x17, larger than 16x16");
+  EXPECT_EQ(row_refusal(list_of({far})),
+            "stage far (conv, avg-pool) has a stride of 3, more than 2");
+  EXPECT_EQ(row_refusal(list_of({padded})),
+            "stage padded (conv, avg-pool) has padding of 3, as wide as its kernel");
+  EXPECT_EQ(row_refusal(list_of({Layer{Kind::kSubsample, "", 16, 1, 2}, norm})),
+            "stage 1 (subsample, batch-norm, avg-pool) has a norm of a subsample");
+  EXPECT_EQ(row_refusal(list_of({Layer{Kind::kLinear, "hidden", 32}})),
+            "stage hidden (linear, avg-pool) reads a map of 32x32 pixels, larger than 16x16");
   EXPECT_EQ(row_refusal(list_of({relu, conv})),
             "stage 0 (normalize, relu) is not a normalisation alone");
-  EXPECT_EQ(row_refusal(list_of({conv, pool, conv_called("b")})),
-            "stage a (conv, max-pool) has max-pool, which this engine does not compute");
-  EXPECT_EQ(row_refusal(list_of({conv, Layer{Kind::kAvgPool}, conv_called("b")})),
-            "stage a (conv, avg-pool) takes the mean over all pixels before the end");
   // A block whose body reads the images themselves.
   Network beside = list_of({});
   beside.layers[0] = residual({conv_called("b")}, {beside.layers[0]});
@@ -135,11 +133,83 @@ TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   EXPECT_EQ(row_refusal(beside),
             "stage b (conv, sum, avg-pool): the first stage, and no other, has to normalise the "
             "images");
-  Layer block{Kind::kResidual};
-  block.body = {plain, relu};
-  EXPECT_EQ(row_refusal(list_of({conv_called("b"), block})),
-            "stage 2 (sum, avg-pool) does not begin with a convolution");
+  Network oblong = list_of({conv, Layer{Kind::kAvgPool}, conv_called("b")});
+  oblong.input = {3, 12, 10};
+  EXPECT_EQ(
+      row_refusal(oblong),
+      "stage a (conv, avg-pool) takes the mean of a map of 12x10 pixels, which is not square, "
+      "before the end");
+  oblong.layers[2] = relu;
+  oblong.layers[3] = {Kind::kLinear, "b", 32};
+  EXPECT_EQ(row_refusal(oblong),
+            "stage b (linear, avg-pool) reads a map of 12x10 pixels, which is not square");
   EXPECT_NE(row_refusal(named_network("alexnet")), "");
+}
+
+const GraphNode& node_called(const GpuGraph& graph, const std::string& name) {
+  return *std::ranges::find(graph.nodes, name, &GraphNode::name);
+}
+
+TEST(GraphTest, LowersWideNetworks) {
+  for (const char* name : {"resnet18", "wrn-16-4", "wrn-28-10", "vgg16-bn"}) {
+    EXPECT_EQ(row_refusal(named_network(name)), "") << name;
+  }
+}
+
+// Convolutions from 64 channels to 64 join those that only the wide kernels run.
+TEST(GraphTest, MarksWideNodes) {
+  const GpuGraph graph = row_graph(named_network("resnet18"));
+  EXPECT_FALSE(graph.nodes[0].wide);  // from 16 channels, filled up, to 64
+  for (const GraphNode& node : graph.nodes) {
+    if (!node.convolves() || &node == &graph.nodes[0]) continue;
+    EXPECT_TRUE(node.wide) << node.name;
+    EXPECT_FALSE(node.paired) << node.name;
+    EXPECT_GE(node.weight, graph.wide) << node.name;
+    EXPECT_LE(node.weight + node.kernel_size(), graph.working) << node.name;
+  }
+  for (const GraphNode& node : row_graph(named_network("resnet20")).nodes) {
+    EXPECT_FALSE(node.wide) << node.name;
+  }
+}
+
+TEST(GraphTest, FillsChannelsUpToAMultipleOf32) {
+  const GpuGraph graph = row_graph(list_of({Layer{Kind::kConv, "a", 65, 3, 1, 1}}));
+  EXPECT_EQ(graph.nodes[0].out.channels, 96);
+  EXPECT_TRUE(graph.nodes[0].wide);
+}
+
+TEST(GraphTest, PoolsAndNormsAreNodes) {
+  const GpuGraph graph = row_graph(named_network("vgg16-bn"));
+  EXPECT_EQ(graph.nodes.size(), 13u + 5 + 1);
+  EXPECT_TRUE(graph.nodes[2].has_pool());
+  EXPECT_EQ(graph.nodes[2].out.height, 16);
+  EXPECT_EQ(graph.head().taps(), 1);
+  const GpuGraph preactivated = row_graph(named_network("wrn-10-1"));
+  const GraphNode& norm = node_called(preactivated, "block1.layer.0.bn1");
+  EXPECT_EQ(norm.name, "block1.layer.0.bn1");
+  EXPECT_EQ(norm.op, GraphNode::Op::kNone);
+  EXPECT_TRUE(norm.has_batch_norm());
+  EXPECT_TRUE(norm.relu);
+}
+
+TEST(GraphTest, LowersHiddenLinearLayersAsConvolutions) {
+  const Layer hidden{Kind::kLinear, "b", 20}, relu{Kind::kRelu};
+  const GpuGraph graph = row_graph(list_of(
+      {Layer{Kind::kConv, "a", 16, 3, 2, 1}, relu, Layer{Kind::kMaxPool, "", 0, 3, 2}, hidden}));
+  const GraphNode& node = node_called(graph, "b");
+  EXPECT_TRUE(node.convolves());
+  EXPECT_TRUE(node.wide);
+  EXPECT_EQ(node.kernel, 7);  // of 32, 16 and 7 pixels
+  EXPECT_EQ(node.out.channels, 32);
+  EXPECT_EQ(node.out.pixels(), 1);
+}
+
+TEST(GraphTest, AFlatHeadReadsTheWholeMap) {
+  Network network = list_of({Layer{Kind::kConv, "a", 16, 3, 2, 1}});
+  network.layers.erase(network.layers.end() - 2);
+  const GraphNode head = row_graph(network).head();
+  EXPECT_FALSE(head.of_mean);
+  EXPECT_EQ(head.taps(), 256);
 }
 
 }  // namespace

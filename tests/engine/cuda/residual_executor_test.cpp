@@ -130,29 +130,6 @@ LocalTask task_for(const Case& c) {
   return task;
 }
 
-// The difference over the movement, of all trained weights or of all running statistics together.
-double difference(const Network& network, const Weights& a, const Weights& b, const Weights& from,
-                  bool trained) {
-  const std::vector<Parameter> known = parameters(network);
-  double off = 0, moved = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (known[i].trained != trained) continue;
-    for (int64_t j = 0; j < a[i].count(); ++j) {
-      const double found = a[i].floats()[j], expected = b[i].floats()[j];
-      off += (found - expected) * (found - expected);
-      moved += std::pow(expected - from[i].floats()[j], 2);
-    }
-  }
-  return off == 0 ? 0 : std::sqrt(off / moved);  // a network may have no statistics
-}
-
-bool same(const Weights& a, const Weights& b) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!same_bits(a[i], b[i])) return false;
-  }
-  return true;
-}
-
 class ResidualExecutorCaseTest : public ResidualExecutorTest,
                                  public testing::WithParamInterface<Case> {
  protected:

@@ -138,7 +138,7 @@ TEST(ResidualPlanTest, RefusesBatchNormsThatAreNotFolded) {
 }
 
 TEST(ResidualPlanTest, RefusesOtherNetworks) {
-  for (const std::string name : {"alexnet", "small"}) {
+  for (const std::string name : {"alexnet", "small", "resnet18", "vgg16-bn", "wrn-16-4"}) {
     EXPECT_NE(residual_refusal(residual_network(name)), "") << name;
   }
 }

@@ -1,8 +1,11 @@
 // Rounds that tests of the GPU's executors run.
 #pragma once
 
+#include <cmath>
+
 #include "fedsmooth/data/sources.h"
 #include "fedsmooth/federated/executor.h"
+#include "tests/arrays.h"
 
 namespace fedsmooth {
 
@@ -39,5 +42,28 @@ inline void add_tables(LocalTask& task) {
 }
 
 inline Weights start(const Network& network) { return initial_weights(network, Key{1}); }
+
+/// The difference over the movement, of all trained weights or of all running statistics together.
+inline double difference(const Network& network, const Weights& a, const Weights& b,
+                         const Weights& from, bool trained) {
+  const std::vector<Parameter> known = parameters(network);
+  double off = 0, moved = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (known[i].trained != trained) continue;
+    for (int64_t j = 0; j < a[i].count(); ++j) {
+      const double found = a[i].floats()[j], expected = b[i].floats()[j];
+      off += (found - expected) * (found - expected);
+      moved += std::pow(expected - from[i].floats()[j], 2);
+    }
+  }
+  return off == 0 ? 0 : std::sqrt(off / moved);  // a network may have no statistics
+}
+
+inline bool same(const Weights& a, const Weights& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!same_bits(a[i], b[i])) return false;
+  }
+  return true;
+}
 
 }  // namespace fedsmooth
