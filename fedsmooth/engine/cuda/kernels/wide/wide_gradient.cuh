@@ -74,60 +74,93 @@ struct ColumnGroup {
   }
 };
 
+// A pixel of a client, which moves on by kDepth pixels at a time without divisions.
+struct MovingPixel {
+  int row, y, x;
+
+  MovingPixel() = default;
+  __device__ MovingPixel(const MapShape& map, int64_t p) {
+    const auto in_row = static_cast<int>(p % map.pixels());
+    row = static_cast<int>(p / map.pixels());
+    y = in_row / map.width;
+    x = in_row % map.width;
+  }
+
+  // `by` is the pixel with number kDepth.
+  __device__ void move(const MapShape& map, const MovingPixel& by) {
+    x += by.x;
+    const bool next_line = x >= map.width;
+    if (next_line) x -= map.width;
+    y += by.y + next_line;
+    const bool next_row = y >= map.height;
+    if (next_row) y -= map.height;
+    row += by.row + next_row;
+  }
+};
+
 // Copies the tiles of one step after another. Eight threads copy the channels of a pixel.
 template <int kWarpgroups>
 class GradientCopies {
  public:
-  __device__ GradientCopies(const RowGradient& g, const GradientCut& cut, int client, int row0,
+  __device__ GradientCopies(const RowGradient& g, int client, int row0, int first,
                             const ColumnGroup (&groups)[kGroups])
-      : c_(g.forward), groups_(groups), channel_(row0 + threadIdx.x % 8 * 8) {
+      : c_(g.forward), by_(c_.out, kDepth) {
     const int64_t rows = static_cast<int64_t>(client) * c_.rows;
-    x_ = static_cast<const bf16*>(c_.x) + rows * c_.in.row_size() + threadIdx.x % 8 * 8;
-    dy_ = static_cast<const bf16*>(g.dy) + rows * c_.out.row_size() + channel_;
-    pixels_ = static_cast<int>(pixels_of_client());
+    const int cell = threadIdx.x % 8 * 8;
+    x_ = static_cast<const bf16*>(c_.x) + rows * c_.in.row_size() + cell;
+    rows_left_ = c_.out.channels - row0 - cell;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      y0_[i] = groups[i].y;
+      x0_[i] = groups[i].x;
+      const bool real = groups[i].tap >= 0 && groups[i].channel + cell < c_.in.channels;
+      height_[i] = real ? c_.in.height : 0;
+      offset_[i] = (groups[i].y * c_.in.width + groups[i].x) * c_.in.channels + groups[i].channel;
+    }
+    const int64_t pixel = static_cast<int64_t>(first) * kDepth + threadIdx.x / 8;
+#pragma unroll
+    for (int k = 0; k < kPixels; ++k) at_[k] = MovingPixel(c_.out, pixel + k * kRows);
+    dy_ = static_cast<const bf16*>(g.dy) + rows * c_.out.row_size() + row0 + cell +
+          pixel * c_.out.channels;
     to_ = cell_at(threadIdx.x / 8, threadIdx.x % 8);
   }
 
-  // Starts the copies of step s into a stage.
-  __device__ void start(int s, uint32_t stage) const {
+  // Starts the copies of the next step into a stage.
+  __device__ void start(uint32_t stage) {
 #pragma unroll
-    for (int k = 0; k < kDepth / kRows; ++k) {
-      const int p = s * kDepth + k * kRows + static_cast<int>(threadIdx.x) / 8;
-      const bool real = p < pixels_;
-      const int row = p / c_.out.pixels(), q = p % c_.out.pixels();
-      const int y = q / c_.out.width * c_.stride, x = q % c_.out.width * c_.stride;
+    for (int k = 0; k < kPixels; ++k) {
+      MovingPixel& at = at_[k];
+      const bool real = at.row < c_.rows;
       const uint32_t to = stage + to_ + k * kRows * kRowBytes;
-      const bf16* dy = dy_ + static_cast<int64_t>(p) * c_.out.channels;
+      const bf16* dy = dy_ + static_cast<int64_t>(k * kRows) * c_.out.channels;
 #pragma unroll
       for (int w = 0; w < kWarpgroups; ++w) {
-        const bool has = real && channel_ + 64 * w < c_.out.channels;
-        copy_cell<false>(to + w * kTileBytes, has ? dy + 64 * w : x_, has);
+        copy_cell<false>(to + w * kTileBytes, dy + 64 * w, real && 64 * w < rows_left_);
       }
+      const int y = at.y * c_.stride, x = at.x * c_.stride;
+      const bf16* from =
+          x_ +
+          (static_cast<int64_t>(at.row) * c_.in.pixels() + y * c_.in.width + x) * c_.in.channels;
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
-        const ColumnGroup& group = groups_[i];
-        const int line = y + group.y, column = x + group.x;
-        const bool has = real && group.tap >= 0 && static_cast<unsigned>(line) < c_.in.height &&
-                         static_cast<unsigned>(column) < c_.in.width &&
-                         group.channel + static_cast<int>(threadIdx.x) % 8 * 8 < c_.in.channels;
-        const int64_t pixel =
-            static_cast<int64_t>(row) * c_.in.pixels() + line * c_.in.width + column;
-        copy_cell<true>(to + (kWarpgroups + i) * kTileBytes,
-                        has ? x_ + pixel * c_.in.channels + group.channel : x_, has);
+        const bool inside = static_cast<unsigned>(y + y0_[i]) < static_cast<unsigned>(height_[i]) &&
+                            static_cast<unsigned>(x + x0_[i]) < static_cast<unsigned>(c_.in.width);
+        copy_cell<true>(to + (kWarpgroups + i) * kTileBytes, from + offset_[i], real && inside);
       }
+      at.move(c_.out, by_);
     }
+    dy_ += static_cast<int64_t>(kDepth) * c_.out.channels;
   }
 
  private:
   static constexpr int kRows = 16 * kWarpgroups;  // pixels that are copied at the same time
-
-  __device__ int64_t pixels_of_client() const {
-    return static_cast<int64_t>(c_.rows) * c_.out.pixels();
-  }
+  static constexpr int kPixels = kDepth / kRows;  // of a thread
 
   const RowConvolution& c_;
-  const ColumnGroup (&groups_)[kGroups];
-  int channel_, pixels_, to_;
+  MovingPixel by_;
+  MovingPixel at_[kPixels];
+  int y0_[kGroups], x0_[kGroups], height_[kGroups], offset_[kGroups];
+  int rows_left_, to_;
   const bf16 *x_, *dy_;
 };
 
@@ -145,22 +178,23 @@ __global__ void __launch_bounds__(128 * kWarpgroups, kWarpgroups == 2 ? 2 : 3)
   const int end = static_cast<int>(static_cast<int64_t>(cut.steps) * (piece + 1) / cut.pieces);
   const ColumnGroup groups[kGroups] = {{g.forward, cut, group0}, {g.forward, cut, group0 + 1}};
   wait_for_earlier_kernels();
-  const GradientCopies<kWarpgroups> copies(g, cut, client, row0, groups);
+  GradientCopies<kWarpgroups> copies(g, client, row0, first, groups);
   for (int s = 0; s < kGradientStages - 1; ++s) {
-    if (first + s < end) copies.start(first + s, stages + s * kStage);
+    if (first + s < end) copies.start(stages + s * kStage);
     commit_copies();
   }
   Sums<kGroups> sums;
+  uint32_t stage = stages, before = stages + (kGradientStages - 1) * kStage;
   for (int s = first; s < end; ++s) {
     wait_for_copies<kGradientStages - 2>();
     Products::before_barrier();
     __syncthreads();
-    const uint32_t stage = stages + (s - first) % kGradientStages * kStage;
     Products::multiply_across(sums, stage + warpgroup * kTileBytes,
                               stage + kWarpgroups * kTileBytes);
-    const int next = s + kGradientStages - 1;
-    if (next < end) copies.start(next, stages + (next - first) % kGradientStages * kStage);
+    if (s + kGradientStages - 1 < end) copies.start(before);
     commit_copies();
+    before = stage;
+    stage = stage == stages + (kGradientStages - 1) * kStage ? stages : stage + kStage;
   }
   Products::finish();
   wait_for_copies<0>();
