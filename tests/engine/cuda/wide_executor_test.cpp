@@ -50,6 +50,7 @@ LocalTask task_for(const std::string& name, Method method = Method::kSmoothAdv) 
   task.local = {.steps = 2, .batch = 5, .learning_rate = 0.05};
   task.smoothing.m = 2;
   task.attack.steps = 1;
+  if (name == "dropout") task.local.passes = 2;  // with streams of their own
   return task;
 }
 
