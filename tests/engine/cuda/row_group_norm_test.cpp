@@ -27,11 +27,14 @@ std::ostream& operator<<(std::ostream& to, const NormCase& s) {
             << s.channels << " (" << s.filled << ") in " << s.groups << " groups";
 }
 
-// Those of ResNets, odd sizes, channels that fill up, one group, groups of one channel, one pixel.
+// Those of ResNets, odd sizes, channels that fill up, one group, groups of one channel, one pixel;
+// more than 64 channels.
 const std::vector<NormCase> kShapes = {
-    {1, 1, 32, 32, 16, 16, 8}, {2, 3, 16, 16, 32, 32, 8},  {3, 7, 8, 8, 64, 64, 8},
-    {2, 2, 15, 13, 7, 16, 7},  {1, 5, 5, 3, 40, 64, 4},    {1, 3, 9, 7, 12, 16, 1},
-    {2, 2, 1, 1, 20, 32, 5},   {1, 2, 33, 47, 64, 64, 64},
+    {1, 1, 32, 32, 16, 16, 8},      {2, 3, 16, 16, 32, 32, 8},  {3, 7, 8, 8, 64, 64, 8},
+    {2, 2, 15, 13, 7, 16, 7},       {1, 5, 5, 3, 40, 64, 4},    {1, 3, 9, 7, 12, 16, 1},
+    {2, 2, 1, 1, 20, 32, 5},        {1, 2, 33, 47, 64, 64, 64}, {2, 3, 8, 8, 96, 96, 32},
+    {1, 2, 16, 16, 160, 160, 32},   {2, 2, 7, 5, 500, 512, 20}, {1, 3, 4, 4, 512, 512, 1},
+    {1, 2, 1, 1, 2048, 2048, 2048}, {1, 1, 16, 15, 70, 96, 7},  {2, 1, 3, 3, 2048, 2048, 16},
 };
 
 // Rounding of float32, and of bfloat16 relative to the value. A value goes through at most some 200
@@ -204,6 +207,13 @@ TEST_P(RowGroupNormTest, Gradients) {
   g.sums = sums.floats();
   g.dx = dx.data();
   check_cuda(differentiate_group_norm(precision_, g, nullptr), "differentiate_group_norm");
+  const Doubles found = dx.read();
+  // With a mask, added to another gradient in place.
+  const DeviceValues sum(add_, type());
+  g.add = g.dx = sum.data();
+  g.mask = true;
+  check_cuda(differentiate_group_norm(precision_, g, nullptr), "differentiate_group_norm");
+  const Doubles masked = sum.read();
   NormGradient of_weights;
   of_weights.clients = shape_.clients;
   of_weights.rows = of_weights.parts = shape_.rows;
@@ -215,11 +225,11 @@ TEST_P(RowGroupNormTest, Gradients) {
   check_cuda(add_norm_gradients(of_weights, nullptr), "add_norm_gradients");
 
   const Expected e = expected();
-  const Doubles found = dx.read();
   double largest = 0;  // of what the norm divides by
   for (int64_t at = 0; at < std::ssize(found); ++at) {
     if (place_of(at) < 0) {
       ASSERT_EQ(found[at], 0) << at;
+      ASSERT_EQ(masked[at], 0) << at;
       continue;
     }
     const double value = e.gradients[client_of(at)].x.values[place_of(at)];
@@ -227,8 +237,10 @@ TEST_P(RowGroupNormTest, Gradients) {
     largest = std::max(largest, inverse);
     // n is up to `inverse`, weight dy and its means are less than 1.5.
     const double size = 1.5 * inverse * (2 + inverse * inverse);
-    const double bound = kAdditions * kFullStep * size + (half() ? kHalfStep * std::abs(value) : 0);
-    ASSERT_NEAR(found[at], value, bound) << at;
+    const double bound = kAdditions * kFullStep * size,
+                 with_add = x_[at] > 0 ? value + add_[at] : 0;
+    ASSERT_NEAR(found[at], value, bound + (half() ? kHalfStep * std::abs(value) : 0)) << at;
+    ASSERT_NEAR(masked[at], with_add, bound + (half() ? kHalfStep * std::abs(with_add) : 0)) << at;
   }
   const Doubles of_vectors = gradients.read();
   const double terms = shape_.rows * map_.pixels();

@@ -53,14 +53,15 @@ __global__ void __launch_bounds__(kThreads) apply_kernel(NormApply a) {
 }
 
 // dx = scale (dy - mean(dy) - n mean(dy n)) with n = (x - mean) inverse. In mode kAnswers the means
-// are zero, so that x is only read for the mask.
-template <typename T>
+// are zero, so that x is only read for the mask. kPlain: in training, with neither `add` nor mask,
+// which needs fewer registers.
+template <typename T, bool kPlain>
 __global__ void __launch_bounds__(kThreads) gradient_kernel(NormGradient g) {
   wait_for_earlier_kernels();
   const ThreadCells own(g.rows, g.map);
-  const bool adds = g.add != nullptr;
+  const bool adds = !kPlain && g.add != nullptr, masks = !kPlain && g.mask;
   Eight<T> x[kCells] = {}, dy[kCells], add[kCells] = {};
-  if (!g.answers || g.mask) own.load(g.x, x);
+  if (kPlain || !g.answers || masks) own.load(g.x, x);
   own.load(g.dy, dy);
   if (adds) own.load(g.add, add);
   NormValues v[8];
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) gradient_kernel(NormGradient g) {
       const float centred = to_float(dy[k].value[j]) - v[j].mean_dy;
       gradient[j] = v[j].scale * (centred - n * v[j].mean_product);
     }
-    store_eight(g.dx, own.at(k), finish_gradient(gradient, adds, add[k], g.mask, x[k]));
+    store_eight(g.dx, own.at(k), finish_gradient(gradient, adds, add[k], masks, x[k]));
   }
 }
 
@@ -108,8 +109,11 @@ cudaError_t differentiate_norm(Precision precision, const NormGradient& taken,
   }
   if (status != cudaSuccess || g.x == nullptr) return status;
   const dim3 cells = cells_of(g.rows, g.map, g.clients);
+  const bool plain = g.add == nullptr && !g.mask && !g.answers;
   return in_precision(precision, [&](auto value) {
-    return launch_dependent(gradient_kernel<decltype(value)>, cells, kThreads, 0, stream, g);
+    using T = decltype(value);
+    const auto kernel = plain ? gradient_kernel<T, true> : gradient_kernel<T, false>;
+    return launch_dependent(kernel, cells, kThreads, 0, stream, g);
   });
 }
 

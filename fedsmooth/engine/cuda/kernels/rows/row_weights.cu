@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(WorkingWeights w) {
     if (folds) {
       const double factor = factor_of(place, vector, out);
       factors[threadIdx.x] = static_cast<float>(factor);
-      shift = vector[place.norm_bias + out] + (shift - vector[place.mean + out]) * factor;
+      shift = vector[place.norm_bias + out] - (vector[place.mean + out] - shift) * factor;
     }
     if (tile.tap == 0 && tile.first_c == 0) {
       w.shift[static_cast<int64_t>(client) * w.channels + place.channel + out] =
