@@ -14,15 +14,14 @@ namespace {
 #ifdef FEDSMOOTH_CUDA
 using Kind = Layer::Kind;
 
-TEST(GpuRefusalsTest, RefusesNoNamedNetworkWithoutDropout) {
+TEST(GpuRefusalsTest, RefusesNoNamedNetworkOfUpTo2048Channels) {
   for (const std::string& name : architecture_names()) {
     if (name == "alexnet-fc") continue;
     EXPECT_EQ(network_refusal(named_network(name)), "");
   }
-  EXPECT_EQ(
-      network_refusal(named_network("alexnet-fc")),
-      "the GPU engine cannot run network alexnet-fc: stage features.10 (conv, relu, max-pool, "
-      "dropout) has dropout, which this engine does not compute");
+  EXPECT_EQ(network_refusal(named_network("alexnet-fc")),
+            "the GPU engine cannot run network alexnet-fc: stage classifier.1 (linear, relu, "
+            "dropout) has 4096 channels, more than 2048");
 }
 
 TEST(GpuRefusalsTest, RefusesToStandardizeUnlessItIsFolded) {

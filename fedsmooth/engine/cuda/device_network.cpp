@@ -19,7 +19,9 @@ DeviceNetwork::DeviceNetwork(GpuGraph lowered, MapLayout (*layout_of)(int64_t, i
       positions(graph.positions) {}
 
 bool DeviceNetwork::trains_otherwise() const {
-  return std::ranges::any_of(graph.nodes, &GraphNode::has_batch_norm);
+  return std::ranges::any_of(graph.nodes, [](const GraphNode& node) {
+    return node.has_batch_norm() || node.has_dropout();
+  });
 }
 
 FirstMap DeviceNetwork::first_map(int rows) const {

@@ -6,6 +6,7 @@
 
 #include "fedsmooth/engine/cuda/device_memory.h"
 #include "fedsmooth/engine/cuda/graph.h"
+#include "fedsmooth/engine/cuda/kernels/rows/row_dropout.h"
 #include "fedsmooth/engine/cuda/kernels/wave/batched_steps.h"
 #include "fedsmooth/engine/cuda/launches.h"
 #include "fedsmooth/model/network.h"
@@ -35,6 +36,9 @@ class WavePasses {
   virtual Precision output_precision() const = 0;
   virtual const void* input_gradient() const = 0;
 
+  /// Sets the streams of dropouts for the following passes in mode kTraining, and their step().
+  /// Without dropouts they are not needed. The pointers must outlive the launches.
+  virtual void set_dropout(const DropoutDraws& /*draws*/) {}
   /// Runs the forward pass from input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
   /// Runs the forward pass from a wave's images to logits(). `precision` is that of the maps, and
@@ -65,7 +69,8 @@ struct DeviceNetwork {
 
   /// Returns the number of logits that are stored for a row.
   int padded_classes() const { return graph.head().out.channels; }
-  /// Returns whether the modes of a pass differ, that is, whether there is a batch norm.
+  /// Returns whether the modes of a pass differ, that is, whether there is a batch
+  /// norm or a dropout.
   bool trains_otherwise() const;
   /// Returns the first map of clients with `rows` rows each. It points into this object.
   FirstMap first_map(int rows) const;

@@ -91,6 +91,10 @@ class Lowering {
     node.map = map_of(stage.map);
     node.out = node.map;
     if (stage.pool) add_pool(stage, node);
+    if (stage.dropout) {
+      node.dropout = {stage.dropout->drop_rate, stage.dropout_sample,
+                      static_cast<int>(stage.map[0])};
+    }
     if (stage.op) add_operation(stage, node);
     if (stage.norm) add_norm(stage, node);
     graph_.maps.push_back(node.out);

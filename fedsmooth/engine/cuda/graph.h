@@ -2,10 +2,10 @@
 //
 //     y = pool(relu(norm(op(x)) + shortcut)),
 //
-// where any part may be missing. In family kRows a pool is a node of its own. A shortcut without
-// weights, and a sum or a ReLU that no convolution or norm precedes, is a 1x1 convolution by ones
-// and zeros; a hidden linear layer is a convolution whose kernel covers the map. The last node is a
-// linear layer, which may first take the mean over all pixels.
+// where any part may be missing. In family kRows a pool or a dropout is a node of its own. A
+// shortcut without weights, and a sum or a ReLU that no convolution or norm precedes, is a 1x1
+// convolution by ones and zeros; a hidden linear layer is a convolution whose kernel covers the
+// map. The last node is a linear layer, which may first take the mean over all pixels.
 //
 // One lowering serves all kernel families. They differ in the parts that they compute, in how
 // channels are filled up and in how a kernel is laid out. A client's weights are one vector:
@@ -29,9 +29,17 @@ enum class Family {
 /// The parts of a stage that a family computes. A stage with any other part is refused.
 inline constexpr Parts kPairParts = {Part::kNormalize, Part::kConv, Part::kLinear, Part::kRelu,
                                      Part::kMaxPool};
-inline constexpr Parts kRowParts = {
-    Part::kNormalize, Part::kConv, Part::kLinear, Part::kSubsample, Part::kBatchNorm,
-    Part::kGroupNorm, Part::kSum,  Part::kRelu,   Part::kMaxPool,   Part::kAvgPool};
+inline constexpr Parts kRowParts = {Part::kNormalize, Part::kConv,      Part::kLinear,
+                                    Part::kSubsample, Part::kBatchNorm, Part::kGroupNorm,
+                                    Part::kSum,       Part::kRelu,      Part::kMaxPool,
+                                    Part::kAvgPool,   Part::kDropout};
+
+/// The dropout of a node of family kRows, which does nothing else.
+struct NodeDropout {
+  double rate = 0;
+  uint32_t sample = 0;  // see Stage::dropout_sample
+  int channels = 0;     // without those that fill up; 0: there is no dropout
+};
 
 struct GraphNode {
   enum class Op { kNone, kConvolution, kLinear };
@@ -44,8 +52,9 @@ struct GraphNode {
   int block = 1;                  // `in` has blocks of block x block pixels as channels
   int pool = 0, pool_stride = 0;  // windows of the pool; 0: no pool
   bool means = false;             // the pool takes means, not maxima
-  MapShape in, map, out;          // of the map that is read, before the pool, and of the output
-  bool fixed = false;             // the kernel is ones and zeros and is not trained
+  NodeDropout dropout;
+  MapShape in, map, out;  // of the map that is read, before the pool, and of the output
+  bool fixed = false;     // the kernel is ones and zeros and is not trained
   bool has_bias = false, has_norm = false, relu = false;
   bool of_mean = false;              // a linear layer of the mean over all pixels
   bool wide = false;                 // family kRows: runs by the kernels for any size and channels
@@ -61,6 +70,7 @@ struct GraphNode {
   bool has_group_norm() const { return groups.count > 0; }
   bool has_batch_norm() const { return has_norm && !has_group_norm(); }
   bool has_pool() const { return pool > 0; }
+  bool has_dropout() const { return dropout.channels > 0; }
   /// Returns whether the maxima are over squares of 2x2 pixels that cover the map without overlap.
   bool pools_squares() const;
   /// Returns whether some taps of blocks are beyond the kernel, so that they are no weights.

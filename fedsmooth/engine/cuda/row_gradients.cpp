@@ -78,6 +78,7 @@ void RowPasses::node_back(const StackedWeights& weights, size_t i, PassMode mode
   const bool trains = mode == PassMode::kTraining;
   shortcut_back(i, mode, launches);
   if (node.has_pool()) return pool_back(i, mode, launches);
+  if (node.has_dropout()) return dropout_back(i, mode, launches);
   const void* dy = norm_back(weights, i, mode, launches);
   if (!node.convolves()) return;
   if (trains && !node.fixed) kernel_back(i, dy, launches);
@@ -114,6 +115,18 @@ void RowPasses::pool_back(size_t i, PassMode mode, Launches& launches) {
   g.dx = gradient_of(node.input);
   launches.add("pooling", differentiate_pool(precision_, g, launches.stream()), 0,
                (2 + (g.add != nullptr)) * bytes_of(node.in) + 2 * bytes_of(node.out));
+}
+
+void RowPasses::dropout_back(size_t i, PassMode mode, Launches& launches) {
+  const GraphNode& node = nodes_[i];
+  if (node.input == 0 && mode == PassMode::kTraining) return;
+  RowDropout d = dropout_of(node, mode);
+  d.x = gradient_of(node.output);
+  d.add = added_by(plan_.inputs[i]);
+  d.mask = plan_.inputs[i].mask ? maps_[node.input].data() : nullptr;
+  d.y = gradient_of(node.input);
+  launches.add("dropout", drop_values(precision_, d, launches.stream()), 0,
+               (2 + (d.add != nullptr) + (d.mask != nullptr)) * bytes_of(node.out));
 }
 
 void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {

@@ -144,6 +144,11 @@ void RowPasses::run_node(const StackedWeights& weights, size_t i, PassMode mode,
   const GraphNode& node = nodes_[i];
   if (node.convolves()) return run_convolution(weights, i, mode, launches);
   if (node.has_norm) return run_norm(weights, i, mode, launches);
+  if (node.has_dropout()) {
+    launches.add("dropout", drop_values(precision_, dropout_of(node, mode), launches.stream()), 0,
+                 2 * bytes_of(node.out));
+    return;
+  }
   launches.add("pooling", pool_rows(precision_, pool_of(node), launches.stream()), 0,
                bytes_of(node.in) + bytes_of(node.out));
 }
@@ -178,6 +183,23 @@ RowPool RowPasses::pool_of(const GraphNode& node) const {
   p.x = maps_[node.input].data();
   p.y = maps_[node.output].data();
   return p;
+}
+
+RowDropout RowPasses::dropout_of(const GraphNode& node, PassMode mode) const {
+  const bool trains = mode == PassMode::kTraining;
+  check(!trains || draws_.keys != nullptr, "RowPasses: dropout without streams");
+  RowDropout d;
+  d.clients = clients_;
+  d.rows = rows_;
+  d.map = node.out;
+  d.channels = node.dropout.channels;
+  d.rate = static_cast<float>(node.dropout.rate);
+  d.factor = static_cast<float>(1 / (1 - node.dropout.rate));
+  d.sample = node.dropout.sample;
+  if (trains) d.draws = draws_;
+  d.x = maps_[node.input].data();
+  d.y = maps_[node.output].data();
+  return d;
 }
 
 }  // namespace fedsmooth

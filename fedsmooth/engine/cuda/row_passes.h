@@ -28,6 +28,7 @@ class RowPasses : public WavePasses {
   Precision output_precision() const override { return Precision::kFloat32; }
   const void* input_gradient() const override { return gradients_[0].data(); }
 
+  void set_dropout(const DropoutDraws& draws) override { draws_ = draws; }
   void run(const StackedWeights& weights, PassMode mode, Launches& launches) override;
   void differentiate_images(const StackedWeights& weights, Launches& launches) override;
   void step(const StackedWeights& weights, const ClientSettings* settings,
@@ -49,6 +50,7 @@ class RowPasses : public WavePasses {
   void node_back(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
   void shortcut_back(size_t i, PassMode mode, Launches& launches);
   void pool_back(size_t i, PassMode mode, Launches& launches);
+  void dropout_back(size_t i, PassMode mode, Launches& launches);
   void pair_back(size_t i, Launches& launches);
   const void* norm_back(const StackedWeights& weights, size_t i, PassMode mode, Launches& launches);
   const void* batch_norm_back(const StackedWeights& weights, size_t i, PassMode mode,
@@ -65,6 +67,7 @@ class RowPasses : public WavePasses {
   RowConvolution input_gradient_of(size_t i, const void* dy) const;
   RowConvolution back_of(const GraphNode& node) const;
   RowPool pool_of(const GraphNode& node) const;
+  RowDropout dropout_of(const GraphNode& node, PassMode mode) const;
   int most_parts(const GraphNode& node) const;
   RowHead head_of(const StackedWeights& weights) const;
   NormWeights norm_of(const StackedWeights& weights, const GraphNode& node) const;
@@ -90,6 +93,7 @@ class RowPasses : public WavePasses {
   Precision precision_;
   int clients_, rows_;
   GradientPlan plan_;
+  DropoutDraws draws_;                // of passes in mode kTraining
   std::vector<bool> pairs_;           // [node]: whether it and the next run as one kernel
   std::optional<PassMode> prepared_;  // mode for which kernels_ and turned_ were last prepared
   std::vector<int> parts_;  // [node]: parts of sums_ that a convolution has written; 0: none

@@ -35,7 +35,8 @@ class Rewriting {
 
   RowStages run() {
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const bool ends = i + 2 == stages_.size() && stages_[i].is_pool(Kind::kAvgPool);
+      const bool ends =
+          i + 2 == stages_.size() && stages_[i].is_pool(Kind::kAvgPool) && !stages_[i].dropout;
       const bool rewritten = i > 0 && i + 1 < stages_.size();
       found_.of_mean |= ends;
       last_of_.push_back(add(stages_[i], rewritten, ends));
@@ -54,23 +55,38 @@ class Rewriting {
       if (stage.input != Stage::kImages) stage.in = found_.stages[stage.input].out;
       return push(std::move(stage));
     }
-    const std::optional<Layer> pool = std::exchange(stage.pool, std::nullopt);
-    const Shape out = std::exchange(stage.out, stage.map);
     if (!stage.op) {
       stage.op_tensor = stage.norm ? stage.norm_tensor : found_.stages[stage.input].op_tensor;
     }
-    Stage pooling = stage;
+    int last = stage.input;
     if (computes(stage)) {
-      stage.op = operation_of(stage);
-      pooling.input = push(std::move(stage));
+      Stage core = stage;
+      core.op = operation_of(stage);
+      core.pool = core.dropout = std::nullopt;
+      core.out = stage.map;
+      last = push(std::move(core));
     }
-    if (!pool || ends) return pooling.input;
-    pooling.op = pooling.norm = pooling.activation = std::nullopt;
-    pooling.saved = std::nullopt;
-    pooling.pool = pool;
-    pooling.in = pooling.map;
-    pooling.out = out;
-    return push(std::move(pooling));
+    if (stage.pool && !ends) {
+      Stage pool = alone(stage, last);
+      pool.dropout = std::nullopt;
+      pool.in = pool.map = stage.map;
+      last = push(std::move(pool));
+    }
+    if (stage.dropout) {
+      Stage dropout = alone(stage, last);
+      dropout.pool = std::nullopt;
+      dropout.in = dropout.map = stage.out;
+      last = push(std::move(dropout));
+    }
+    return last;
+  }
+
+  // Returns a stage without what it computes before its pool, which reads the stage `input`.
+  static Stage alone(Stage stage, int input) {
+    stage.op = stage.norm = stage.activation = std::nullopt;
+    stage.saved = std::nullopt;
+    stage.input = input;
+    return stage;
   }
 
   int push(Stage stage) {

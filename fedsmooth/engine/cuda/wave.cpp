@@ -47,6 +47,7 @@ Wave::Wave(const LocalTask& task, const DeviceNetwork& device, const DeviceData&
   const int64_t n = clients, rows = shape_.rows, images = n * batch * shape_.image_size;
   settings_ = DeviceArray<ClientSettings>(n);
   augment_keys_ = DeviceArray<uint64_t>(n);
+  dropout_keys_ = DeviceArray<uint64_t>(n);
   chosen_ = DeviceArray<int>(n * task.local.steps * batch);
   step_ = DeviceArray<int>(1);
   y_ = DeviceArray<int>(n * batch);

@@ -100,7 +100,7 @@ class Wave {
 
   DeviceArray<ClientSettings> settings_;
   DeviceArray<float> rates_;  // [client, step], if the learning rate falls within a round
-  DeviceArray<uint64_t> augment_keys_;
+  DeviceArray<uint64_t> augment_keys_, dropout_keys_;
   DeviceArray<int> chosen_, step_, y_, usable_;
   DeviceArray<float> x_, x_adv_, noise_, probability_, baseline_;
   DeviceArray<float> moved_;            // noises that NoiseAscent has moved; empty: it does not

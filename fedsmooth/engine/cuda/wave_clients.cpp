@@ -39,7 +39,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   std::vector<ScoreWeights<float>> weights(shape_.clients);
   std::vector<MixSettings> mixing(shape_.clients);
   std::vector<float> rates(rates_.size(), 0.0f);
-  std::vector<uint64_t> keys(shape_.clients, 0);
+  std::vector<uint64_t> keys(shape_.clients, 0), dropout_keys(shape_.clients, 0);
   std::vector<float> offsets(offsets_.size(), 0.0f);
   std::vector<int> chosen(chosen_.size(), 0);
   std::vector<float> targets(targets_.size(), 0.0f);
@@ -51,6 +51,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
     const auto [lambda, eta, sigma] = score_weights(task);
     const Key mix = key_of(round, Purpose::kObjective);
     const Key augment = key_of(round, Purpose::kAugment);
+    const Key dropout = key_of(round, Purpose::kDropout);
     for (size_t i = first; i < first + count; ++i, ++slot) {
       const int64_t k = round.cohort.clients[i];
       settings[slot] = settings_of(round, k);
@@ -61,6 +62,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
         rates[slot * task.local.steps + j] = static_cast<float>(task.local.rate_of_step(j));
       }
       keys[slot] = augment.value;
+      dropout_keys[slot] = dropout.value;
       if (task.local.calibrate) {
         const std::vector<float> shift = label_offsets(task, k, round.cohort.images[i]);
         std::copy(shift.begin(), shift.end(), offsets.begin() + slot * shape_.padded_classes);
@@ -81,6 +83,7 @@ void Wave::load_clients(const std::vector<WavePart>& parts) {
   rates_.upload(rates.data(), rates_.size(), launches_.stream());
   offsets_.upload(offsets.data(), offsets_.size(), launches_.stream());
   augment_keys_.upload(keys.data(), augment_keys_.size(), launches_.stream());
+  dropout_keys_.upload(dropout_keys.data(), dropout_keys_.size(), launches_.stream());
   chosen_.upload(chosen.data(), chosen_.size(), launches_.stream());
   targets_.upload(targets.data(), targets_.size(), launches_.stream());
   flips_.upload(flips.data(), flips_.size(), launches_.stream());

@@ -40,7 +40,11 @@ void Wave::enqueue_step(bool first) {
     enqueue_ascent_forward(noise());
     enqueue_attack_loss(/*gradient=*/false, shape_.noises, probability_.data(), after_.data());
   }
+  DropoutDraws draws{dropout_keys_.data(), settings_.data(), step_.data()};
+  draws.passes = static_cast<int>(task_.local.passes);
   for (int64_t pass = 0; pass < task_.local.passes; ++pass) {
+    draws.pass = static_cast<int>(pass);
+    passes_->set_dropout(draws);
     enqueue_examples_forward();
     enqueue_score(pass == 0 && !records_apart() ? after_.data() : nullptr);
     passes_->step(stacked(), settings_.data(), launches_);

@@ -106,12 +106,10 @@ TEST(GraphTest, GroupsAreOfRealChannels) {
 
 TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   const auto conv_called = [](const char* name) { return Layer{Kind::kConv, name, 16, 3, 1, 1}; };
-  const Layer conv = conv_called("a"), relu{Kind::kRelu}, with_dropout{Kind::kDropout};
+  const Layer conv = conv_called("a"), relu{Kind::kRelu};
   const Layer wide{Kind::kConv, "wide", 2049, 3, 1, 1}, large{Kind::kConv, "large", 16, 17, 1, 8};
   const Layer far{Kind::kConv, "far", 16, 3, 3, 1}, padded{Kind::kConv, "padded", 16, 3, 1, 3};
   const Layer norm{Kind::kBatchNorm, "norm"};
-  EXPECT_EQ(row_refusal(list_of({conv, with_dropout, conv_called("b")})),
-            "stage a (conv, dropout) has dropout, which this engine does not compute");
   EXPECT_EQ(row_refusal(list_of({wide})),
             "stage wide (conv, avg-pool) has 2049 channels, more than 2048");
   EXPECT_EQ(row_refusal(list_of({large})),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "fedsmooth/engine/cuda/gradient_plan.h"
@@ -30,7 +31,7 @@ class PlainGraph {
   }
 
   /// Returns logits [row, class].
-  Values forward(const Array& images, bool training) {
+  Values forward(const Array& images, const std::optional<Stream>& training) {
     rows_ = images.size(0);
     training_ = training;
     const int64_t area = graph_.input[1] * graph_.input[2], size = graph_.input[0] * area;
@@ -124,6 +125,7 @@ class PlainGraph {
       });
     } else {
       y = x;
+      if (n.has_dropout()) drop(n, y);
     }
     if (n.has_norm) {
       raw_[i] = y;
@@ -134,6 +136,22 @@ class PlainGraph {
       if (n.relu && y[j] < 0) y[j] = 0;
     }
     maps_[n.output] = y;
+  }
+
+  // Multiplies values by the factors of the reference's dropout.
+  void drop(const GraphNode& n, Values& values) const {
+    if (!training_) return;
+    const int64_t channels = n.dropout.channels, pixels = n.out.pixels();
+    std::vector<float> uniform(rows_ * channels * pixels);
+    fill_uniform(*training_, n.dropout.sample, uniform.data(), std::ssize(uniform));
+    for (int64_t row = 0; row < rows_; ++row) {
+      for (int64_t i = 0; i < channels * pixels; ++i) {
+        const bool kept =
+            uniform[row * channels * pixels + i] >= static_cast<float>(n.dropout.rate);
+        double& value = values[(row * pixels + i % pixels) * n.out.channels + i / pixels];
+        value *= kept ? 1 / (1 - n.dropout.rate) : 0;
+      }
+    }
   }
 
   // Calls each(indices of the values with the same statistics).
@@ -247,6 +265,7 @@ class PlainGraph {
       });
     } else {
       dx = dy;
+      if (n.has_dropout()) drop(n, dx);
     }
     take_step(plan_.inputs[i], n.input, dx);
   }
@@ -301,7 +320,7 @@ class PlainGraph {
   GradientPlan plan_;
   Values vector_, gradients_;
   int64_t rows_ = 0;
-  bool training_ = false;
+  std::optional<Stream> training_;
   std::vector<Values> maps_, map_gradients_;
   std::vector<Values> raw_;             // [node]: the map before its norm
   std::vector<Statistics> statistics_;  // [node]

@@ -29,7 +29,8 @@ class WideNetworks {
             {"overlapping", made.overlapping()},
             {"alone", made.alone()},
             {"nested", made.nested()},
-            {"plain", made.plain()}};
+            {"plain", made.plain()},
+            {"dropout", made.dropout()}};
   }
 
  private:
@@ -126,6 +127,16 @@ class WideNetworks {
         residual({norm("an"), relu(), maxima(2, 1), relu(), norm("bn")}, {maxima(2, 1)});
     const Layer sum = residual({conv("c", 3), relu()}, {});
     return network("alone", {of_images, relu(), sum, maxima(2, 2), relu(), mean()});
+  }
+
+  // Dropouts behind a ReLU, a sum, a pool and the mean.
+  Network dropout() const {
+    const auto drop = [](double rate) { return layer_makers::dropout(rate); };
+    const Layer stays =
+        residual({conv("b", first_), norm("bn"), relu(), drop(0.3), conv("c", first_)}, {});
+    return network("dropout", {conv("a", first_, 3, 2), norm("an"), relu(), drop(0.1), stays,
+                               drop(0.2), norm("dn"), relu(), maxima(2, 2), drop(0.5),
+                               conv("e", 20, 1, 1, true), relu(), mean(), drop(0.25)});
   }
 
   // Nothing that multiplies but the last layer.
