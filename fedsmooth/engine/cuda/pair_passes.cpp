@@ -1,5 +1,6 @@
 #include "fedsmooth/engine/cuda/pair_passes.h"
 
+#include "fedsmooth/base/check.h"
 #include "fedsmooth/engine/cuda/noisy_layer.h"
 
 namespace fedsmooth {
@@ -23,6 +24,8 @@ PairPasses::PairPasses(const PairNetwork& device, Precision precision, int clien
       precision_(precision),
       clients_(clients),
       rows_(rows) {
+  check(rows % device.row_multiple == 0, "PairPasses: {} rows, no multiple of {}", rows,
+        device.row_multiple);
   const int64_t all_rows = int64_t{clients} * rows;
   const auto bytes = [&](const MapShape& map, bool wanted) {
     return wanted ? all_rows * map.row_size() * size_of(precision) : 0;
