@@ -223,7 +223,7 @@ def test_logits_that_are_not_finite_are_warned_about(image, test_set):
         (lambda x: certify(x, n="1000"), "n='1000': must be a whole number"),
         (lambda x: certify(x, n0=True), "n0=True: must be a whole number"),
         (lambda x: certify(x, alpha="x"), "alpha='x': must be a number"),
-        (lambda x: certify(x, batch_size=None), "batch_size=None: must be a whole number"),
+        (lambda x: certify(x, batch_size="10"), "batch_size='10': must be a whole number"),
         (lambda x: certify(x, radii="wide"), "radii='wide': must be a number"),
         (lambda x: certify(x, noise="cut"), 'noise="cut": must be float or exact'),
         (lambda x: certify(x[None]), r"shape \[1, 3, 6, 6\], expected \[C, H, W\].*one image"),
