@@ -61,13 +61,16 @@ def take_logits(y: Any) -> Any:
     return y if logits is None else logits
 
 
+def part_in_training(f: Any) -> str:
+    """Returns the name of the first part of a torch module that is in training mode, or an empty string."""
+    parts = f.named_modules() if is_module(f) else ()
+    return next((name or type(f).__name__ for name, part in parts if getattr(part, "training", False)), "")
+
+
 def refuse_training_mode(f: Any) -> None:
     """Raises an Error for a module in training mode: dropout and batch statistics make it no function of the image."""
-    if not is_module(f):
-        return
-    for name, module in f.named_modules():
-        if getattr(module, "training", False):
-            raise Error(f"model: {name or type(f).__name__} is in training mode; call .eval() first")
+    if part := part_in_training(f):
+        raise Error(f"model: {part} is in training mode; call .eval() first")
 
 
 class BrokenCopies:

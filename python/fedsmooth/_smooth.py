@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _core
-from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
-from ._convert import Array, fit, is_module, to_image
+from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, part_in_training, refuse_training_mode
+from ._convert import Array, fit, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
 from ._numbers import as_count, as_index, as_number, as_numbers, as_seed, as_sigma, as_text
 
@@ -165,7 +165,7 @@ class Smooth:
         or (ABSTAIN, 0.0). Wrong with probability at most alpha.
 
         n0 votes choose the class, n fresh votes bound its probability. The noise is that of a seed drawn by the
-        system. A torch module is put into evaluation mode, as core.py does."""
+        system. A torch module in training mode is put into evaluation mode, as core.py does, with a warning."""
         self._evaluate()
         c = self.certificate(
             x, n0=n0, n=n, alpha=alpha, batch_size=batch_size, radii=radii, beta=beta, plan=plan, noise=noise
@@ -176,7 +176,7 @@ class Smooth:
         self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int | None = None, *, noise: str = "float"
     ) -> int:
         """Does PREDICT for one image [C, H, W]: returns g's answer from n votes, or ABSTAIN. Wrong with
-        probability at most alpha. A torch module is put into evaluation mode."""
+        probability at most alpha. A torch module in training mode is put into evaluation mode, with a warning."""
         self._evaluate()
         return self._predict(x, n, alpha, batch_size, noise)[0]
 
@@ -234,8 +234,14 @@ class Smooth:
         return self._ask(ask, x, image.shape, batch_size, noise)
 
     def _evaluate(self) -> None:
-        if is_module(self.base_classifier):
+        """Puts a torch module into evaluation mode, as core.py does."""
+        if part := part_in_training(self.base_classifier):
             self.base_classifier.eval()
+            warnings.warn(
+                f"model: {part} was in training mode, and was put into evaluation mode, as core.py does; call .train() "
+                "before you train the model further",
+                stacklevel=3,
+            )
 
     @property
     def name(self) -> str:

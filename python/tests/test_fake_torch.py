@@ -111,5 +111,8 @@ def test_training_mode_is_refused_by_name(image):
 
 def test_core_py_s_methods_set_evaluation_mode(image):
     module = Module({"head.drop": Module()})
-    assert fs.Smooth(module, 2, 0.25).certify(image, 100, 1000, 0.001, 100)[0] == 1
+    with pytest.warns(UserWarning, match="Module was in training mode.*call .train") as warned:
+        assert fs.Smooth(module, 2, 0.25).certify(image, 100, 1000, 0.001, 100)[0] == 1
+        assert fs.Smooth(module, 2, 0.25).predict(image, 1000, 0.001, 100) == 1
+    assert len(warned) == 1 and warned[0].filename == __file__
     assert not module.training and not module.children["head.drop"].training
