@@ -1,8 +1,9 @@
 """Classifiers as users have them, as functions of NumPy arrays."""
 
+import contextlib
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,13 +162,8 @@ def adapt(f: Any, like: Array, inputs: str = "auto") -> Adapted:
 
     def call(batch: np.ndarray) -> np.ndarray:
         given = _features(batch) if flat else batch
-        try:
+        with _explained(given, ", as the image is one" + _advice_on_tensors()):
             return to_logits(f(given))
-        except Error:
-            raise
-        except Exception as error:
-            error.add_note(_note(given))
-            raise
 
     return Adapted(call, "cpu/fp32/python")
 
@@ -176,18 +172,32 @@ def _features(batch: Any) -> Any:
     return batch.reshape(len(batch), -1)
 
 
-def _note(given: Any) -> str:
-    """Returns what may be wrong if a user's function fails on `given`."""
-    note = f"fedsmooth: the base classifier was called with a NumPy array {list(given.shape)}, as the image is one"
-    if "torch" in sys.modules:
-        note += '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
-    return note + _note_on_layout(given.shape)
+@contextlib.contextmanager
+def _explained(given: Any, more: str = "") -> Iterator[None]:
+    """Explains why a user's function may fail on `given`. Images [B, H, W, C] are an Error; any other failure gets a
+    note of what the function was called with, and `more`."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        shape = list(given.shape)
+        if looks_channels_last(tuple(shape[1:])):
+            _, height, width, channels = shape
+            raise Error(
+                f"image: {shape[1:]} looks like [H, W, C]; give [C, H, W], here {[channels, height, width]}, by "
+                "np.moveaxis(x, -1, -3) or, for a tensor, x.movedim(-1, -3); "
+                f"the model says: {type(error).__name__}: {' '.join(str(error).split())}"
+            ) from error
+        kind = "tensor" if is_tensor(given) else "NumPy array"
+        error.add_note(f"fedsmooth: the base classifier was called with a {kind} {shape}{more}")
+        raise
 
 
-def _note_on_layout(shape: tuple[int, ...]) -> str:
-    if not looks_channels_last(tuple(shape[1:])):
+def _advice_on_tensors() -> str:
+    if "torch" not in sys.modules:
         return ""
-    return "; images look like [H, W, C]: for a function of [B, C, H, W] give x.transpose(2, 0, 1)"
+    return '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
 
 
 def is_session(f: Any) -> bool:
@@ -215,7 +225,8 @@ def _adapt_session(session: Any, flat: bool) -> Adapted:
 
     def call(batch: np.ndarray) -> np.ndarray:
         given = (_features(batch) if flat else batch).astype(dtype, copy=False)
-        return to_logits(session.run(asked, {name: given})[0])
+        with _explained(given):
+            return to_logits(session.run(asked, {name: given})[0])
 
     first = (inputs[0].shape or [None])[0]
     provider = session.get_providers()[0].removesuffix("ExecutionProvider").lower()
@@ -273,12 +284,9 @@ def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
             device, dtype = first.device, first.dtype
 
     def answer(images: Any) -> Any:
-        try:
-            return take_logits(f(_features(images) if flat else images))
-        except Exception as error:
-            if looks_channels_last(tuple(images.shape[1:])):
-                error.add_note("fedsmooth: " + _note_on_layout(images.shape)[2:])
-            raise
+        given = _features(images) if flat else images
+        with _explained(given):
+            return take_logits(f(given))
 
     def call(batch: np.ndarray) -> np.ndarray:
         images = torch.from_dlpack(batch).to(device=device, dtype=dtype)

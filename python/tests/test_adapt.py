@@ -65,9 +65,12 @@ def test_a_function_that_fails_on_channels_last_hears_of_it():
             raise RuntimeError("expected 3 channels")
         return half_space(x)
 
-    with pytest.raises(RuntimeError, match="expected 3") as failed:
+    expected = r"\[32, 32, 3\] looks like \[H, W, C\]; give \[C, H, W\], here \[3, 32, 32\].*expected 3 channels"
+    with pytest.raises(fs.Error, match=expected):
         certificate(strict, np.full((32, 32, 3), 0.5, np.float32))
-    assert "look like [H, W, C]" in failed.value.__notes__[0] and "transpose(2, 0, 1)" in failed.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="^expected 3 channels") as failed:
+        certificate(strict, np.full((1, 6, 6), 0.5, np.float32))
+    assert "NumPy array [100, 1, 6, 6]" in failed.value.__notes__[0]
 
 
 def test_a_function_of_torch_that_gets_numpy_is_told(image, monkeypatch):

@@ -146,9 +146,15 @@ def test_a_function_of_tensors_with_numpy_images(image):
 
 def test_channels_last_images_are_explained():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(4 * 30 * 30, 2)).eval()
+    g = fs.Smooth(model, 2, 0.25)
+    expected = r"looks like \[H, W, C\]; give \[C, H, W\], here \[3, 32, 32\].*3 channels"
+    with pytest.raises(fs.Error, match=expected):
+        g.certify(torch.rand(32, 32, 3), 10, 500, 0.001, 50)
+    with pytest.raises(fs.Error, match=expected):
+        fs.certify(g, (torch.rand(2, 32, 32, 3), [0, 1]), n=500)
     with pytest.raises(RuntimeError, match="channels") as failed:
-        fs.Smooth(model, 2, 0.25).certify(torch.rand(32, 32, 3), 10, 500, 0.001, 50)
-    assert "give x.transpose(2, 0, 1)" in failed.value.__notes__[0]
+        g.certify(torch.rand(1, 32, 32), 10, 500, 0.001, 50)
+    assert "tensor [50, 1, 32, 32]" in failed.value.__notes__[0]
 
 
 def test_a_table_of_a_module_is_verified(tmp_path):
