@@ -116,7 +116,7 @@ class Smooth:
     The methods take the arguments of core.py, Cohen's code:
     n0: votes that choose the class. n: fresh votes that bound its probability. alpha: an answer is wrong with at
         most this probability. batch_size: noisy copies in one call of f; if left out, 1,000, and for a torch function
-        on a CPU, where large batches are slower, 100 (of images above 32x32 fewer, at least 8).
+        on a CPU, where large batches are slower, 64 (of images above 32x32 fewer, at least 8).
     and these:
     radii: decide these l2 radii, with as few votes as needed, at most n. The radius of a certificate is the
         largest of them that is proved. beta: probability of giving up one of them that could be proved.

@@ -83,7 +83,7 @@ def test_modules_get_tensors_and_give_the_same_votes(image):
     assert ours.base == "cpu/fp32/torch-fakex100"
 
 
-@pytest.mark.parametrize("side, batch", [(6, 100), (32, 100), (64, 25), (224, 8)])
+@pytest.mark.parametrize("side, batch", [(6, 64), (32, 64), (64, 16), (224, 8)])
 def test_default_batch_of_a_module_on_a_cpu(side, batch):
     """Activations of larger batches make every layer wait for fresh pages."""
     module = Module()
