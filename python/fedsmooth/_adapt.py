@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -144,6 +145,8 @@ class Adapted:
 
 def check_classifier(f: Any) -> None:
     """Raises an Error unless adapt() accepts f."""
+    if isinstance(f, (str, os.PathLike)):
+        raise Error(f"base_classifier: {os.fspath(f)} is a path; load the model first, as by fs.load() or torch.load()")
     if not (callable(f) or is_session(f) or is_estimator(f)):
         raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
 
