@@ -147,7 +147,8 @@ $(VENV)/ready: python/requirements.txt
 	@touch $@
 
 # That of the wheels there which the interpreter takes.
-INSTALL_WHEEL = pip install --quiet --force-reinstall --no-deps --no-index --find-links $(WHEELS) fedsmooth
+WHEEL_OPTIONS = --force-reinstall --no-deps --no-index --find-links $(WHEELS)
+INSTALL_WHEEL = pip install --quiet $(WHEEL_OPTIONS) fedsmooth
 
 # Bytes that a wheel may have: every GPU kernel that is compiled for one more architecture or shape makes it larger,
 # and users download it whole.
@@ -169,6 +170,7 @@ wheel: $(VENV)/ready
 	@ls -l $(WHEELS)/*.whl
 	@large=$$(find $(WHEELS) -name '*.whl' -size +$(WHEEL_LIMIT)c); \
 	  [ -z "$$large" ] || { echo "make wheel: above $(WHEEL_LIMIT) bytes: $$large" >&2; exit 2; }
+	@echo "next: pip install numpy && pip install $(WHEEL_OPTIONS) fedsmooth    # in an environment of your own"
 
 # The source distribution: this tree without results and tests, from which pip builds a wheel.
 sdist: $(VENV)/ready

@@ -69,4 +69,13 @@ void suggest_next(const CommandContext& common, const std::string& arguments) {
   print_status(fmt::format("next: {} {}", command_line.program, arguments));
 }
 
+void suggest_command(const CommandContext& common, const std::string& command,
+                     const std::string& other, const std::string& what) {
+  std::vector<std::string> words = command_line.words;
+  const auto named = std::ranges::find(words, command);
+  if (named == words.end()) return;
+  *named = other;
+  suggest_next(common, fmt::format("{}    # {}", fmt::join(words, " "), what));
+}
+
 }  // namespace fedsmooth::cli

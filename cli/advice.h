@@ -31,4 +31,9 @@ void suggest_opening(const CommandContext& common, const std::filesystem::path& 
 /// Prints "next: fedsmooth ARGUMENTS" on stderr, unless --quiet or --json is given.
 void suggest_next(const CommandContext& common, const std::string& arguments);
 
+/// Prints the command line that was given, with the command `other` in place of `command`, and
+/// `what` as a shell comment; suggest_next()'s exceptions apply.
+void suggest_command(const CommandContext& common, const std::string& command,
+                     const std::string& other, const std::string& what);
+
 }  // namespace fedsmooth::cli

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "cli/advice.h"
 #include "cli/certify_images.h"
 #include "cli/progress.h"
 #include "fedsmooth/base/json.h"
@@ -36,6 +37,18 @@ std::string describe(const jobs::Answer& answer, int64_t n) {
                      answer.votes[answer.predict], n, others.empty() ? "" : "; ", others);
 }
 
+// "image 0 (label stripes)" for an image of the test set, "cat.png" for a file.
+template <typename Answer>
+std::string spoken_image(const Answer& answer) {
+  const std::string name = jobs::spoken_name("image", answer.image);
+  return answer.label.empty() ? name : fmt::format("{} (label {})", name, answer.label);
+}
+
+template <typename Answer>
+nlohmann::json label_json(const Answer& answer) {
+  return answer.label.empty() ? nlohmann::json() : nlohmann::json(answer.label);
+}
+
 // Says which seed drew the noise of these answers. They have the same one.
 template <typename Answers>
 void print_seed(const Answers& answers, const CommandContext& common) {
@@ -50,15 +63,17 @@ int run_predict(const jobs::PredictArguments& a, const Overrides& overrides,
   const auto answers = jobs::predict(a, overrides, common.context, [&](const jobs::Answer& answer) {
     if (common.json) {
       summary.push_back({{"image", answer.image},
+                         {"label", label_json(answer)},
                          {"predict", answer.predict},
                          {"class", answer.class_name},
                          {"votes", answer.votes},
                          {"seed", seed_json(answer.seed)}});
     } else {
-      fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), describe(answer, a.n));
+      fmt::print("{}: {}\n", spoken_image(answer), describe(answer, a.n));
     }
   });
   print_seed(answers, common);
+  if (!answers.empty()) suggest_command(common, "predict", "certify", "proves radii");
   if (common.json) fmt::print("{}\n", dump_json(summary));
   return 0;
 }
@@ -72,11 +87,12 @@ int run_predict_sets(const jobs::PredictArguments& a, const std::string& file,
     for (const int64_t c : answer.classes) names.push_back(answer.class_names[c]);
     if (common.json) {
       summary.push_back({{"image", answer.image},
+                         {"label", label_json(answer)},
                          {"set", answer.classes},
                          {"classes", names},
                          {"seed", seed_json(answer.seed)}});
     } else {
-      fmt::print("{}: {{{}}}\n", jobs::spoken_name("image", answer.image), fmt::join(names, ", "));
+      fmt::print("{}: {{{}}}\n", spoken_image(answer), fmt::join(names, ", "));
     }
   }
   print_seed(answers, common);
@@ -93,6 +109,7 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
     const Certificate& c = answer.certificate;
     if (common.json) {
       summary.push_back({{"image", answer.image},
+                         {"label", label_json(answer)},
                          {"predict", c.predict},
                          {"class", answer.class_name},
                          {"radius", c.radius},
@@ -102,7 +119,7 @@ int run_certify_images(const jobs::PredictArguments& a, const Overrides& overrid
                          {"count_top", c.counts.top},
                          {"seed", seed_json(answer.seed)}});
     } else {
-      fmt::print("{}: {}\n", jobs::spoken_name("image", answer.image), jobs::describe(answer));
+      fmt::print("{}: {}\n", spoken_image(answer), jobs::describe(answer));
     }
   };
   print_seed(jobs::certify_images(a, overrides, common.context, proved), common);

@@ -1,6 +1,6 @@
 """A torch network, trained under noise and certified: python certify_torch.py [steps]
 
-Needs the packages fedsmooth and torch. Takes about half a minute on two cores.
+Needs the packages fedsmooth and torch. Takes some seconds on two cores.
 """
 
 import sys

@@ -241,7 +241,7 @@ std::vector<SetAnswer> predict_sets(const PredictArguments& a, const fs::path& f
   const uint64_t seed = given_seed(overrides).value_or(random_seed());
   const std::vector<std::string> names = name_classes(subject);
   std::vector<SetAnswer> answers;
-  for (const Input& input : inputs) answers.push_back({input.name, {}, names, seed});
+  for (const Input& input : inputs) answers.push_back({input.name, input.label, {}, names, seed});
   one_pass_scores(
       subject.f, *c.noise, subject.sigma, conformal_key(seed, ConformalDraw::kAnswer),
       std::ssize(inputs),

@@ -44,6 +44,7 @@ Calibrated calibrate(const ConformalArguments& arguments, const Overrides& overr
 
 struct SetAnswer {
   std::string image;                     // as it was given
+  std::string label;                     // its right class, if it is of the test set; else empty
   std::vector<int64_t> classes;          // in the set, ascending; may be empty
   std::vector<std::string> class_names;  // of all classes
   uint64_t seed = 0;                     // of the noise; with it the set can be reproduced

@@ -94,7 +94,8 @@ std::vector<Answer> predict(const PredictArguments& a, const Overrides& override
     const Prediction found =
         fedsmooth::predict(*q.sampler, input.image, sigma, a.n, alpha, q.seed, input.index);
     const std::string answer = found.predict == kAbstain ? "abstain" : q.names[found.predict];
-    answers.push_back({input.name, found.predict, answer, found.votes, q.names, q.seed});
+    answers.push_back(
+        {input.name, input.label, found.predict, answer, found.votes, q.names, q.seed});
     if (on_answer) on_answer(answers.back());
   }
   return answers;
@@ -106,7 +107,8 @@ std::vector<ProvedAnswer> certify_images(
   Questions q = load_questions(a, overrides, context);
   if (q.inputs.empty()) return {};
   CertificationOptions options = q.subject.experiment.certify;
-  options.only_correct = false;  // a run's [certify] may set it, but these images have no labels
+  options.only_correct =
+      false;  // a run's [certify] may set it, but these images may have no labels
   check_certify_options(options, q.subject.sigma, q.sampler->law());
   check_classifier(q, a, context);
   const std::string norm(norm_name(q.sampler->law().norm));
@@ -117,7 +119,7 @@ std::vector<ProvedAnswer> certify_images(
     const Certificate c =
         fedsmooth::certify(*q.sampler, input.image, q.subject.sigma, options, q.seed, input.index);
     const std::string answer = c.predict == kAbstain ? "abstain" : q.names[c.predict];
-    answers.push_back({input.name, c, answer, norm, options.alpha, q.seed});
+    answers.push_back({input.name, input.label, c, answer, norm, options.alpha, q.seed});
     if (answers.size() < q.inputs.size()) progress->step(answer);
     if (on_answer) on_answer(answers.back());
   }

@@ -21,6 +21,7 @@ struct PredictArguments {
 
 struct Answer {
   std::string image;                     // as it was given
+  std::string label;                     // its right class, if it is of the test set; else empty
   int64_t predict = -1;                  // kAbstain if the votes do not settle it
   std::string class_name;                // "abstain" if predict is kAbstain
   std::vector<int64_t> votes;            // for each class
@@ -38,6 +39,7 @@ std::vector<Answer> predict(const PredictArguments& arguments, const Overrides& 
 
 struct ProvedAnswer {
   std::string image;        // as it was given
+  std::string label;        // its right class, if it is of the test set; else empty
   Certificate certificate;  // its radius is in the norm `norm`
   std::string class_name;   // "abstain" if nothing is certified
   std::string norm;         // l2, l1 or linf
@@ -46,8 +48,8 @@ struct ProvedAnswer {
 };
 
 /// Certifies each image by the options of [certify], but without `only_correct`, as these images
-/// have no labels, and calls `on_answer` with each answer. `arguments.n` is not used. No file is
-/// written. Seeds, warnings and grey files are handled as by predict().
+/// may have no labels, and calls `on_answer` with each answer. `arguments.n` is not used. No file
+/// is written. Seeds, warnings and grey files are handled as by predict().
 std::vector<ProvedAnswer> certify_images(
     const PredictArguments& arguments, const Overrides& overrides, const Context& context,
     const std::function<void(const ProvedAnswer&)>& on_answer = {});

@@ -17,15 +17,34 @@ using nlohmann::json;
 
 constexpr const char* kSeal = "table_sha256";  // key in the JSON beside a finished table
 
+namespace {
+
+// Returns JSON as messages show it: of a SHA-256, the first digits.
+std::string shorten_digest(const std::string& text) {
+  const bool is_digest = text.size() == 66 && text.find_first_not_of("0123456789abcdef", 1) == 65;
+  return is_digest ? text.substr(0, 13) + "...\"" : text;
+}
+
+// Returns what a table that differs in `key` is about; empty where the key itself says it.
+std::string_view other_subject(std::string_view key) {
+  if (key == "model_sha256" || key == "fingerprint") return "of another model, ";
+  if (key == "data") return "of another data set, ";
+  if (key == "data_sha256") return "of other images or labels, ";
+  return {};
+}
+
+}  // namespace
+
 std::string identity_difference(const json& here, const json& there) {
   json both = here;  // every key of either
   both.update(there);
   for (const auto& [key, value] : both.items()) {
-    const auto show = [&key](const json& object) {
+    const auto text_in = [&key](const json& object) {
       return object.contains(key) ? dump_json(object[key]) : "unset";
     };
-    if (show(here) != show(there)) {
-      return fmt::format("{}: {} there, {} here", key, show(there), show(here));
+    const std::string a = text_in(there), b = text_in(here);
+    if (a != b) {
+      return fmt::format("{}: {} there, {} here", key, shorten_digest(a), shorten_digest(b));
     }
   }
   return {};
@@ -104,12 +123,10 @@ void check_seal(const std::filesystem::path& table, std::string_view text) {
 
 void refuse_difference(const std::string& difference, const std::filesystem::path& table) {
   if (difference.empty()) return;
-  const bool other_model =
-      difference.starts_with("model_sha256") || difference.starts_with("fingerprint");
   throw Error(
       "{}: holds another measurement, {}which differs in {}; choose another --out, or delete "
       "it",
-      table.string(), other_model ? "of another model, " : "", difference);
+      table.string(), other_subject(difference.substr(0, difference.find(':'))), difference);
 }
 
 TableFile::TableFile(std::filesystem::path table, std::string_view header, const json& sidecar,

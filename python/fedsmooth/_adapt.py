@@ -1,8 +1,11 @@
 """Classifiers as users have them, as functions of NumPy arrays."""
 
+import contextlib
+import functools
+import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,13 +64,16 @@ def take_logits(y: Any) -> Any:
     return y if logits is None else logits
 
 
+def part_in_training(f: Any) -> str:
+    """Returns the name of the first part of a torch module that is in training mode, or an empty string."""
+    parts = f.named_modules() if is_module(f) else ()
+    return next((name or type(f).__name__ for name, part in parts if getattr(part, "training", False)), "")
+
+
 def refuse_training_mode(f: Any) -> None:
     """Raises an Error for a module in training mode: dropout and batch statistics make it no function of the image."""
-    if not is_module(f):
-        return
-    for name, module in f.named_modules():
-        if getattr(module, "training", False):
-            raise Error(f"model: {name or type(f).__name__} is in training mode; call .eval() first")
+    if part := part_in_training(f):
+        raise Error(f"model: {part} is in training mode; call .eval() first")
 
 
 class BrokenCopies:
@@ -112,7 +118,19 @@ class Adapted:
     gpu: int = 0
     stream: int = 0
     batch: int = 0  # the only batch that it accepts; 0: any
+    on_torch_cpu: bool = False
     broken: BrokenCopies = field(default_factory=BrokenCopies)
+
+    def default_batch(self, shape: tuple[int, ...]) -> int:
+        """Returns the batch size for images [C, H, W] where the caller names none.
+
+        On a CPU, torch allocates each activation anew, and glibc returns blocks above 32 MiB to the system at once, and
+        free memory above 64 MiB, so that every layer of a large batch waits for fresh pages. An activation of 64
+        images of 32x32 with 64 channels has 16 MiB; some of them live at the same time."""
+        if not self.on_torch_cpu:
+            return 1000
+        height, width = shape[-2:]
+        return min(64, max(8, 64 * 32 * 32 // (height * width)))
 
     def votes(self, num_classes: int, batch: int, shape: tuple[int, ...], noise: str = "float") -> _core.Votes:
         described = f"{self.runs_on}x{batch}"
@@ -127,6 +145,8 @@ class Adapted:
 
 def check_classifier(f: Any) -> None:
     """Raises an Error unless adapt() accepts f."""
+    if isinstance(f, (str, os.PathLike)):
+        raise Error(f"base_classifier: {os.fspath(f)} is a path; load the model first, as by fs.load() or torch.load()")
     if not (callable(f) or is_session(f) or is_estimator(f)):
         raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
 
@@ -147,13 +167,8 @@ def adapt(f: Any, like: Array, inputs: str = "auto") -> Adapted:
 
     def call(batch: np.ndarray) -> np.ndarray:
         given = _features(batch) if flat else batch
-        try:
+        with _explained(given, ", as the image is one" + _advice_on_tensors()):
             return to_logits(f(given))
-        except Error:
-            raise
-        except Exception as error:
-            error.add_note(_note(given))
-            raise
 
     return Adapted(call, "cpu/fp32/python")
 
@@ -162,18 +177,32 @@ def _features(batch: Any) -> Any:
     return batch.reshape(len(batch), -1)
 
 
-def _note(given: Any) -> str:
-    """Returns what may be wrong if a user's function fails on `given`."""
-    note = f"fedsmooth: the base classifier was called with a NumPy array {list(given.shape)}, as the image is one"
-    if "torch" in sys.modules:
-        note += '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
-    return note + _note_on_layout(given.shape)
+@contextlib.contextmanager
+def _explained(given: Any, more: str = "") -> Iterator[None]:
+    """Explains why a user's function may fail on `given`. Images [B, H, W, C] are an Error; any other failure gets a
+    note of what the function was called with, and `more`."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        shape = list(given.shape)
+        if looks_channels_last(tuple(shape[1:])):
+            _, height, width, channels = shape
+            raise Error(
+                f"image: {shape[1:]} looks like [H, W, C]; give [C, H, W], here {[channels, height, width]}, by "
+                "np.moveaxis(x, -1, -3) or, for a tensor, x.movedim(-1, -3); "
+                f"the model says: {type(error).__name__}: {' '.join(str(error).split())}"
+            ) from error
+        kind = "tensor" if is_tensor(given) else "NumPy array"
+        error.add_note(f"fedsmooth: the base classifier was called with a {kind} {shape}{more}")
+        raise
 
 
-def _note_on_layout(shape: tuple[int, ...]) -> str:
-    if not looks_channels_last(tuple(shape[1:])):
+def _advice_on_tensors() -> str:
+    if "torch" not in sys.modules:
         return ""
-    return "; images look like [H, W, C]: for a function of [B, C, H, W] give x.transpose(2, 0, 1)"
+    return '; a function of torch tensors needs a tensor, or Smooth(..., inputs="torch")'
 
 
 def is_session(f: Any) -> bool:
@@ -201,7 +230,8 @@ def _adapt_session(session: Any, flat: bool) -> Adapted:
 
     def call(batch: np.ndarray) -> np.ndarray:
         given = (_features(batch) if flat else batch).astype(dtype, copy=False)
-        return to_logits(session.run(asked, {name: given})[0])
+        with _explained(given):
+            return to_logits(session.run(asked, {name: given})[0])
 
     first = (inputs[0].shape or [None])[0]
     provider = session.get_providers()[0].removesuffix("ExecutionProvider").lower()
@@ -248,6 +278,13 @@ def _compare_with_predict(estimator: Any, scores: str, given: np.ndarray, logits
         )
 
 
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Makes glibc keep what torch frees between two layers. Its limits, above which it returns memory to the system,
+    follow the largest block that was freed so far, up to 32 MiB; so one such block is allocated and freed."""
+    np.empty((32 << 20) - (1 << 16), np.uint8)
+
+
 def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
     import torch
 
@@ -259,12 +296,9 @@ def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
             device, dtype = first.device, first.dtype
 
     def answer(images: Any) -> Any:
-        try:
-            return take_logits(f(_features(images) if flat else images))
-        except Exception as error:
-            if looks_channels_last(tuple(images.shape[1:])):
-                error.add_note("fedsmooth: " + _note_on_layout(images.shape)[2:])
-            raise
+        given = _features(images) if flat else images
+        with _explained(given):
+            return take_logits(f(given))
 
     def call(batch: np.ndarray) -> np.ndarray:
         images = torch.from_dlpack(batch).to(device=device, dtype=dtype)
@@ -275,7 +309,10 @@ def _adapt_torch(f: Any, like: Array, flat: bool) -> Adapted:
     name = str(dtype).removeprefix("torch.")
     runs_on = f"{device}/{precision.get(name, name)}/torch-{torch.__version__}"
     if getattr(device, "type", "") != "cuda":
-        return Adapted(call, runs_on)
+        on_cpu = str(device).startswith("cpu")
+        if on_cpu:
+            _keep_freed_memory()
+        return Adapted(call, runs_on, on_torch_cpu=on_cpu)
 
     gpu = torch.cuda.current_device() if device.index is None else device.index
     stream, broken = torch.cuda.current_stream(gpu), BrokenCopies()

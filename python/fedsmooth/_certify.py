@@ -31,7 +31,7 @@ def certify(
     n0: int = 100,
     n: int = 100_000,
     alpha: float = 0.001,
-    batch_size: int = 1000,
+    batch_size: int | None = None,
     sigma: float | None = None,
     only_correct: bool = False,
     class_names: Sequence[str] | None = None,
@@ -52,8 +52,8 @@ def certify(
     name: of the data set. With the images and the name of load_data(), the table is the one that the program writes,
         and the program can resume it.
     only_correct: draws no fresh votes where the selected class is wrong.
-    n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth; a Model has a batch of its own. With radii and
-        resume=True, a larger n continues the rows that are not decided.
+    n0, n, alpha, batch_size, radii, beta, plan, noise: as for Smooth; a Model has a batch of its own. With resume=True,
+        batch_size is that of the table if left out, and with radii a larger n continues the rows that are not decided.
     """
     smooth = g.smooth(sigma) if isinstance(g, Model) else g
     if not isinstance(smooth, Smooth):
@@ -66,6 +66,9 @@ def certify(
         raise Error(f"sigma={sigma}: g has sigma={smooth.sigma}; leave sigma out")
     first, given = pick(test_set, every, limit, smooth, class_names, as_text("name", name))
     budget = make_budget(n0, n, alpha, smooth.radius, radii, beta, plan)
+
+    if out is not None and resume and batch_size is None and pathlib.Path(out).is_file():
+        batch_size = _batch_of(_identity_of(out))
 
     def write(path: pathlib.Path) -> None:
         def ask(votes: _core.Votes) -> None:
@@ -98,6 +101,18 @@ def certify(
     except BaseException:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise
+
+
+def _identity_of(table: Path) -> dict[str, Any]:
+    """Returns what the JSON beside a table says that it is about."""
+    identity: dict[str, Any] = json.loads(_core.read_identity(table))
+    return identity
+
+
+def _batch_of(identity: Mapping[str, Any]) -> int | None:
+    """Returns the batch size with which a table's `base` ends; None if it ends otherwise."""
+    batch = str(identity.get("base", "")).rpartition("x")[2]
+    return int(batch) if batch.isdigit() else None
 
 
 def certify_image(
@@ -204,7 +219,7 @@ def _verify_file(
 ) -> _core.Verification:
     if isinstance(model, (Smooth, Model)):
         raise Error("verify: give the test set too, as fs.certify() had it")
-    data = json.loads(_core.read_identity(file)).get("data")
+    data = _identity_of(file).get("data")
     if data not in _core.data_sources() and "data.name" not in (overrides or {}):
         raise Error(f"verify: data {data!r} cannot be loaded by that name; give model and test set as for fs.certify")
     return _core.verify(
@@ -224,13 +239,11 @@ def _verify_file(
 def _verify_in_hand(
     file: str, model: Any, test_set: Any, count: int, votes: int, seed: int | None, batch_size: int | None
 ) -> _core.Verification:
-    identity = json.loads(_core.read_identity(file))
+    identity = _identity_of(file)
     smooth = model.smooth(identity.get("sigma")) if isinstance(model, Model) else model
     if not isinstance(smooth, Smooth):
         raise Error(f"verify: a {type(model).__name__} is neither a Smooth nor a Model; give what fs.certify() had")
-    base = str(identity.get("base", ""))
-    batch = base.rpartition("x")[2]
-    size = (int(batch) if batch.isdigit() else 1000) if batch_size is None else batch_size
+    size = _batch_of(identity) if batch_size is None else batch_size
     like, given = pick(test_set, identity.get("every", 1), identity.get("limit", 0), smooth, None, "")
     noise = _core.noise_of_table(file)
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import _core
-from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, refuse_training_mode
-from ._convert import Array, fit, is_module, to_image
+from ._adapt import Adapted, BrokenCopies, adapt, check_classifier, part_in_training, refuse_training_mode
+from ._convert import Array, fit, to_image
 from ._core import ClassifierChanged, DependsOnPosition, Error
 from ._numbers import as_count, as_index, as_number, as_numbers, as_seed, as_sigma, as_text
 
@@ -115,7 +115,8 @@ class Smooth:
 
     The methods take the arguments of core.py, Cohen's code:
     n0: votes that choose the class. n: fresh votes that bound its probability. alpha: an answer is wrong with at
-        most this probability. batch_size: noisy copies in one call of f.
+        most this probability. batch_size: noisy copies in one call of f; if left out, 1,000, and for a torch function
+        on a CPU, where large batches are slower, 64 (of images above 32x32 fewer, at least 8).
     and these:
     radii: decide these l2 radii, with as few votes as needed, at most n. The radius of a certificate is the
         largest of them that is proved. beta: probability of giving up one of them that could be proved.
@@ -153,7 +154,7 @@ class Smooth:
         n0: int = 100,
         n: int = 100_000,
         alpha: float = 0.001,
-        batch_size: int = 1000,
+        batch_size: int | None = None,
         *,
         radii: Sequence[float] | None = None,
         beta: float = 0.001,
@@ -164,7 +165,7 @@ class Smooth:
         or (ABSTAIN, 0.0). Wrong with probability at most alpha.
 
         n0 votes choose the class, n fresh votes bound its probability. The noise is that of a seed drawn by the
-        system. A torch module is put into evaluation mode, as core.py does."""
+        system. A torch module in training mode is put into evaluation mode, as core.py does, with a warning."""
         self._evaluate()
         c = self.certificate(
             x, n0=n0, n=n, alpha=alpha, batch_size=batch_size, radii=radii, beta=beta, plan=plan, noise=noise
@@ -172,10 +173,10 @@ class Smooth:
         return c.predict, c.radius
 
     def predict(
-        self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int = 1000, *, noise: str = "float"
+        self, x: Array, n: int = 1000, alpha: float = 0.001, batch_size: int | None = None, *, noise: str = "float"
     ) -> int:
         """Does PREDICT for one image [C, H, W]: returns g's answer from n votes, or ABSTAIN. Wrong with
-        probability at most alpha. A torch module is put into evaluation mode."""
+        probability at most alpha. A torch module in training mode is put into evaluation mode, with a warning."""
         self._evaluate()
         return self._predict(x, n, alpha, batch_size, noise)[0]
 
@@ -187,7 +188,7 @@ class Smooth:
         n0: int = 100,
         n: int = 100_000,
         alpha: float = 0.001,
-        batch_size: int = 1000,
+        batch_size: int | None = None,
         radii: Sequence[float] | None = None,
         beta: float = 0.001,
         plan: float = 0.0,
@@ -220,7 +221,9 @@ class Smooth:
         model = self.sha256 or votes.check(list(image.shape))
         return _core.derive_seed(0, model, _core.digest(image[None], [0]))
 
-    def _predict(self, x: Array, n: int, alpha: float, batch_size: int, noise: str) -> tuple[int, list[int]]:
+    def _predict(
+        self, x: Array, n: int, alpha: float, batch_size: int | None, noise: str
+    ) -> tuple[int, list[int]]:
         """Returns the answer and the votes of each class."""
         image = self._image(x)
         seed, count, level = draw_seed(), as_count("n", n), as_number("alpha", alpha)
@@ -231,8 +234,14 @@ class Smooth:
         return self._ask(ask, x, image.shape, batch_size, noise)
 
     def _evaluate(self) -> None:
-        if is_module(self.base_classifier):
+        """Puts a torch module into evaluation mode, as core.py does."""
+        if part := part_in_training(self.base_classifier):
             self.base_classifier.eval()
+            warnings.warn(
+                f"model: {part} was in training mode, and was put into evaluation mode, as core.py does; call .train() "
+                "before you train the model further",
+                stacklevel=3,
+            )
 
     @property
     def name(self) -> str:
@@ -250,7 +259,7 @@ class Smooth:
         ask: Callable[[_core.Votes], T],
         like: Array,
         shape: tuple[int, ...],
-        batch_size: int,
+        batch_size: int | None,
         noise: str,
         again: bool = True,
     ) -> T:
@@ -258,10 +267,11 @@ class Smooth:
         earlier call checked it, the check is void and ask() is called again after a new one. With again=False,
         for an ask() that must not run twice, f is always checked first."""
         refuse_training_mode(self.base_classifier)
-        batch = as_count("batch_size", batch_size)
+        given = None if batch_size is None else as_count("batch_size", batch_size)
         if hasattr(self.base_classifier, "_votes_of_engine"):
             return ask(self.base_classifier._votes_of_engine(self.num_classes, noise))
         f = adapt(self.base_classifier, like, self.inputs)
+        batch = f.default_batch(shape) if given is None else given
         # The key has the base classifier: the attribute may have been set since earlier votes were made.
         of = (id(self.base_classifier), self.num_classes, self.inputs)
         key = (of, f.runs_on, f.gpu, f.stream, batch, tuple(shape), getattr(like, "ndim", 0), noise)

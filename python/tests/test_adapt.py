@@ -65,9 +65,12 @@ def test_a_function_that_fails_on_channels_last_hears_of_it():
             raise RuntimeError("expected 3 channels")
         return half_space(x)
 
-    with pytest.raises(RuntimeError, match="expected 3") as failed:
+    expected = r"\[32, 32, 3\] looks like \[H, W, C\]; give \[C, H, W\], here \[3, 32, 32\].*expected 3 channels"
+    with pytest.raises(fs.Error, match=expected):
         certificate(strict, np.full((32, 32, 3), 0.5, np.float32))
-    assert "look like [H, W, C]" in failed.value.__notes__[0] and "transpose(2, 0, 1)" in failed.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="^expected 3 channels") as failed:
+        certificate(strict, np.full((1, 6, 6), 0.5, np.float32))
+    assert "NumPy array [100, 1, 6, 6]" in failed.value.__notes__[0]
 
 
 def test_a_function_of_torch_that_gets_numpy_is_told(image, monkeypatch):
@@ -223,7 +226,7 @@ def test_logits_that_are_not_finite_are_warned_about(image, test_set):
         (lambda x: certify(x, n="1000"), "n='1000': must be a whole number"),
         (lambda x: certify(x, n0=True), "n0=True: must be a whole number"),
         (lambda x: certify(x, alpha="x"), "alpha='x': must be a number"),
-        (lambda x: certify(x, batch_size=None), "batch_size=None: must be a whole number"),
+        (lambda x: certify(x, batch_size="10"), "batch_size='10': must be a whole number"),
         (lambda x: certify(x, radii="wide"), "radii='wide': must be a number"),
         (lambda x: certify(x, noise="cut"), 'noise="cut": must be float or exact'),
         (lambda x: certify(x[None]), r"shape \[1, 3, 6, 6\], expected \[C, H, W\].*one image"),

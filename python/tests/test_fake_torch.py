@@ -11,6 +11,10 @@ from conftest import half_space
 import fedsmooth as fs
 
 
+def corner(images):
+    return half_space(images[:, :, :6, :6])
+
+
 class Module:
     def __init__(self, children=()):
         self.training, self.children = True, dict(children)
@@ -30,7 +34,7 @@ class Module:
 
     def __call__(self, images):
         assert isinstance(images, Tensor)
-        return Tensor(half_space(images.values))
+        return Tensor(corner(images.values))
 
 
 class Tensor:
@@ -79,6 +83,23 @@ def test_modules_get_tensors_and_give_the_same_votes(image):
     assert ours.base == "cpu/fp32/torch-fakex100"
 
 
+@pytest.mark.parametrize("side, batch", [(6, 64), (32, 64), (64, 16), (224, 8)])
+def test_default_batch_of_a_module_on_a_cpu(side, batch):
+    """Activations of larger batches make every layer wait for fresh pages."""
+    module = Module()
+    module.eval()
+    assert base_at_default_batch(module, side).endswith(f"x{batch}")
+
+
+def test_default_batch_of_another_function():
+    assert base_at_default_batch(corner, 6).endswith("x1000")
+
+
+def base_at_default_batch(f, side):
+    test_set = np.zeros((1, 3, side, side), np.float32), [0]
+    return fs.certify(fs.Smooth(f, 2, 0.25), test_set, n0=1, n=10)["base"][0]
+
+
 def test_training_mode_is_refused_by_name(image):
     with pytest.raises(fs.Error, match="Module is in training mode"):
         fs.Smooth(Module(), 2, 0.25).certificate(image, 0, **OPTIONS)
@@ -90,5 +111,8 @@ def test_training_mode_is_refused_by_name(image):
 
 def test_core_py_s_methods_set_evaluation_mode(image):
     module = Module({"head.drop": Module()})
-    assert fs.Smooth(module, 2, 0.25).certify(image, 100, 1000, 0.001, 100)[0] == 1
+    with pytest.warns(UserWarning, match="Module was in training mode.*call .train") as warned:
+        assert fs.Smooth(module, 2, 0.25).certify(image, 100, 1000, 0.001, 100)[0] == 1
+        assert fs.Smooth(module, 2, 0.25).predict(image, 1000, 0.001, 100) == 1
+    assert len(warned) == 1 and warned[0].filename == __file__
     assert not module.training and not module.children["head.drop"].training

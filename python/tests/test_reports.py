@@ -46,6 +46,13 @@ def test_a_page_about_a_table(table, tmp_path):
 
 
 @NEEDS_GNUPLOT
+def test_a_page_says_why_images_in_memory_are_not_shown(table):
+    page = table.report().read_text()
+    assert "No test images are shown: the table names its data set &quot;python&quot;, which is not" in page
+    assert "data.name=" not in page
+
+
+@NEEDS_GNUPLOT
 def test_a_table_without_a_file_can_be_shown_and_compared(model, test_set, table, tmp_path):
     scratch = fs.certify(model, test_set, n=500)
     assert scratch.path is None
@@ -215,6 +222,11 @@ def test_messages_are_in_the_words_of_python(model, test_set, experiment_file, t
         fs.certify(model, test_set, n=500, out=out)
     with pytest.raises(fs.Error, match=r"another measurement.*choose another out=, or delete it"):
         fs.certify(model, test_set, n=600, out=out, resume=True)
+    other = r"of other images or labels, which differs in data_sha256: \"[0-9a-f]{12}\.\.\.\" there"
+    with pytest.raises(fs.Error, match=other):
+        fs.certify(model, (test_set[0], test_set[1][::-1]), n=500, out=out, resume=True)
+    with pytest.raises(fs.Error, match="of another data set, which differs in data: \"python\" there, \"mine\" here"):
+        fs.certify(model, test_set, n=500, out=out, resume=True, name="mine")
     with pytest.raises(fs.Error, match="^train.metod: unknown key"):
         fs.train(experiment_file, {"train.metod": "x"}, out=tmp_path / "run")
     with pytest.raises(fs.Error, match="device=gpu: must be auto, cpu or cuda"):

@@ -183,7 +183,8 @@ def by_position(images):
         (lambda x: {"logits": 1}, "dict"),
         (lambda x: None, "real numbers"),
         (lambda x: [["a", "b"]], "list"),
-        ("no function", "cannot be called"),
+        (3, "cannot be called"),
+        ("model.pt", "model.pt is a path; load the model first"),
     ],
 )
 def test_what_is_not_a_function_of_an_image_is_refused(image, f, message):

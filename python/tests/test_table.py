@@ -117,6 +117,16 @@ def test_what_is_interrupted_is_resumed(test_set, tmp_path):
     assert len(table) == 6
 
 
+def test_resuming_keeps_the_batch_of_the_table(test_set, tmp_path):
+    """Another batch would be another function, and the table would refuse it."""
+    data, out = (test_set[0], test_set[1] % 2), tmp_path / "t.tsv"
+    g = fs.Smooth(half_space, 2, 0.25)
+    written = fs.certify(g, data, limit=2, n=500, batch_size=50, out=out)
+    assert fs.certify(g, data, limit=2, n=500, out=out, resume=True)["base"] == written["base"]
+    with pytest.raises(fs.Error, match="base"):
+        fs.certify(g, data, limit=2, n=500, batch_size=100, out=out, resume=True)
+
+
 def test_a_model_that_changes_makes_the_table_void(test_set, tmp_path):
     calls = 0
 
@@ -142,6 +152,7 @@ def test_a_model_that_changes_makes_the_table_void(test_set, tmp_path):
         (lambda x, y: (x.astype(np.float32), y), "outside"),
         (lambda x, y: [], "no images"),
         (lambda x, y: 3, "neither"),
+        (lambda x, y: x, r"an array alone; give a pair \(images, labels\)"),
         (lambda x, y: [("a", 1)], "image 0"),
         (lambda x, y: [(x[0] / 255, 0), (x[1, :, 1:] / 255, 0)], "image 1"),
     ],

@@ -187,9 +187,14 @@ TEST_F(CommandsTest, PredictRefusesTheUsersMistakes) {
 
 TEST_F(CommandsTest, PredictAnswersInWords) {
   const std::string model = make_model();
-  const std::string answer = run("predict " + model + " 3 --data.name=shapes --n 500").out;
-  EXPECT_EQ(answer.rfind("image 3: ", 0), 0U) << answer;
-  EXPECT_NE(answer.find(" of 500 votes"), std::string::npos) << answer;
+  const std::string image = model + " 3 --data.name=shapes --n 500";
+  const Outcome answer = run("predict " + image);
+  const auto found = nlohmann::json::parse(run("predict --json " + image).out)[0];
+  const auto label = found["label"].get<std::string>();
+  EXPECT_EQ(answer.out.rfind("image 3 (label " + label + "): ", 0), 0U) << answer.out;
+  EXPECT_NE(answer.out.find(" of 500 votes"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.err.find(" certify " + image + "    # proves radii"), std::string::npos)
+      << answer.err;
 }
 
 TEST_F(CommandsTest, CertifiesImageFiles) {
@@ -198,6 +203,7 @@ TEST_F(CommandsTest, CertifiesImageFiles) {
   const auto found = nlohmann::json::parse(run(certify + " --json").out)[0];
   EXPECT_EQ(found["n"], 1000);
   EXPECT_EQ(found["norm"], "l2");
+  EXPECT_TRUE(found["label"].is_null()) << found["label"];  // only images of the test set have one
   EXPECT_EQ(found["seed"], "3");
   const double radius = found["radius"];
   ASSERT_GT(radius, 0);

@@ -19,7 +19,7 @@ TEST_F(ConformalProgramTest, CalibratesAndAnswersWithSets) {
   const Outcome sets = run("--json predict " + model() + " 0 1 2 --sets " + file + data);
   ASSERT_EQ(sets.status, 0) << sets.err;
   EXPECT_EQ(nlohmann::json::parse(sets.out).size(), 3U);
-  EXPECT_NE(run("predict " + model() + " 0 --sets " + file + data).out.find("image 0: {"),
+  EXPECT_NE(run("predict " + model() + " 0 --sets " + file + data).out.find("image 0 (label "),
             std::string::npos);
   expect_refused(
       run("conformal " + model() + data + "--images 20 --epsilon 0.25 --out " + path("x")),

@@ -330,7 +330,9 @@ TEST_F(SweepCommandTest, SeesThatTheTestImagesAreOthers) {
   write_file(images.back(), first);
   const Outcome other = run(sweep("--seed=1 --quiet"));
   EXPECT_EQ(other.status, 2);
-  EXPECT_NE(other.err.find("which differs in data_sha256"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("of other images or labels, which differs in data_sha256"),
+            std::string::npos)
+      << other.err;
 }
 
 // A table of a fixed number of votes has no field of the identity that the rule adds.

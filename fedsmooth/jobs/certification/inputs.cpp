@@ -56,13 +56,14 @@ Input load_input(const std::string& name, const std::string& model, const Datase
   if (name.empty()) throw Error("the name of an image is empty");
   if (!is_index(name)) {
     const Array pixels = read_pixels(name, model, data);
-    return {name, to_unit_interval(pixels), content_name(pixels)};
+    return {name, to_unit_interval(pixels), {}, content_name(pixels)};
   }
   const int64_t index = std::stoll(name);
   if (index >= data->size()) {
     throw Error("{}: the test set has images 0 to {}", name, data->size() - 1);
   }
-  return {name, data->image(index), static_cast<uint32_t>(index)};
+  return {name, data->image(index), data->class_names[data->labels[index]],
+          static_cast<uint32_t>(index)};
 }
 
 }  // namespace

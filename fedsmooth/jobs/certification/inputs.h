@@ -14,6 +14,7 @@ namespace fedsmooth::jobs {
 struct Input {
   std::string name;
   Array image;         // [C, H, W] in [0, 1]
+  std::string label;   // name of the right class of an image of the test set; empty for a file
   uint32_t index = 0;  // item of its noise stream: the index, or a digest of a file's pixels
 };
 

@@ -1,11 +1,13 @@
 #include "fedsmooth/jobs/pages/gallery_images.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "fedsmooth/base/error.h"
 #include "fedsmooth/config/experiment.h"
+#include "fedsmooth/data/data_source.h"
 #include "fedsmooth/data/dataset.h"
 #include "fedsmooth/report/gallery.h"
 
@@ -35,6 +37,13 @@ struct TestSet {
 
 TestSet load_test_set(const DataOptions& options) {
   TestSet set;
+  // fs.certify() gives images in memory any name.
+  if (!std::ranges::count(data_sources().names(), options.name)) {
+    set.trouble =
+        fmt::format("the table names its data set {:?}, which is not one that fedsmooth can load",
+                    options.name);
+    return set;
+  }
   try {
     set.data = load_dataset(options, Split::kTest);
     set.sha256 = digest(set.data);
