@@ -3,6 +3,15 @@
 # RESULTS/runs.tar.gz, in place of runs of the same names. Equal tables of clients are kept once. The archive's
 # bytes depend on the texts alone.
 set -eu
+
+# keep_texts FROM TO: copies the texts of a run or of a group of one.
+keep_texts() {
+  mkdir "$2"
+  for file in experiment.toml provenance.json rounds.tsv clients.tsv certificates.tsv certificates.json; do
+    [ ! -f "$1/$file" ] || cp "$1/$file" "$2/"
+  done
+}
+
 mkdir -p "$2"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,12 +20,13 @@ for run in "$1"/*/; do
   [ -f "$run/DONE" ] && [ -f "$run/certificates.tsv" ] || continue
   kept=$work/$(basename "$run")
   rm -rf "$kept"
-  mkdir "$kept"
-  for file in experiment.toml provenance.json rounds.tsv clients.tsv certificates.tsv certificates.json; do
-    [ ! -f "$run/$file" ] || cp "$run/$file" "$kept/"
+  keep_texts "$run" "$kept"
+  for group in "$run"/group-*/; do
+    [ ! -d "$group" ] || keep_texts "$group" "$kept/$(basename "$group")"
   done
-  # Where the model lay on the machine that certified it says nothing elsewhere.
-  sed -i -E 's#("model": ")/.*/([^/]+/model.safetensors")#\1\2#' "$kept/certificates.json"
+  # Where the model lay on the machine that certified it says nothing elsewhere. For several groups, "model" is the run's folder.
+  sed -i -E -e 's#("model": ")/.*/([^/]+/model.safetensors")#\1\2#' -e 's#("model": ")/.*/([^/"]+")#\1\2#' \
+    "$kept/certificates.json"
 done
 # Equal files become links to one of them, which tar stores once.
 find "$work" -name clients.tsv | sort | while read -r table; do

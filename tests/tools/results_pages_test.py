@@ -8,8 +8,11 @@ table gives to one:
     PyTorch, seed 0 = pytorch/gaussian-seed0.tsv
     -->
 
-Cells below a radius, `ACR` and `images` are computed anew. Of a grid, whose cells are certified % at radius 0 and at
-0.5, the comment names the run of each row, with * for the column:
+RUN@M is a run of several groups against M malicious clients. `A - B` in place of a run is a row of paired differences
+on the images that both have.
+
+Cells below a radius, with their intervals, `ACR` and `images` are computed anew. Of a grid, whose cells are certified %
+at radius 0 and at 0.5, the comment names the run of each row, with * for the column:
 
     <!-- grid
     average = rules-gamma0.1-*-average
@@ -21,17 +24,25 @@ Sentences of any page that state such numbers are listed in STATED.
 import collections
 import csv
 import functools
+import math
 import pathlib
 import re
+import statistics
+import sys
 import tarfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(SOURCE / "tools"))
+import compare_runs  # noqa: E402
+
 RESULTS = SOURCE / "results"
 PAPER, RECIPE = "paper:homogeneous-every1-only_correct-stochastic", "recipe:best-gamma0.1-every1-only_correct"
 CENTRALIZED = "paper:centralized-every1-only_correct-stochastic"
+NONE, FIVE = (f"groups:groups-count20-gamma0.1@{malicious}" for malicious in (0, 5))
 # Page, words, and for each number with a decimal among them the run and the radius that it is about, or the difference
-# of two runs. None: no kept table has it.
+# of two runs; a third value is an end of the 95% interval, 0 or 1, or ±,
+# half of a paired difference's. None: no kept table has it.
 STATED = [
     ("README.md", "federated training certifies 47.2% of the images at radius 0 and 29.2% at 0.75 (centralized: 58.0% and "
      "23.3%). A better recipe certifies 60.6% and 33.9%.",
@@ -42,6 +53,16 @@ STATED = [
      [(CENTRALIZED, 0), (CENTRALIZED, 0.75)]),
     ("results/README.md", "A federated ResNet-20 certifies 66.0% at radius 0 and 39.4% at 0.75.",
      [("resnet:federated", 0), ("resnet:federated", 0.75), None]),
+    ("README.md", "certifies 48.4% (42.1 to 54.8) at radius 0.25 against any 5 of 1,000 clients",
+     [(FIVE, 0.25), (FIVE, 0.25, 0), (FIVE, 0.25, 1), None]),
+    ("results/README.md", "it certifies 58.4% (52.0 to 64.6) at radius 0.25 against none, and 48.4% (42.1 to 54.8) against 5 of the 1,000",
+     [(NONE, 0.25), (NONE, 0.25, 0), (NONE, 0.25, 1), None, (FIVE, 0.25), (FIVE, 0.25, 0), (FIVE, 0.25, 1)]),
+    ("docs/method.md", "certifies 58.4% of 250 images at radius 0.25 against m = 0 and 48.4% against m = 5",
+     [(NONE, 0.25), None, (FIVE, 0.25)]),
+    ("results/groups/README.md", "The run has 48.4%, with an interval from 42.1 to 54.8",
+     [(FIVE, 0.25), (FIVE, 0.25, 0), (FIVE, 0.25, 1)]),
+    ("results/groups/README.md", "cost 10.0 ± 3.7 points** at radius 0.25, and 7.2 ± 3.2 at radius 0.",
+     [(f"{NONE} - {FIVE}", 0.25), (f"{NONE} - {FIVE}", 0.25, "±"), None, (f"{NONE} - {FIVE}", 0), (f"{NONE} - {FIVE}", 0, "±")]),
     ("docs/faq.md", "a model's certified accuracy is 60.6%, 52.4%, 43.1% and 34.0% with 100,000 votes, and 60.6%, 52.5%, 43.2% and 34.4% with a "
      "million", [None] * 4 + [("million:.", radius) for radius in (0, 0.25, 0.5, 0.75)]),
     ("docs/faq.md", "certifies 5.8 ± 2.6 points less than 0.25 at radius 0, and 19.0 ± 3.5 more at radius 1",
@@ -66,19 +87,92 @@ def tables(study):
 
 
 @functools.cache
-def radii(study, run):
-    """Of each image the radius within which it is right; -1 if it is not."""
-    rows = csv.DictReader(tables(study)[run].splitlines(), delimiter="\t")
-    return [float(row["radius_exact"]) if row["correct"] == "1" else -1.0 for row in rows]
+def rows_of(study, run):
+    return list(csv.DictReader(tables(study)[run].splitlines(), delimiter="\t"))
+
+
+def binomial(k, n, p):
+    """Probability of k successes in n trials."""
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+def summed(terms):
+    """Sum of terms that fall from the first on."""
+    total = 0.0
+    for term in terms:
+        total += term
+        if term < 1e-12 * total:
+            break
+    return total
+
+
+@functools.cache
+def votes_needed(n, p, alpha):
+    """The least number of n votes from which Clopper and Pearson's lower bound at alpha is p or more."""
+    tail = 0.0
+    for k in range(n, -1, -1):
+        tail += binomial(k, n, p)
+        if tail > alpha:
+            return k + 1
+    return 0
+
+
+def radius_of(row):
+    """Within which a row is right; -1 if it is not."""
+    return float(row["radius_exact"]) if row["correct"] == "1" else -1.0
+
+
+def withstands(row, malicious, radius):
+    """Is the row's class right, and the majority's within this radius against so many malicious clients?"""
+    if malicious is None:
+        return radius_of(row) >= radius
+    votes = sum(int(count) for count in row["gaps"].split(",")[2 * malicious:-1])
+    p = statistics.NormalDist().cdf(radius / float(row["sigma"]))
+    return row["selected"] == row["label"] and votes >= votes_needed(int(row["n"]), p, float(row["alpha"]))
+
+
+@functools.cache
+def certified_images(study, run, radius):
+    """For each image, whether it is certified. The run may end in @ and a number of malicious clients."""
+    name, _, malicious = run.partition("@")
+    return {row["idx"]: withstands(row, int(malicious) if malicious else None, radius) for row in rows_of(study, name)}
 
 
 def certified(study, run, radius):
-    found = radii(study, run)
-    return f"{100 * (sum(r >= radius for r in found) / len(found)):.1f}"
+    found = certified_images(study, run, radius).values()
+    return f"{100 * (sum(found) / len(found)):.1f}"
 
 
-def stated(runs, radius):
-    """A run's accuracy, or that of `A - B`."""
+@functools.cache
+def most_likely_share(k, n):
+    """Clopper and Pearson's upper bound at 97.5% on a share of which k in n were seen."""
+    return 1.0 if k == n else compare_runs.last_true(
+        lambda p: summed(binomial(i, n, p) for i in range(k, -1, -1)) > 0.025, max(k, 0.5) / n, 1.0)
+
+
+def interval(study, run, radius):
+    """Ends of the 95% interval of a certified accuracy."""
+    found = certified_images(study, run, radius).values()
+    ends = 1 - most_likely_share(len(found) - sum(found), len(found)), most_likely_share(sum(found), len(found))
+    return [f"{100 * end:.1f}" for end in ends]
+
+
+def paired(a, b, radius):
+    """The difference of two runs, each a study and a run, on the images that both have."""
+    a, b = (certified_images(*run, radius) for run in (a, b))
+    found = [a[image] - b[image] for image in a.keys() & b.keys()]
+    assert sum(map(abs, found)) >= compare_runs.FEW, "an interval by t needs more images on which the runs differ"
+    half = compare_runs.t_quantile(len(found) - 1) * statistics.stdev(found) / math.sqrt(len(found))
+    return f"{100 * statistics.fmean(found):+.1f} ± {100 * half:.1f}"
+
+
+def stated(runs, radius, end=None):
+    """A run's accuracy, an end of its interval, the accuracy of `A - B`, or half of that interval."""
+    if end == "±":
+        return paired(*(name.split(":") for name in runs.split(" - ")), radius).split()[-1]
+    if end is not None:
+        return interval(*runs.split(":"), radius)[end]
     shares = [float(certified(*name.split(":"), radius)) for name in runs.split(" - ")]
     return f"{shares[0] - sum(shares[1:]):.1f}"
 
@@ -91,10 +185,20 @@ def expected(study, run, column):
     """What a cell below this heading must begin with; None if the column is not about the table."""
     if re.fullmatch(r"\d\.\d\d", column):
         return certified(study, run, float(column))
+    rows = rows_of(study, run.partition("@")[0])
     if column == "ACR":
-        found = radii(study, run)
-        return f"{sum(max(r, 0.0) for r in found) / len(found):.3f}"
-    return str(len(radii(study, run))) if column == "images" else None
+        return f"{statistics.fmean(max(radius_of(row), 0.0) for row in rows):.3f}"
+    return str(len(rows)) if column == "images" else None
+
+
+def full_name(study, run):
+    """A run's study and name; without a study the run is of the page's own."""
+    other, _, name = run.rpartition(":")
+    return other or study, name
+
+
+def exists(study, run):
+    return run.partition("@")[0] in tables(study)
 
 
 def cells_of(line):
@@ -135,7 +239,16 @@ class ResultsPagesTest(unittest.TestCase):
                 continue
             self.assertEqual(cell.replace(",", "").split()[0], value, f"{where}: {cells[0]}, below {heading}")
             checked += 1
+            if ends := re.search(r"\((\d+\.\d)–(\d+\.\d)\)", cell):
+                self.assertEqual(list(ends.groups()), interval(study, run, float(heading)),
+                                 f"{where}: {cells[0]}, interval below {heading}")
+                checked += 2
         return checked
+
+    def check_differences(self, a, b, headings, cells, where):
+        for heading, cell in zip(headings[1:], cells[1:]):
+            self.assertEqual(cell, paired(a, b, float(heading)), f"{where}: {cells[0]}, below {heading}")
+        return 2 * len(cells[1:])
 
     def check_grid(self, study, pattern, headings, cells, where):
         checked = 0
@@ -156,20 +269,22 @@ class ResultsPagesTest(unittest.TestCase):
                 where = page.relative_to(RESULTS)
                 names = collections.deque(names)
                 for cells in rows:
-                    other, run = "", plain(cells[0])
+                    run = plain(cells[0])
                     named = names and names[0][0] == run  # in the order of the rows, as two may have one name
                     if named:
-                        other, _, run = names.popleft()[1].rpartition(":")
+                        run = names.popleft()[1]
+                    runs = [full_name(study, one) for one in run.split(" - ")]
                     if kind == "grid":
                         found = self.check_grid(study, run, headings, cells, where)
-                    elif run in tables(other or study):
-                        found = self.check_row(other or study, run, headings, cells, where)
+                    elif all(exists(*one) for one in runs):
+                        check = self.check_differences if len(runs) == 2 else self.check_row
+                        found = check(*(runs if len(runs) == 2 else runs[0]), headings, cells, where)
                     else:
                         self.assertFalse(named, f"{where}: there is no run {run}")
                         found = 0
                     checked[study] = checked.get(study, 0) + found
                 self.assertFalse(names, f"{where}: names without a row")
-        for study, least in {"federations": 700, "frontier": 20, "million": 5, "paper": 500, "readings": 50,
+        for study, least in {"federations": 700, "frontier": 20, "groups": 140, "million": 5, "paper": 500, "readings": 50,
                              "recipe": 200, "resnet": 40, "results": 9, "zoo": 100}.items():
             self.assertGreaterEqual(checked.get(study, 0), least, study)
 
