@@ -170,8 +170,9 @@ std::vector<std::string> OpenRun::warnings() const {
   if (dropped_ > 0) {
     const int64_t others = dropped_ - std::ssize(named_);
     std::string who = fmt::format("{}", fmt::join(named_, ", "));
-    if (others > 0) who += fmt::format("{}{} more", named_.empty() ? "" : " and ", others);
-    all.push_back(fmt::format("dropped {} update{}: {}", dropped_, dropped_ == 1 ? "" : "s", who));
+    if (!named_.empty() && others > 0) who += fmt::format(" and {} more", others);
+    all.push_back(fmt::format("dropped {} update{}{}{}", dropped_, dropped_ == 1 ? "" : "s",
+                              who.empty() ? "" : ": ", who));
   }
   if (!last_row_ || state_.round < options_.rounds) return all;
   // For a network that guesses, only the cross-entropy term has a known value.
