@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "fedsmooth/engine/cuda/row_stages.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -90,8 +92,8 @@ void check_node(const std::vector<Stage>& stages, size_t i) {
   if (stage.map[0] > kMostRowChannels) {
     refuse(stage, "has {} channels, more than {}", stage.map[0], kMostRowChannels);
   }
-  const bool ends = i + 2 == stages.size();
-  if (stage.is_pool(Kind::kAvgPool) && !ends && stage.map[1] != stage.map[2]) {
+  if (stage.is_pool(Kind::kAvgPool) && !leaves_mean_to_end(stages, i) &&
+      stage.map[1] != stage.map[2]) {
     refuse(stage, "takes the mean of a map of {}x{} pixels, which is not square, before the end",
            stage.map[1], stage.map[2]);
   }

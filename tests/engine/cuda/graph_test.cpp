@@ -137,6 +137,12 @@ TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
       row_refusal(oblong),
       "stage a (conv, avg-pool) takes the mean of a map of 12x10 pixels, which is not square, "
       "before the end");
+  Network dropped = list_of({conv});
+  dropped.input = oblong.input;
+  dropped.layers.insert(dropped.layers.end() - 1, {Kind::kDropout, "dropout"});
+  EXPECT_EQ(row_refusal(dropped),
+            "stage a (conv, avg-pool, dropout) takes the mean of a map of 12x10 pixels, which is "
+            "not square, before the end");
   oblong.layers[2] = relu;
   oblong.layers[3] = {Kind::kLinear, "b", 32};
   EXPECT_EQ(row_refusal(oblong),
