@@ -65,7 +65,6 @@ class RowPasses : public WavePasses {
   RowConvolution convolution_of(const GraphNode& node) const;
   RowConvolution answer_of(size_t i) const;
   RowConvolution input_gradient_of(size_t i, const void* dy) const;
-  RowConvolution back_of(const GraphNode& node) const;
   RowPool pool_of(const GraphNode& node) const;
   RowDropout dropout_of(const GraphNode& node, PassMode mode) const;
   int most_parts(const GraphNode& node) const;
