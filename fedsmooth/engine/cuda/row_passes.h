@@ -29,6 +29,7 @@ class RowPasses : public WavePasses {
   const void* input_gradient() const override { return gradients_[0].data(); }
 
   void set_dropout(const DropoutDraws& draws) override { draws_ = draws; }
+  void forget_weights() override { prepared_.reset(); }
   void run(const StackedWeights& weights, PassMode mode, Launches& launches) override;
   void differentiate_images(const StackedWeights& weights, Launches& launches) override;
   void step(const StackedWeights& weights, const ClientSettings* settings,
