@@ -36,6 +36,8 @@ bool knows(const BatchedForm& form) {
   return false;
 }
 
+constexpr int64_t kMostClients = 65'535;  // the largest y and z of a grid, which count clients
+
 // Runs on the CPU: the comparison serves to understand a run, so its speed does not matter.
 void compare_on_cpu(const Round& round, Telemetry& telemetry) {
   const std::unique_ptr<Passes> passes = reference_passes(round.task.network);
@@ -64,7 +66,7 @@ struct BatchedExecutor::State {
     const int64_t each = Wave::bytes(task, *plan, *data, precision, 2) - one;
     int64_t most = (static_cast<int64_t>(free / 2) - one) / each + 1;
     if (most_clients > 0) most = std::min(most, most_clients);
-    most = std::clamp<int64_t>(most, 1, cohort);
+    most = std::clamp<int64_t>(most, 1, std::min(cohort, kMostClients));
     const int64_t waves = (cohort + most - 1) / most;
     return (cohort + waves - 1) / waves;
   }

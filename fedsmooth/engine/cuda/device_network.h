@@ -25,7 +25,8 @@ enum class PassMode { kAnswers, kTraining };  // evaluation and training, see Pa
 
 /// Passes of one network for many clients. It owns the maps on the device. Functions enqueue
 /// launches on the stream of `launches` and do not wait. One thread and one stream at a time may
-/// use it, and only step() may change the weights between two calls.
+/// use it, and only step() may change the weights between two calls, unless forget_weights()
+/// follows.
 class WavePasses {
  public:
   virtual ~WavePasses() = default;
@@ -39,6 +40,8 @@ class WavePasses {
   /// Sets the streams of dropouts for the following passes in mode kTraining, and their step().
   /// Without dropouts they are not needed. The pointers must outlive the launches.
   virtual void set_dropout(const DropoutDraws& /*draws*/) {}
+  /// Tells that other passes of the same weights have changed these since the last call.
+  virtual void forget_weights() {}
   /// Runs the forward pass from input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
   /// Runs the forward pass from a wave's images to logits(). `precision` is that of the maps, and

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 
+#include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
+#include "fedsmooth/engine/cuda/kernels/this_gpu.h"
+#include "fedsmooth/engine/cuda/row_stages.h"
+
 namespace fedsmooth {
 namespace {
 
@@ -90,11 +94,31 @@ void check_node(const std::vector<Stage>& stages, size_t i) {
   if (stage.map[0] > kMostRowChannels) {
     refuse(stage, "has {} channels, more than {}", stage.map[0], kMostRowChannels);
   }
-  const bool ends = i + 2 == stages.size();
-  if (stage.is_pool(Kind::kAvgPool) && !ends && stage.map[1] != stage.map[2]) {
+  if (stage.is_pool(Kind::kAvgPool) && !leaves_mean_to_end(stages, i) &&
+      stage.map[1] != stage.map[2]) {
     refuse(stage, "takes the mean of a map of {}x{} pixels, which is not square, before the end",
            stage.map[1], stage.map[2]);
   }
+}
+
+// Returns whether thread blocks of the current GPU hold the tiles of a convolution of at most 64
+// channels and of its gradients. Without a GPU they are as large as on Hopper.
+bool fits_blocks(const Stage& stage) {
+  constexpr int kLargestBlock = 227 * 1024, kManyRows = 512;  // enough to fill any item
+  const auto map_of = [](const Shape& shape) {
+    return MapShape{static_cast<int>(shape[1]), static_cast<int>(shape[2]),
+                    fill_up(Family::kRows, shape[0])};
+  };
+  RowConvolution c;
+  c.rows = kManyRows;
+  c.in = map_of(stage.in);
+  c.out = map_of(stage.map);
+  c.kernel = static_cast<int>(stage.op->kernel);
+  c.stride = static_cast<int>(stage.op->stride);
+  c.padding = static_cast<int>(stage.op->padding);
+  const int limit = gpu_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, kLargestBlock);
+  return convolution_fits(c, limit) && convolution_fits(backward_of(c), limit) &&
+         kernel_gradient_fits(c, limit);
 }
 
 }  // namespace
@@ -118,7 +142,7 @@ bool is_wide(const Stage& stage, bool among_wide) {
   const int in = fill_up(Family::kRows, stage.in[0]), out = fill_up(Family::kRows, stage.map[0]);
   return (kernel != 1 && kernel != 3) || stage.parts.has(Part::kLinear) ||
          std::max(in, out) > kMostNarrowChannels ||
-         (among_wide && std::min(in, out) == kMostNarrowChannels);
+         (among_wide && std::min(in, out) == kMostNarrowChannels) || !fits_blocks(stage);
 }
 
 int fill_up(Family family, int64_t channels) {

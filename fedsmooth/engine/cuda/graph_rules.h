@@ -17,8 +17,9 @@ struct Refusal {
 /// Throws a Refusal that names the first stage that the family cannot run.
 void check_stages(const Network& network, const std::vector<Stage>& stages, Family family);
 
-/// Returns whether a stage of row_stages() is a convolution that only the wide kernels run. With
-/// `among_wide` the network has one, and a convolution from 64 channels to 64 joins it.
+/// Returns whether a stage of row_stages() is a convolution that only the wide kernels run, because
+/// of its channels, its kernel, or maps that are too large for the other kernels on the current
+/// GPU. With `among_wide` the network has one, and a convolution from 64 channels to 64 joins it.
 bool is_wide(const Stage& stage, bool among_wide);
 
 /// Returns the number of channels that a map of the family stores for `channels` real ones.

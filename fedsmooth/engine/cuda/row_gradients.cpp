@@ -46,7 +46,7 @@ int RowPasses::most_parts(const GraphNode& node) const {
   }
   for (const GraphNode& reader : nodes_) {
     if (reader.input != node.output || !reader.convolves()) continue;
-    parts = std::max(parts, convolution_parts(precision_, back_of(reader)));
+    parts = std::max(parts, convolution_parts(precision_, backward_of(convolution_of(reader))));
   }
   return node.has_group_norm() ? std::max(parts, rows_) : parts;
 }
@@ -149,19 +149,9 @@ void RowPasses::kernel_back(size_t i, const void* dy, Launches& launches) {
                operations_of(node), bytes_of(node.in) + bytes_of(node.out));
 }
 
-// Returns the convolution that maps the gradient of a node's output to that of its input.
-RowConvolution RowPasses::back_of(const GraphNode& node) const {
-  RowConvolution c = convolution_of(node);
-  std::swap(c.in, c.out);
-  c.stride = 1;
-  c.spread = node.stride;
-  c.padding = node.kernel - 1 - node.padding;
-  return c;
-}
-
 RowConvolution RowPasses::input_gradient_of(size_t i, const void* dy) const {
   const GraphNode& node = nodes_[i];
-  RowConvolution c = back_of(node);
+  RowConvolution c = backward_of(convolution_of(node));
   c.x = dy;
   c.weights = turned_.data() + node.weight * value_bytes();
   c.y = gradient_of(node.input);

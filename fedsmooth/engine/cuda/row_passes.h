@@ -29,6 +29,7 @@ class RowPasses : public WavePasses {
   const void* input_gradient() const override { return gradients_[0].data(); }
 
   void set_dropout(const DropoutDraws& draws) override { draws_ = draws; }
+  void forget_weights() override { prepared_.reset(); }
   void run(const StackedWeights& weights, PassMode mode, Launches& launches) override;
   void differentiate_images(const StackedWeights& weights, Launches& launches) override;
   void step(const StackedWeights& weights, const ClientSettings* settings,
@@ -65,7 +66,6 @@ class RowPasses : public WavePasses {
   RowConvolution convolution_of(const GraphNode& node) const;
   RowConvolution answer_of(size_t i) const;
   RowConvolution input_gradient_of(size_t i, const void* dy) const;
-  RowConvolution back_of(const GraphNode& node) const;
   RowPool pool_of(const GraphNode& node) const;
   RowDropout dropout_of(const GraphNode& node, PassMode mode) const;
   int most_parts(const GraphNode& node) const;

@@ -35,8 +35,7 @@ class Rewriting {
 
   RowStages run() {
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const bool ends =
-          i + 2 == stages_.size() && stages_[i].is_pool(Kind::kAvgPool) && !stages_[i].dropout;
+      const bool ends = leaves_mean_to_end(stages_, i);
       const bool rewritten = i > 0 && i + 1 < stages_.size();
       found_.of_mean |= ends;
       last_of_.push_back(add(stages_[i], rewritten, ends));
@@ -100,6 +99,10 @@ class Rewriting {
 };
 
 }  // namespace
+
+bool leaves_mean_to_end(const std::vector<Stage>& stages, size_t i) {
+  return i + 2 == stages.size() && stages[i].is_pool(Kind::kAvgPool) && !stages[i].dropout;
+}
 
 RowStages row_stages(const std::vector<Stage>& stages) { return Rewriting(stages).run(); }
 

@@ -7,6 +7,7 @@ namespace fedsmooth {
 
 // Enqueues SmoothAdv(theta, b) and the SGD steps over its list.
 void Wave::enqueue_step(bool first) {
+  ascent().forget_weights();  // they are new: of a round, or of the passes that train
   if (rates_.data() != nullptr) {
     launches_.add("rest",
                   set_rates(shape_.clients, static_cast<int>(task_.local.steps), rates_.data(),

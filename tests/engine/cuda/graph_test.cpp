@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
 #include "tests/engine/networks.h"
 
 namespace fedsmooth {
@@ -137,6 +138,12 @@ TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
       row_refusal(oblong),
       "stage a (conv, avg-pool) takes the mean of a map of 12x10 pixels, which is not square, "
       "before the end");
+  Network dropped = list_of({conv});
+  dropped.input = oblong.input;
+  dropped.layers.insert(dropped.layers.end() - 1, {Kind::kDropout, "dropout"});
+  EXPECT_EQ(row_refusal(dropped),
+            "stage a (conv, avg-pool, dropout) takes the mean of a map of 12x10 pixels, which is "
+            "not square, before the end");
   oblong.layers[2] = relu;
   oblong.layers[3] = {Kind::kLinear, "b", 32};
   EXPECT_EQ(row_refusal(oblong),
@@ -167,6 +174,35 @@ TEST(GraphTest, MarksWideNodes) {
   }
   for (const GraphNode& node : row_graph(named_network("resnet20")).nodes) {
     EXPECT_FALSE(node.wide) << node.name;
+  }
+}
+
+// A network of 64 channels is for the other kernels, unless its maps have too many lines for them.
+TEST(GraphTest, MarksConvolutionsOfLargeMapsWide) {
+  const Layer a{Kind::kConv, "a", 64, 3, 1, 1}, b{Kind::kConv, "b", 64, 3, 1, 1};
+  Network network = list_of({a, b});
+  network.layers[0] = normalize({0.5}, {0.5});
+  network.input = {1, 8, 8};
+  EXPECT_FALSE(row_graph(network).nodes[1].wide);
+  network.input = {1, 187, 64};
+  EXPECT_TRUE(row_graph(network).nodes[1].wide);
+}
+
+// Of compute capability 8.6 and 8.9, whose thread blocks have 99 KB of shared memory.
+TEST(GraphTest, SmallGpusRunCifarResNetsByTheKernelsForFewChannels) {
+  constexpr int kLimit = 99 * 1024;
+  for (const GraphNode& node : row_graph(named_network("resnet20")).nodes) {
+    if (!node.convolves()) continue;
+    RowConvolution c;
+    c.rows = 128;
+    c.in = node.in;
+    c.out = node.out;
+    c.kernel = node.kernel;
+    c.stride = node.stride;
+    c.padding = node.padding;
+    EXPECT_TRUE(convolution_fits(c, kLimit)) << node.name;
+    EXPECT_TRUE(convolution_fits(backward_of(c), kLimit)) << node.name;
+    EXPECT_TRUE(kernel_gradient_fits(c, kLimit)) << node.name;
   }
 }
 

@@ -111,16 +111,16 @@ __global__ void __launch_bounds__(kRowThreads, kResident<kChunks, kWide>)
   }
 }
 
-RowCut cut_for(const RowConvolution& c) {
+RowCut cut_for(const RowConvolution& c, int limit) {
   const int across = c.out.channels == 16 ? 1 : c.out.channels / 32;
   const int pixels = kRowWarps / across * kDown * 16;
   const auto bytes = [&](const RowCut& cut) { return shared_bytes(c, cut); };
-  const int limit = shared_memory_limit();
   // Two blocks on a multiprocessor hide each other's waits, if both have enough pixels.
   const RowCut two = choose_cut(c, pixels, (limit - 1024) / 2, bytes);
   const RowCut one = choose_cut(c, pixels, limit, bytes);
   return 2 * two.pixels >= one.pixels ? two : one;
 }
+RowCut cut_for(const RowConvolution& c) { return cut_for(c, shared_memory_limit()); }
 
 template <int kKernel, int kChunks, bool kWide, Layout kLayout>
 cudaError_t launch(const RowConvolution& c, const RowCut& cut, cudaStream_t stream) {
@@ -170,6 +170,10 @@ int convolution_parts(Precision precision, const RowConvolution& c) {
   if (precision == Precision::kFloat32) return map_parts(c.rows, c.out);
   if (c.wide) return wide_convolution_parts(c);
   return cut_for(c).items;
+}
+
+bool convolution_fits(const RowConvolution& c, int limit) {
+  return shared_bytes(c, cut_for(c, limit)) <= limit;
 }
 
 }  // namespace fedsmooth

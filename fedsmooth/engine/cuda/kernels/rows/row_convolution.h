@@ -5,6 +5,8 @@
 // gradient's pixels are that far apart, with zeros between them.
 #pragma once
 
+#include <utility>
+
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 
 namespace fedsmooth {
@@ -38,6 +40,15 @@ cudaError_t convolve_rows(Precision precision, const RowConvolution& c, cudaStre
 /// Returns the number of parts in RowConvolution::sums.
 int convolution_parts(Precision precision, const RowConvolution& c);
 
+/// Returns the shapes of the convolution that maps the gradient of a convolution's output to that
+/// of its input.
+inline RowConvolution backward_of(RowConvolution forward) {
+  std::swap(forward.in, forward.out);
+  forward.spread = std::exchange(forward.stride, 1);
+  forward.padding = forward.kernel - 1 - forward.padding;
+  return forward;
+}
+
 /// Arguments of differentiate_kernel().
 struct RowGradient {
   RowConvolution forward;  // the convolution, of which shapes and x are read
@@ -53,5 +64,11 @@ cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cuda
 /// Returns a number of pieces that fills a GPU by one client with many rows, or by many clients
 /// with few rows.
 int gradient_pieces(int rows);
+
+/// Return whether thread blocks with `limit` bytes of shared memory can run convolve_rows() and
+/// differentiate_kernel() in bfloat16. If not, the map's lines are too long or too many, and the
+/// convolution has to be `wide`.
+bool convolution_fits(const RowConvolution& c, int limit);
+bool kernel_gradient_fits(const RowConvolution& forward, int limit);
 
 }  // namespace fedsmooth

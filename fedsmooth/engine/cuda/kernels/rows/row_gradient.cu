@@ -27,9 +27,26 @@ __host__ __device__ inline int plane_of(const RowGradient& g, const RowCut& cut)
 __host__ __device__ inline int stage_bytes(const RowGradient& g, const RowCut& cut) {
   return g.forward.in.channels / 8 * cut.plane + g.forward.out.channels / 8 * plane_of(g, cut);
 }
-inline int shared_bytes(const RowGradient& g, const RowCut& cut) {
+inline int tiles_bytes(const RowGradient& g, const RowCut& cut) {
   return 2 * stage_bytes(g, cut) + (cut.strips * cut.cells() + 1) / 2 * 8 +
          whole_pixels(cut) * static_cast<int>(sizeof(PixelSource));
+}
+// Returns the bytes of the sums that add_warps() exchanges.
+inline int sums_bytes(const RowGradient& g) {
+  const RowConvolution& c = g.forward;
+  const int tiles = c.out.channels == 16 ? 1 : 2;
+  const int kinds = c.in.channels / 16 * (c.out.channels / (16 * tiles));
+  const int sums = c.kernel * c.kernel * tiles * 2 * 4 * 32 * static_cast<int>(sizeof(float));
+  return kinds < kRowWarps ? kinds * sums : 0;
+}
+inline int shared_bytes(const RowGradient& g, const RowCut& cut) {
+  return std::max(tiles_bytes(g, cut), sums_bytes(g));
+}
+
+RowCut cut_for(const RowGradient& g, int limit) {
+  constexpr int kPixels = 512;
+  return choose_cut(g.forward, kPixels, limit,
+                    [&](const RowCut& cut) { return tiles_bytes(g, cut); });
 }
 
 inline __device__ void find_pixels(const RowConvolution& c, const RowCut& cut,
@@ -180,12 +197,8 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 
 template <int kKernel, int kChunks, int kOutGroups>
 cudaError_t launch(const RowGradient& g, cudaStream_t stream) {
-  constexpr int kTiles = kOutGroups == 2 ? 1 : 2, kPixels = 512;
-  const RowCut cut = choose_cut(g.forward, kPixels, shared_memory_limit(),
-                                [&](const RowCut& cut) { return shared_bytes(g, cut); });
-  constexpr int kKinds = kChunks * (kOutGroups / (2 * kTiles));
-  const int for_sums = KernelSums<kKernel, kTiles>::kCount * 32 * 4 * kKinds;
-  const int bytes = std::max(shared_bytes(g, cut), for_sums);
+  const RowCut cut = cut_for(g, shared_memory_limit());
+  const int bytes = shared_bytes(g, cut);
   const auto kernel = gradient_kernel<kKernel, kChunks, kOutGroups>;
   const cudaError_t status =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -214,6 +227,11 @@ cudaError_t differentiate_kernel(Precision precision, const RowGradient& g, cuda
 int gradient_pieces(int rows) {
   if (rows >= kManyRows) return kMostPieces;
   return std::max(1, rows / kRowsOfPiece);
+}
+
+bool kernel_gradient_fits(const RowConvolution& forward, int limit) {
+  const RowGradient g{forward};
+  return shared_bytes(g, cut_for(g, limit)) <= limit;
 }
 
 }  // namespace fedsmooth

@@ -40,6 +40,10 @@ inline __device__ TilePixel find_pixel(const RowConvolution& c, const PixelClass
           row * c.out.pixels() + (of.y0 + y * c.spread) * c.out.width + of.x0 + x * c.spread};
 }
 
+// GPUs of compute capability 8.6 and 8.9 have 99 KB for a thread block, of which the kernel's array
+// of pixels is a part.
+static_assert(kSharedBytes<2> + kPixels * sizeof(TilePixel) <= 99 * 1024);
+
 // What a block computes.
 struct BlockTile {
   int client, tile, column0;  // tile: number among those of the client

@@ -21,6 +21,8 @@ constexpr int kGradientStage = (kWarpgroups + kGroups) * kTileBytes;
 template <int kWarpgroups>
 constexpr int kGradientBytes = kGradientStages* kGradientStage<kWarpgroups> + kAlignment;
 
+static_assert(kGradientBytes<2> <= 99 * 1024);  // see wide_convolution.cuh
+
 struct GradientCut {
   int pieces = 1;
   int steps = 0;                         // of 64 pixels of a client, in all pieces
