@@ -14,7 +14,8 @@ struct Refusal {
   std::string why;
 };
 
-/// Throws a Refusal that names the first stage that the family cannot run.
+/// Throws a Refusal if the family cannot run the network. It names the first stage that is at
+/// fault, if one is.
 void check_stages(const Network& network, const std::vector<Stage>& stages, Family family);
 
 /// Returns whether the wide kernels run a stage of row_stages(): a convolution with more than 64
