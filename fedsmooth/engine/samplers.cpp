@@ -24,7 +24,7 @@ BaseClassifier choose_classifier(const std::string& device, const Model& model,
     use_gpu(device, [&] { return undrawn; });
     return base_classifier(model);
   }
-  const Model folded = fold_batch_norm(model);  // kernels for votes know no batch norm
+  const Model folded = fold_batch_norm(model);  // the fastest kernels know no batch norm
   const std::string missing = missing_for_engine(folded.network);
   if (missing.empty()) {
     select_gpu();

@@ -146,7 +146,7 @@ class Adapted:
 def check_classifier(f: Any) -> None:
     """Raises an Error unless adapt() accepts f."""
     if isinstance(f, (str, os.PathLike)):
-        raise Error(f"base_classifier: {os.fspath(f)} is a path; load the model first, as by fs.load() or torch.load()")
+        raise Error(f"base_classifier: {os.fspath(f)} is a path; load the model first, with fs.load() or torch.load()")
     if not (callable(f) or is_session(f) or is_estimator(f)):
         raise Error(f"base_classifier: a {type(f).__name__} cannot be called")
 

@@ -66,7 +66,7 @@ Picked = tuple[First, np.ndarray, list[int], list[int]]
 
 def _pick_items(test_set: Any, every: int, limit: int, smooth: Smooth) -> Picked:
     if hasattr(test_set, "ndim"):
-        raise Error("test_set: an array alone; give a pair (images, labels)")
+        raise Error("test_set: an array without labels; give a pair (images, labels)")
     if not (hasattr(test_set, "__len__") and hasattr(test_set, "__getitem__")):
         remedy = "; give loader.dataset" if hasattr(test_set, "dataset") else ""
         raise Error(f"test_set: a {type(test_set).__name__} is neither a data set nor a pair (images, labels){remedy}")

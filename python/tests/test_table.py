@@ -152,7 +152,7 @@ def test_a_model_that_changes_makes_the_table_void(test_set, tmp_path):
         (lambda x, y: (x.astype(np.float32), y), "outside"),
         (lambda x, y: [], "no images"),
         (lambda x, y: 3, "neither"),
-        (lambda x, y: x, r"an array alone; give a pair \(images, labels\)"),
+        (lambda x, y: x, r"an array without labels; give a pair \(images, labels\)"),
         (lambda x, y: [("a", 1)], "image 0"),
         (lambda x, y: [(x[0] / 255, 0), (x[1, :, 1:] / 255, 0)], "image 1"),
     ],

@@ -9,7 +9,8 @@
 
 namespace fedsmooth {
 
-/// The regions of a client's vector, in their order.
+/// The regions of a client's vector, in their order. kKernels has the trained kernels, except those
+/// of wide nodes (kWide) and of the linear layer at the end in family kRows (kTrained).
 enum class Region { kKernels, kFixed, kWide, kTrained, kStatistics };
 
 /// Returns the region of a node's kernel.
@@ -23,10 +24,10 @@ class ClientVector {
   int64_t take(Region region, int64_t count);
   /// Places the next weight, in the order of parameters().
   void place(Region region, int64_t offset);
-  /// Reserves `all` values and places the first `real` ones.
+  /// Reserves `all` values, places the first `real` ones and returns the first one's offset.
   int64_t add_vector(Region region, int64_t real, int all);
-  /// Writes the graph's sizes and positions, and makes the offsets of its nodes those in the
-  /// vector. Throws a Refusal if there are too many weights.
+  /// Sets the graph's sizes and positions, and adds to the nodes' offsets where their regions
+  /// begin. Throws a Refusal if there are too many weights.
   void finish(GpuGraph& graph, Family family);
 
  private:

@@ -1,5 +1,5 @@
-// A network on the GPU as a wave of clients uses it, whatever its kernels: where weights and images
-// are placed, and passes for many clients at once, each with weights of its own.
+// The interface of a network on the GPU, for every kernel family: where weights and images are
+// placed, and passes for many clients at once, each with weights of its own.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ namespace fedsmooth {
 /// The clients' weights on the device: vectors of GpuGraph::size, one client after another.
 struct StackedWeights {
   float* weights = nullptr;
-  void* working = nullptr;  // weights in bfloat16, if passes multiply these; null: not wanted
+  void* working = nullptr;  // weights in bfloat16 if passes read these, else null
   float* velocity = nullptr;
   const float* global = nullptr;  // weights at the round's beginning, for FedProx; null: without it
 };
 
-enum class PassMode { kAnswers, kTraining };  // evaluation and training, see Passes::forward()
+enum class PassMode { kAnswers, kTraining };  // evaluation or training mode, see Passes::forward()
 
 /// Passes of one network for many clients. It owns the maps on the device. Functions enqueue
 /// launches on the stream of `launches` and do not wait. One thread and one stream at a time may
@@ -37,15 +37,15 @@ class WavePasses {
   virtual Precision output_precision() const = 0;
   virtual const void* input_gradient() const = 0;
 
-  /// Sets the streams of dropouts for the following passes in mode kTraining, and their step().
-  /// Without dropouts they are not needed. The pointers must outlive the launches.
+  /// Sets the random streams of dropouts for the following passes in mode kTraining and their
+  /// step(). Networks without dropout do not need them. The pointers must outlive the launches.
   virtual void set_dropout(const DropoutDraws& /*draws*/) {}
   /// Tells that other passes of the same weights have changed these since the last call.
   virtual void forget_weights() {}
   /// Runs the forward pass from input() to logits().
   virtual void run(const StackedWeights& weights, PassMode mode, Launches& launches) = 0;
   /// Runs the forward pass from a wave's images to logits(). `precision` is that of the maps, and
-  /// `images.out` must be input(), which may stay unfilled in mode kAnswers.
+  /// `images.out` must be input(). In mode kAnswers the pass may leave input() unfilled.
   virtual void run_images(Precision precision, const WaveShape& shape, const InputMap& images,
                           const StackedWeights& weights, PassMode mode, Launches& launches);
   /// Computes input_gradient() from output_gradient(). The last pass must have been in mode
@@ -57,36 +57,37 @@ class WavePasses {
                     Launches& launches) = 0;
 };
 
-/// A network's graph, and its tables on the device that kernels of every family read.
+/// A network's graph, and the tables on the device that kernels of every family read.
 struct DeviceNetwork {
   DeviceNetwork(GpuGraph lowered, MapLayout (*layout_of)(int64_t rows, int64_t pixels));
   virtual ~DeviceNetwork() = default;
 
   GpuGraph graph;
   MapLayout (*layout)(int64_t rows, int64_t pixels);  // of the family's maps
-  int row_multiple = 1;                               // rows of maps are a multiple of this
+  int row_multiple = 1;                               // the rows of a map are a multiple of this
   DeviceArray<int16_t> source;                        // see FirstMap
   DeviceArray<float> mean, scale;                     // see FirstMap
-  DeviceArray<int> positions;    // of each weight in a client's vector, see GpuGraph
+  DeviceArray<int> positions;                         // see GpuGraph
   bool working_weights = false;  // passes in bfloat16 read StackedWeights::working
 
   /// Returns the number of logits that are stored for a row.
   int padded_classes() const { return graph.head().out.channels; }
-  /// Returns whether the modes of a pass differ, that is, whether there is a batch
-  /// norm or a dropout.
+  /// Returns whether passes in mode kTraining differ from those in mode kAnswers, because the
+  /// network has a batch norm or a dropout.
   bool trains_otherwise() const;
-  /// Returns the first map of clients with `rows` rows each. It points into this object.
+  /// Returns the description of map 0 for clients with `rows` rows each. It points into this
+  /// object.
   FirstMap first_map(int rows) const;
   /// Returns `rows`, rounded up to a multiple of row_multiple.
   int rows_for(int rows) const { return (rows + row_multiple - 1) / row_multiple * row_multiple; }
   /// Makes passes for `clients` clients with maps of `rows` rows each, a multiple of row_multiple,
-  /// on the current GPU. This object must outlive them. Without `gradients` they only run in mode
-  /// kAnswers.
+  /// on the current GPU. This object must outlive them. Without `gradients` only run() and
+  /// run_images() in mode kAnswers may be called.
   virtual std::unique_ptr<WavePasses> make_passes(Precision precision, int clients, int rows,
                                                   bool gradients) const = 0;
 };
 
-/// Vectors of `clients` clients on the device that get the same weights.
+/// The vectors of `clients` clients on the device, which all get the same weights.
 struct ClientVectors {
   int clients = 1;
   float *weights = nullptr, *velocity = nullptr;  // velocity is set to zero
@@ -94,16 +95,16 @@ struct ClientVectors {
   float* global = nullptr;                        // null: not wanted
 };
 
-/// Enqueues filling the clients' vectors with `values`, a network's weights in the order of
-/// parameters(). `vector`, of GpuGraph::size, is scratch.
+/// Enqueues a kernel that fills the clients' vectors with `values`, a network's weights in the
+/// order of parameters(). `vector`, of GpuGraph::size, is scratch space.
 void spread_weights(const DeviceNetwork& network, const DeviceArray<float>& values,
                     const DeviceArray<float>& vector, const ClientVectors& to, cudaStream_t stream);
 
 /// Returns why the GPU engine cannot run a network, with the stage's name; empty if it can.
 std::string network_refusal(const Network& network);
 
-/// Lowers a network that network_refusal() does not refuse, to family kPairs if that can run it,
-/// else to kRows. Its tables are on the current GPU.
+/// Lowers a network that network_refusal() accepts: to family kPairs if that can run it, else to
+/// kRows. Its tables are on the current GPU.
 std::unique_ptr<DeviceNetwork> device_network(const Network& network);
 
 }  // namespace fedsmooth

@@ -30,7 +30,9 @@ void check_images(const Network& network, Family family) {
   const auto [channels, height, width] = network.input;
   if (channels * height * width > kLargestImage ||
       (family == Family::kRows && (channels > kMostRowChannels || width > kMostWidth))) {
-    throw Refusal{fmt::format("its images [{}] are too large", fmt::join(network.input, ", "))};
+    throw Refusal{fmt::format(
+        "its images [{}] are too large; they may have {} values, {} channels and {} columns",
+        fmt::join(network.input, ", "), kLargestImage, kMostRowChannels, kMostWidth)};
   }
 }
 
@@ -45,22 +47,25 @@ void check_normalization(const std::vector<Stage>& stages) {
 
 void check_head(const std::vector<Stage>& stages, Family family) {
   const Stage& last = stages.back();
-  if (last.parts != Parts{Part::kLinear}) refuse(last, "is not a linear layer alone, at the end");
+  if (last.parts != Parts{Part::kLinear}) {
+    refuse(last, "is the last stage, but not a linear layer alone");
+  }
   if (family != Family::kRows) return;
-  if (stages.size() < 3) throw Refusal{"it has no convolution before a linear layer"};
+  if (stages.size() < 3) throw Refusal{"it has no layer before the linear layer at its end"};
   if (last.op->outputs > kMostClasses) {
     refuse(last, "has {} classes, more than {}", last.op->outputs, kMostClasses);
   }
 }
 
-// Throws a Refusal unless stage i continues a chain: it must be a product with ReLU and maxima or,
-// after the first product, maxima alone.
+// Throws a Refusal unless stage i continues a chain: it must be a convolution or a linear layer,
+// with or without ReLU and maxima, or maxima alone after the first of these.
 void check_link(const std::vector<Stage>& stages, size_t i) {
   const Stage& stage = stages[i];
   const bool fits = stage.is_product() ? stage.op->outputs <= kMostPairChannels
                                        : i > 1 && stage.parts == Parts{Part::kMaxPool};
   if (stage.input == static_cast<int>(i) - 1 && fits) return;
-  refuse(stage, "does not continue a chain of products of up to {} channels", kMostPairChannels);
+  refuse(stage, "does not continue a chain of convolutions and linear layers of up to {} channels",
+         kMostPairChannels);
 }
 
 void check_convolution(const Stage& stage) {
@@ -70,9 +75,9 @@ void check_convolution(const Stage& stage) {
   }
   if (op.stride > 2) refuse(stage, "has a stride of {}, more than 2", op.stride);
   if (op.padding >= op.kernel) {
-    refuse(stage, "has padding of {}, as wide as its kernel", op.padding);
+    refuse(stage, "has padding of {0}, not less than its kernel of {1}x{1}", op.padding, op.kernel);
   }
-  if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm of a subsample");
+  if (stage.norm && !stage.is_op(Kind::kConv)) refuse(stage, "has a norm behind a subsample");
 }
 
 // A linear layer becomes a convolution whose square kernel covers the map.
@@ -96,8 +101,11 @@ void check_node(const std::vector<Stage>& stages, size_t i) {
   }
   if (stage.is_pool(Kind::kAvgPool) && !leaves_mean_to_end(stages, i) &&
       stage.map[1] != stage.map[2]) {
-    refuse(stage, "takes the mean of a map of {}x{} pixels, which is not square, before the end",
-           stage.map[1], stage.map[2]);
+    refuse(
+        stage,
+        "takes the mean of a map of {}x{} pixels, which must be square unless only the last layer "
+        "follows",
+        stage.map[1], stage.map[2]);
   }
 }
 

@@ -9,20 +9,22 @@
 
 namespace fedsmooth {
 
-/// Thrown with the reason for which a network is refused.
+/// Thrown if a network is refused, with the reason.
 struct Refusal {
   std::string why;
 };
 
-/// Throws a Refusal that names the first stage that the family cannot run.
+/// Throws a Refusal if the family cannot run the network. It names the first stage that is at
+/// fault, if one is.
 void check_stages(const Network& network, const std::vector<Stage>& stages, Family family);
 
-/// Returns whether a stage of row_stages() is a convolution that only the wide kernels run, because
-/// of its channels, its kernel, or maps that are too large for the other kernels on the current
-/// GPU. With `among_wide` the network has one, and a convolution from 64 channels to 64 joins it.
+/// Returns whether the wide kernels run a stage of row_stages(): a convolution with more than 64
+/// channels, with a kernel other than 1x1 and 3x3, made of a linear layer, or with maps too large
+/// for the other kernels on the current GPU. If `among_wide` is set, the network has such a stage,
+/// and convolutions from 64 channels to 64 are wide, too.
 bool is_wide(const Stage& stage, bool among_wide);
 
-/// Returns the number of channels that a map of the family stores for `channels` real ones.
+/// Returns the number of channels that a map stores for `channels` real ones.
 int fill_up(Family family, int64_t channels);
 
 }  // namespace fedsmooth

@@ -1,5 +1,5 @@
-// Norms of a network of family kRows, forward and backward. A norm is behind its node's
-// convolution, or the node is a norm alone, which reads a map that others may read too.
+// Norms of a network of family kRows, forward and backward. A norm either follows the convolution
+// of its node, or is alone in a node and reads a map that other nodes may read, too.
 #include <algorithm>
 #include <utility>
 
@@ -23,8 +23,8 @@ void RowPasses::run_norm(const StackedWeights& weights, size_t i, PassMode mode,
   take_batch_norm(weights, i, sums.sums, map_parts(rows_, node.in), launches);
 }
 
-// Returns whether a node is a convolution that computes the sums of its output for a batch norm
-// that reads it.
+// Returns whether a node is a convolution whose output is read by a batch norm that is a node of
+// its own. In training such a convolution also computes the sums for the norm.
 bool RowPasses::feeds_norm(size_t i) const {
   const GraphNode& node = nodes_[i];
   return node.convolves() && !node.has_norm &&
@@ -86,8 +86,9 @@ void RowPasses::take_group_norm(const StackedWeights& weights, size_t i, Launche
                (node.shortcut < 0 ? 2 : 3) * bytes_of(node.out));
 }
 
-// Returns the arguments that norms and biases share. A norm alone writes its part of the gradient
-// of the map that it reads, the others the gradient of the map behind their convolution.
+// Returns the arguments that norms and biases share. A norm that is alone in its node writes its
+// part of the gradient of the map that it reads; a norm behind a convolution writes the gradient of
+// the convolution's output.
 NormGradient RowPasses::norm_gradient(const StackedWeights& weights, size_t i) const {
   const GraphNode& node = nodes_[i];
   NormGradient g;
@@ -105,13 +106,14 @@ NormGradient RowPasses::norm_gradient(const StackedWeights& weights, size_t i) c
   if (node.convolves()) return g;
   g.add = added_by(plan_.inputs[i]);
   g.mask = plan_.inputs[i].mask;
-  // Nobody reads the images' gradient in training; it is of the right size for it.
+  // If the node reads the images, this is their gradient, which is not read in training.
   g.dx = gradient_of(node.input);
   return g;
 }
 
-// Returns the gradient of the map before the node's norm. In mode kAnswers batch norms behind
-// convolutions are folded into kernels.
+// Computes the gradients of a node's norm and bias, and returns the gradient of the map that the
+// norm reads. That is the gradient of the output if there is no norm, or if it is a batch norm
+// behind a convolution in mode kAnswers, which is folded into the kernel.
 const void* RowPasses::norm_back(const StackedWeights& weights, size_t i, PassMode mode,
                                  Launches& launches) {
   const GraphNode& node = nodes_[i];
@@ -164,7 +166,7 @@ const void* RowPasses::group_norm_back(const StackedWeights& weights, size_t i, 
   return g.dx;
 }
 
-// Computes the gradient of a convolution's bias, a sum of dy, the gradient of its output.
+// Computes the gradient of a convolution's bias: the sum of dy, the gradient of its output.
 void RowPasses::bias_back(const StackedWeights& weights, size_t i, const void* dy,
                           Launches& launches) {
   NormGradient g = norm_gradient(weights, i);

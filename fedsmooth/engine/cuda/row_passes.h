@@ -1,6 +1,6 @@
 // Passes of a network of family kRows for many clients at once. The object owns all maps and
-// launches the kernels that fill them. Batch norm uses the statistics of each client's own rows,
-// group norm those of each row.
+// launches the kernels that fill them. In training, batch norm uses the statistics of each client's
+// own rows; in mode kAnswers, the running ones. Group norm always uses those of each row.
 #pragma once
 
 #include <optional>
@@ -74,15 +74,15 @@ class RowPasses : public WavePasses {
   int64_t value_bytes() const { return precision_ == Precision::kBfloat16 ? 2 : 4; }
   double bytes_of(const MapShape& map) const;
   double operations_of(const GraphNode& node) const;
-  /// Returns the map before a node's norm; without gradients, the norm behind a convolution
-  /// overwrites it.
+  /// Returns the map that a node's norm reads. Without gradients, the output of a convolution and
+  /// of the norm behind it share one array.
   void* before_norm(size_t i) const {
     if (!nodes_[i].convolves()) return maps_[nodes_[i].input].data();
     return gradients_.empty() ? maps_[nodes_[i].output].data() : raw_[i].data();
   }
   /// Returns the gradient of a map.
   void* gradient_of(int map) const { return gradients_[plan_.array[map]].data(); }
-  /// Returns the gradient that a step adds to its own; null: none.
+  /// Returns the gradient that a step adds to its part; null: none.
   const void* added_by(const GradientPlan::Step& step) const {
     return step.add < 0 ? nullptr : gradients_[step.add].data();
   }
@@ -94,12 +94,12 @@ class RowPasses : public WavePasses {
   int clients_, rows_;
   GradientPlan plan_;
   DropoutDraws draws_;                // of passes in mode kTraining
-  std::vector<bool> pairs_;           // [node]: whether it and the next run as one kernel
+  std::vector<bool> pairs_;           // [node]: it and the next run as one kernel in kAnswers
   std::optional<PassMode> prepared_;  // mode for which kernels_ and turned_ were last prepared
   std::vector<int> parts_;  // [node]: parts of sums_ that a convolution has written; 0: none
   std::vector<DeviceArray<uint8_t>> maps_, gradients_;  // in the working precision
   std::vector<DeviceArray<uint8_t>> raw_;  // [node]: map between a convolution and its norm
-  DeviceArray<uint8_t> dx_;                // its gradient
+  DeviceArray<uint8_t> dx_;                // gradient of one of raw_, until it is used
   DeviceArray<uint8_t> kernels_, turned_;
   DeviceArray<float> shift_, means_, logits_, dlogits_, kernel_gradients_, weight_gradients_;
   DeviceArray<float> wide_room_;          // see RowGradient::room

@@ -118,9 +118,9 @@ TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   EXPECT_EQ(row_refusal(list_of({far})),
             "stage far (conv, avg-pool) has a stride of 3, more than 2");
   EXPECT_EQ(row_refusal(list_of({padded})),
-            "stage padded (conv, avg-pool) has padding of 3, as wide as its kernel");
+            "stage padded (conv, avg-pool) has padding of 3, not less than its kernel of 3x3");
   EXPECT_EQ(row_refusal(list_of({Layer{Kind::kSubsample, "", 16, 1, 2}, norm})),
-            "stage 1 (subsample, batch-norm, avg-pool) has a norm of a subsample");
+            "stage 1 (subsample, batch-norm, avg-pool) has a norm behind a subsample");
   EXPECT_EQ(row_refusal(list_of({Layer{Kind::kLinear, "hidden", 32}})),
             "stage hidden (linear, avg-pool) reads a map of 32x32 pixels, larger than 16x16");
   EXPECT_EQ(row_refusal(list_of({relu, conv})),
@@ -136,14 +136,14 @@ TEST(GraphTest, NamesTheLayerThatItCannotTrain) {
   oblong.input = {3, 12, 10};
   EXPECT_EQ(
       row_refusal(oblong),
-      "stage a (conv, avg-pool) takes the mean of a map of 12x10 pixels, which is not square, "
-      "before the end");
+      "stage a (conv, avg-pool) takes the mean of a map of 12x10 pixels, which must be square "
+      "unless only the last layer follows");
   Network dropped = list_of({conv});
   dropped.input = oblong.input;
   dropped.layers.insert(dropped.layers.end() - 1, {Kind::kDropout, "dropout"});
   EXPECT_EQ(row_refusal(dropped),
-            "stage a (conv, avg-pool, dropout) takes the mean of a map of 12x10 pixels, which is "
-            "not square, before the end");
+            "stage a (conv, avg-pool, dropout) takes the mean of a map of 12x10 pixels, which must "
+            "be square unless only the last layer follows");
   oblong.layers[2] = relu;
   oblong.layers[3] = {Kind::kLinear, "b", 32};
   EXPECT_EQ(row_refusal(oblong),

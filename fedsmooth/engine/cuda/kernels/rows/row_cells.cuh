@@ -1,5 +1,5 @@
-// Cells of eight neighbouring channels of row maps, and the slices of channels that blocks share
-// out.
+// Cells of row maps (row_maps.h), each eight neighbouring channels of a pixel, and slices of
+// channels: a block computes one slice.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/wave/batched_values.cuh"
@@ -7,8 +7,8 @@
 
 namespace fedsmooth {
 
-// Returns the number of channels of a slice: a power of two from 16 to 64 that divides `channels`,
-// or any other number of values. At most 64 channels are one slice.
+// Returns the width of a slice: the largest of 64, 32 and 16 that divides `channels`, which may
+// also be a number of features. A map of at most 64 channels (16, 32 or 64) is one slice.
 inline FEDSMOOTH_HOST_DEVICE int slice_width(int64_t channels) {
   return channels % 64 == 0 ? 64 : channels % 32 == 0 ? 32 : 16;
 }
@@ -16,19 +16,20 @@ inline int slices_of(int64_t channels) {
   return static_cast<int>(channels / slice_width(channels));
 }
 
-// Returns the cells of a slice, in all rows of a client.
+// Returns the number of cells of a slice, in all rows of a client.
 inline FEDSMOOTH_HOST_DEVICE int64_t slice_cells(int rows, const MapShape& map) {
   return static_cast<int64_t>(rows) * map.pixels() * (slice_width(map.channels) / 8);
 }
 
-// The cells of a thread in a slice of its block's client, kThreads cells of the slice apart, so
-// that they have the same channels. The slice is blockIdx.z, the client blockIdx.y.
+// The cells of a thread in slice blockIdx.z of client blockIdx.y. They are kThreads cells of the
+// slice apart, so that all of them have the same eight channels.
 struct SliceCells {
-  int channel;          // the first of the eight channels
-  int64_t count, step;  // of the slice's cells from the first on; from cell to cell of the map
-  int64_t first;
+  int channel;    // the first of the eight channels
+  int64_t count;  // cells of the slice from the thread's first one on
+  int64_t step;   // cells of the map between two of the thread's cells
+  int64_t first;  // index of the thread's first cell, in the map of all clients
 
-  // `begin`, a multiple of kThreads, is the block's first cell of the slice.
+  // `begin`, a multiple of kThreads, is the index in the slice of the block's first cell.
   __device__ SliceCells(int rows, const MapShape& map, int64_t begin) {
     const int width = slice_width(map.channels), eights = width / 8, all = map.channels / 8;
     const int64_t cell = begin + threadIdx.x;
@@ -42,8 +43,8 @@ struct SliceCells {
   __device__ int64_t at(int k) const { return first + k * step; }
 };
 
-// Returns the gradient of a cell of x as it is written: with `other` added if `adds` is set, and,
-// if `mask` is set, zero where x is not positive.
+// Returns the gradient of a cell of x as it is stored: `gradient`, plus `other` if `adds` is set,
+// and zero where x is not positive if `mask` is set.
 template <typename T>
 __device__ Eight<T> finish_gradient(const float (&gradient)[8], bool adds, const Eight<T>& other,
                                     bool mask, const Eight<T>& x) {
@@ -58,7 +59,7 @@ __device__ Eight<T> finish_gradient(const float (&gradient)[8], bool adds, const
   return dx;
 }
 
-// Returns call(value) for a value of the precision's type.
+// Returns call(value), where the type of `value` is that of the precision.
 template <class Call>
 cudaError_t in_precision(Precision precision, const Call& call) {
   return precision == Precision::kBfloat16 ? call(bf16()) : call(0.0f);

@@ -1,17 +1,17 @@
-// Dropout of row maps (row_maps.h), by the draws of the reference: a value is kept or not by its
-// coordinate in the client's list of rows [row, channel, y, x].
+// Dropout of row maps (row_maps.h), with the draws of the reference: whether a value is kept
+// depends on its index in the client's values [row, channel, y, x], without channels that fill up.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
 
 namespace fedsmooth {
 
-/// What the streams of a training pass are named by.
+/// Identifies the random streams of a training pass.
 struct DropoutDraws {
   const uint64_t* keys = nullptr;            // [client]
   const ClientSettings* settings = nullptr;  // [client]
   const int* step = nullptr;                 // number of the current step in the round
-  int passes = 1, pass = 0;                  // passes of a step, and which one this is
+  int passes = 1, pass = 0;                  // number of passes of a step; index of this one
 };
 
 /// Arguments of drop_values().
@@ -20,15 +20,15 @@ struct RowDropout {
   MapShape map;
   int channels = 0;            // without those that fill up
   float rate = 0, factor = 1;  // share of values that are dropped; factor of the others
-  uint32_t sample = 0;
-  DropoutDraws draws;  // without keys every value is kept as it is, as in mode kAnswers
+  uint32_t sample = 0;         // see Stage::dropout_sample
+  DropoutDraws draws;          // without keys no value is dropped or scaled, as in mode kAnswers
   const void* x = nullptr;
   const void* add = nullptr;   // added to the result; null: none; may be y
   const void* mask = nullptr;  // the result is zero where this is not positive; null: none
   void* y = nullptr;
 };
-/// Computes y = factor x where a value is kept, else 0. As the gradient has the same factors,
-/// the function computes it, too, with dy as x; then `add` is added and `mask` applied.
+/// Computes y = factor x where a value is kept, else 0; then adds `add` and applies `mask`. With dy
+/// as x it computes the gradient, which has the same factors.
 cudaError_t drop_values(Precision precision, const RowDropout& d, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -1,12 +1,13 @@
-// Group norm of row maps (row_maps.h), and its gradient. Statistics are of each row's groups of
-// channels, in float32 and in a fixed order, so that a row's bits depend on that row alone.
+// Group norm of row maps (row_maps.h) and its gradient. Each row's groups of channels have
+// statistics of their own, summed in float32 in a fixed order, so that a row's bits depend on no
+// other row.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_norm.h"
 
 namespace fedsmooth {
 
-/// Statistics of the group of a row's channel; zeros for a channel that fills up.
+/// Statistics of the group of one channel, in one row; zeros for a channel that only fills up.
 struct GroupValues {
   float mean, inverse;  // 1 / sqrt(variance + epsilon)
 };
@@ -22,7 +23,7 @@ struct GroupNorm {
   GroupValues* values = nullptr;  // [client, row, channel]; null: not wanted
   void* y = nullptr;              // may be x
 };
-/// Computes y = norm(x) + add, with a ReLU if `relu` is set, and the statistics.
+/// Computes y = norm(x) + add, with a ReLU if `relu` is set, and `values`.
 cudaError_t apply_group_norm(Precision precision, const GroupNorm& n, cudaStream_t stream);
 
 /// Arguments of differentiate_group_norm().
@@ -38,9 +39,10 @@ struct GroupNormGradient {
   const void* add = nullptr;  // in the shape of x, another gradient of x; may be dx; null: none
   bool mask = false;          // dx is zero where x is not positive
 };
-/// Computes dx, to which it adds `add` before it applies the mask, and sums from which
-/// add_norm_gradients() computes the gradients of scale and bias, with one part for each row. The
-/// gradient of the bias of a convolution before the norm is differentiate_norm() of dx without x.
+/// Computes dx: the gradient of x by this norm, plus `add`, then masked. Also computes `sums`, with
+/// one part for each row, from which add_norm_gradients() computes the gradients of scale and bias.
+/// For the bias of a convolution before the norm, call differentiate_norm() with dx as its dy and
+/// without x.
 cudaError_t differentiate_group_norm(Precision precision, const GroupNormGradient& g,
                                      cudaStream_t stream);
 

@@ -1,4 +1,5 @@
-// The end of a network: a linear layer of the mean over all pixels, or of all of them, in float32.
+// The linear layer at the end of a network, in float32. Its features are the channels' means over
+// all pixels of a row map (row_maps.h), or all values of the map.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_maps.h"
@@ -12,25 +13,25 @@ struct RowHead {
   const void* x = nullptr;
   const float* vectors = nullptr;  // [client, size]
   int64_t size = 0;
-  int64_t weight = 0, bias = 0;  // offsets in a vector of [class, feature] and of [class]
+  int64_t weight = 0, bias = 0;  // offsets in a vector of the weights [class, feature], the biases
   bool has_bias = true;
-  bool flat = false;        // features are all values [pixel, channel] and not the channels' means
+  bool flat = false;        // the features are all values [pixel, channel], not the means
   float* means = nullptr;   // the features, [client, row, feature]
   float* logits = nullptr;  // [client, row, class]
 
   FEDSMOOTH_HOST_DEVICE int64_t features() const { return flat ? map.row_size() : map.channels; }
 };
-/// Computes the features of x, and from them the logits.
+/// Computes the features of x, and the logits from them.
 cudaError_t answer_rows(Precision precision, const RowHead& head, cudaStream_t stream);
 
 /// Arguments of differentiate_means() and differentiate_linear().
 struct RowHeadGradient {
   RowHead head;
   const float* dlogits = nullptr;  // [client, row, class]
-  bool mask = false;
-  void* dx = nullptr;  // gradient of head.x
+  bool mask = false;               // dx is zero where x is not positive
+  void* dx = nullptr;              // gradient of head.x
 };
-/// Computes dx; it is zero where x is not positive if `mask` is set.
+/// Computes dx, whether the features are means or all values.
 cudaError_t differentiate_means(Precision precision, const RowHeadGradient& g, cudaStream_t stream);
 /// Computes the gradients of the linear layer, at its offsets in `gradients` [client, size].
 cudaError_t differentiate_linear(const RowHeadGradient& g, float* gradients, cudaStream_t stream);

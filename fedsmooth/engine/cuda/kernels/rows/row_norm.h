@@ -1,5 +1,6 @@
-// Batch norm of row maps (row_maps.h) by the statistics of each client's own rows, and its
-// gradient. Sums are computed in parts, which are cut by the map's shape and added up in order, in
+// Batch norm of row maps (row_maps.h) and its gradient. Statistics are of each client's own rows
+// or, in mode kAnswers, the running ones. Sums are computed in parts, whose number depends only on
+// the map's shape and the client's number of rows; the parts are added up in a fixed order, in
 // double.
 #pragma once
 
@@ -20,7 +21,7 @@ struct MapSums {
 /// Computes the sums of x and of its squares, for each channel.
 cudaError_t sum_map(Precision precision, const MapSums& sums, cudaStream_t stream);
 
-/// The tensors of a norm, as offsets in a client's vector.
+/// The tensors of a norm, as offsets in each client's vector.
 struct NormWeights {
   float* vectors = nullptr;  // [client, size]
   int64_t size = 0;
@@ -31,15 +32,15 @@ struct NormWeights {
 struct NormStatistics {
   int clients = 0, rows = 0, parts = 0;
   MapShape map;
-  const float* sums = nullptr;  // [client, part, 2, channel], of the norm's input and its squares
+  const float* sums = nullptr;  // [client, part, 2, channel]: of the norm's input and its squares
   NormWeights weights;
   NormValues* values = nullptr;  // [client, values_client]: begins with this norm's values
   int64_t values_client = 0;     // number of channels of all norms
 };
-/// Computes this pass's values from the sums, and updates the running statistics.
+/// Computes `values` for this pass from the sums, and updates the running statistics.
 cudaError_t compute_statistics(const NormStatistics& s, cudaStream_t stream);
-/// Computes the values of a pass in mode kAnswers, from the running statistics, which stay as they
-/// are. Means of gradients are zero. Does not read `rows`, `parts` and `sums`.
+/// Computes `values` for a pass in mode kAnswers from the running statistics, which do not change.
+/// Sets the means of gradients to zero. Does not read `rows`, `parts` and `sums`.
 cudaError_t use_running_statistics(const NormStatistics& s, cudaStream_t stream);
 
 /// Arguments of apply_norm().
@@ -48,7 +49,7 @@ struct NormApply {
   MapShape map;
   const void *x = nullptr, *add = nullptr;  // `add` null: none
   bool relu = false;
-  const NormValues* values = nullptr;  // of either function above
+  const NormValues* values = nullptr;  // of one of the two functions above
   int64_t values_client = 0;
   void* y = nullptr;
 };
@@ -61,7 +62,7 @@ struct NormGradient {
   MapShape map;
   const void *x = nullptr, *dy = nullptr;  // x null: there is no norm, only a bias
   float* sums = nullptr;  // [client, part, 2, channel]: of dy and of dy (x - mean) inverse
-  int parts = 0;          // of sums that a convolution has computed; 0: none has
+  int parts = 0;          // number of parts if `sums` are computed already; 0: they are not
   NormWeights weights;
   float* gradients = nullptr;    // [client, size]
   NormValues* values = nullptr;  // of compute_statistics()
@@ -72,14 +73,15 @@ struct NormGradient {
   bool answers = false;       // `values` are of use_running_statistics(): only dx is computed
   int64_t conv_bias = -1;     // offset of the bias of the convolution before the norm; -1: none
 };
-/// Computes the gradients of scale and bias, at the weights' offsets in `gradients`, and dx, to
-/// which it adds `add` before it applies the mask. Without x it computes only the bias's gradient.
-/// A bias before a batch norm does not change the norm's output, so that its gradient is zero.
+/// Computes the gradients of scale and bias, at the weights' offsets in `gradients`, and dx: the
+/// gradient of x by this norm, plus `add`, then masked. Without x it computes only the gradient of
+/// the bias. The gradient at `conv_bias` is zero, because a bias before a batch norm does not
+/// change the norm's output.
 cudaError_t differentiate_norm(Precision precision, const NormGradient& g, cudaStream_t stream);
-/// Computes `sums`, with map_parts() parts.
+/// Computes `sums`, in map_parts() parts.
 cudaError_t sum_norm_gradients(Precision precision, const NormGradient& g, cudaStream_t stream);
-/// Computes the gradients of scale and bias from `sums` and, unless `values` is null, its means and
-/// the gradient of the convolution's bias.
+/// Computes the gradients of scale and bias from `sums`. Unless `values` is null, it also computes
+/// the means of gradients in `values` and the gradient at `conv_bias`.
 cudaError_t add_norm_gradients(const NormGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -9,13 +9,13 @@ namespace fedsmooth {
 /// the map.
 struct RowPool {
   int clients = 0, rows = 0;
-  MapShape in, out;  // of as many channels
+  MapShape in, out;  // with the same number of channels
   int kernel = 2, stride = 2;
   bool means = false;  // means in place of maxima
   const void* x = nullptr;
   void* y = nullptr;
 };
-/// Computes y, the maximum or mean over each window of x. If a window has a NaN, its maximum is
+/// Computes y, the maximum or mean over each window of x. The maximum of a window with a NaN is
 /// NaN.
 cudaError_t pool_rows(Precision precision, const RowPool& p, cudaStream_t stream);
 
@@ -27,8 +27,8 @@ struct RowPoolGradient {
   bool mask = false;          // dx is zero where x is not positive
   void* dx = nullptr;
 };
-/// Computes dx, to which it adds `add` before it applies the mask. The first of a window's equal
-/// maxima takes its gradient, as in the reference.
+/// Computes dx: the gradient of x by this pool, plus `add`, then masked. Among the equal maxima of
+/// a window the first receives the gradient, as in the reference.
 cudaError_t differentiate_pool(Precision precision, const RowPoolGradient& g, cudaStream_t stream);
 
 }  // namespace fedsmooth

@@ -1,4 +1,4 @@
-// Products by warpgroups, on Hopper: see wide_tiles.cuh.
+// Matrix products by warpgroups (wgmma) on the tiles of wide_tiles.cuh, for Hopper.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/tensor_cores/hopper_tiles.cuh"
@@ -6,11 +6,12 @@
 
 namespace fedsmooth::wide {
 
-/// A call adds a stage's products while the thread continues. They are done after the next
-/// before_barrier() or finish().
+/// multiply() and multiply_across() compute what those of ByWarps do, but return at once: their
+/// sums are complete after the next before_barrier() or finish().
 struct ByWarpgroups {
-  /// Every thread calls this before the barrier after which its copies are multiplied and the tiles
-  /// of earlier products are overwritten.
+  /// Makes the thread's finished copies visible to the next products, and waits for all earlier
+  /// products. Every thread calls it before the barrier that precedes the next products and the
+  /// next copies, which overwrite the tiles of earlier products.
   static __device__ void before_barrier() {
     show_to_products();
     wait_for_products<0>();

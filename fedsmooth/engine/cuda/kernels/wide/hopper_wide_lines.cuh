@@ -1,9 +1,10 @@
-// Convolutions of 3x3 with stride one on large maps, on Hopper. A thread block computes 64 channels
-// of 16x16 pixels of a row. The tile of x, with the pixels around it, is copied once for all nine
-// taps: it is not swizzled, so that a tap's pixels are the same tile at another address. Only the
-// kernel is copied for each step of 64 channels of one tap.
+// Convolutions with a 3x3 kernel and stride one, where has_lines() says that tiles of 16x16 pixels
+// fit the map, on Hopper. A thread block computes 64 channels of 16x16 pixels of a row. For each 64
+// channels of x, the tile with the pixels around it is copied once for all nine taps: it is not
+// swizzled, so that every tap reads the same tile at another address. The kernel is copied in nine
+// steps, one for each tap.
 //
-// Channels are the rows of the products. The columns of a warpgroup are 16 lines of eight pixels.
+// In the products, rows are channels and columns are pixels: a warpgroup has 16 lines of eight.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
@@ -14,11 +15,11 @@
 namespace fedsmooth::wide::lines {
 
 constexpr int kSide = 16, kTilePixels = kSide * kSide;  // of a tile of results
-constexpr int kLine = kSide + 2;                        // pixels of a line of the tile of x
-// A plane has eight channels of all pixels. One pixel more puts the cells of a pixel into different
-// banks.
+constexpr int kLine = kSide + 2;                        // pixels in a line of the tile of x
+// Bytes of a plane: eight channels of all pixels of the tile of x. The one pixel more puts the
+// cells of a pixel into different banks.
 constexpr int kPlane = (kLine * kLine + 1) * 16;
-constexpr int kMapBytes = 8 * kPlane, kMaps = 2;  // 64 channels; tiles of x
+constexpr int kMapBytes = 8 * kPlane, kMaps = 2;  // bytes of a tile of x, number of tiles
 constexpr int kKernelStages = 3, kTaps = 9;
 constexpr int kResultPitch = 64 + 4;
 constexpr int kProductBytes = kKernelStages * kTileBytes + kMaps * kMapBytes;
@@ -39,7 +40,7 @@ struct Tile {
   }
 };
 
-// Starts the copy of 64 channels, from `channel` on, of the tile's pixels and those around it.
+// Starts copying the 64 channels from `channel` on of the tile's pixels and those around it.
 inline __device__ void copy_map(const RowConvolution& c, const Tile& tile, int channel,
                                 uint32_t to) {
   const bf16* x = static_cast<const bf16*>(c.x) +
@@ -57,8 +58,8 @@ inline __device__ void copy_map(const RowConvolution& c, const Tile& tile, int c
   }
 }
 
-// Copies the kernel of one step after another: 64 channels of x of a tap, for the tile's 64
-// results.
+// Copies the kernel step by step: in each, the weights of one tap from 64 channels of x to the
+// tile's 64 channels of results.
 class KernelCopies {
  public:
   __device__ KernelCopies(const RowConvolution& c, const Tile& tile)
@@ -71,7 +72,7 @@ class KernelCopies {
     to_ = cell_at(row, threadIdx.x % 8);
   }
 
-  // Starts the copies of the next step, which is of tap `tap`.
+  // Starts copying the next step's weights, which are those of tap `tap`.
   __device__ void start(int tap, uint32_t stage) {
     constexpr int kRows = kThreads / 8;
     const int rows = channel_ < channels_ ? rows_ : 0;
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       ByWarpgroups::before_barrier();
       __syncthreads();
       multiply(sums, kernels + tap % kKernelStages * kTileBytes, map + warpgroup * 8 * 16, tap);
-      // The other tile of x was last read before this chunk's first step.
+      // The products that read the other tile of x were waited for before the barrier.
       if (tap == 0 && chunk + 1 < chunks) copy_map(c, tile, (chunk + 1) * kDepth, other);
       const int next = (tap + kKernelStages - 1) % kTaps;
       if (next == tap + kKernelStages - 1 || chunk + 1 < chunks) {

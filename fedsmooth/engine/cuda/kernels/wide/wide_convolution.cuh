@@ -1,7 +1,8 @@
-// A thread block multiplies 128 pixels with 64 or 128 channels of the kernel, in steps of 64
-// channels of one tap, while it copies the tiles of the next two steps. A tile of x is gathered:
-// its rows are the pixels that the tap reads. All taps of a group of 64 channels follow each other,
-// so that a pixel is read again while it is in the multiprocessor's cache.
+// Convolutions with many channels or large kernels. A thread block computes 64 or 128 channels of
+// 128 pixels. Each step adds the products of one tap with 64 channels of x, while the tiles of the
+// next two steps are copied. A tile of x is gathered: its rows are the pixels that the tap reads.
+// All taps of a group of 64 channels follow each other, so that a pixel is read again while it is
+// in the multiprocessor's cache.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"
@@ -27,8 +28,8 @@ constexpr int kSharedBytes = (kStages * kStageBytes<kTiles> > kResultBytes<kPixe
 // Where a pixel of the tile is read and written.
 struct TilePixel {
   int y, x;  // coordinates that its first tap reads
-  int from;  // number of that pixel of the client, which may be outside of the map
-  int to;    // number of the pixel among the client's; -1: none
+  int from;  // index of that pixel among the client's, meaningless outside of the map
+  int to;    // index of the written pixel among the client's; -1: none
 };
 
 inline __device__ TilePixel find_pixel(const RowConvolution& c, const PixelClass& of, int64_t p) {
@@ -44,11 +45,11 @@ inline __device__ TilePixel find_pixel(const RowConvolution& c, const PixelClass
 // of pixels is a part.
 static_assert(kSharedBytes<2> + kPixels * sizeof(TilePixel) <= 99 * 1024);
 
-// What a block computes.
+// The pixels and channels that a block computes.
 struct BlockTile {
-  int client, tile, column0;  // tile: number among those of the client
+  int client, tile, column0;  // tile: its index among the client's; column0: first channel
   PixelClass of;
-  int64_t first;  // number of its first pixel among those of the class
+  int64_t first;  // index of its first pixel among those of the class
 
   __device__ BlockTile(const WideCut& cut, int columns) {
     client = blockIdx.y;
@@ -61,7 +62,7 @@ struct BlockTile {
   }
 };
 
-// Copies the tiles of one step after another. Eight threads copy a row.
+// Copies the tiles of x and of the kernel step by step. Eight threads copy a row of a tile.
 template <int kTiles>
 class Copies {
  public:
@@ -83,7 +84,7 @@ class Copies {
     }
   }
 
-  // Starts the copies of the next step into a stage.
+  // Starts copying the next step's tiles into a stage.
   __device__ void start(uint32_t stage) {
     const bool deep = chunk_ + channel_ < c_.in.channels;
     const uint32_t tap = 1u << j_ | 1u << (kMostTaps + i_);
@@ -112,10 +113,10 @@ class Copies {
   }
 
  private:
-  static constexpr int kRows = kThreads / 8;  // rows that are copied at the same time
+  static constexpr int kRows = kThreads / 8;  // rows of a tile that are copied at the same time
   static constexpr int kMostTaps = 16;        // in a direction
 
-  // Returns a bit for each tap that is inside of the map.
+  // Returns a set bit for each tap in one direction that reads inside of the map.
   static __device__ uint32_t bits_inside(int first, int taps, int size) {
     uint32_t bits = 0;
     for (int j = 0; j < taps; ++j) {
@@ -127,7 +128,7 @@ class Copies {
   const RowConvolution& c_;
   const PixelClass& of_;
   int channel_, columns_, to_;
-  int chunk_ = 0, j_ = 0, i_ = 0;  // of the next step: first channel, tap
+  int chunk_ = 0, j_ = 0, i_ = 0;  // of the next step: first channel of x; tap, down and across
   const bf16* weights_;
   const bf16* from_[kPixels / kRows];
   uint32_t inside_[kPixels / kRows];

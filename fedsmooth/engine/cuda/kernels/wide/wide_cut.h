@@ -1,9 +1,10 @@
-// How thread blocks share a convolution with many channels out. Each computes a tile of 128 pixels
-// of a client, and 64 or 128 channels.
+// The tiles into which a convolution of kernels/wide is cut. Each thread block computes one: 128
+// pixels of a client, and 64 or 128 channels.
 //
 // The gradient of a convolution with stride two reads a map whose pixels are two apart, with zeros
-// between them. Pixels are therefore put in four classes by the parity of y and x. Those of a class
-// meet the same taps, and none of the zeros: for them it is a convolution of stride one.
+// between them (`spread`). Its pixels are put in four classes by the parity of y and x. The taps
+// that read no zeros are the same for all pixels of a class. With these taps alone, a class is
+// computed like a convolution of stride one.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
@@ -12,14 +13,14 @@ namespace fedsmooth::wide {
 
 constexpr int kPixels = 128;  // of a tile
 
-/// Pixels of a convolution's result that meet the same taps: those with y = y0, y0 + spread, ...,
-/// likewise x. Taps are first, first + spread, ... in each direction. Tap number j of pixel number
-/// i reads coordinate i stride + begin + j.
+/// Pixels of a convolution's result that use the same taps: those with y = y0, y0 + spread, ...,
+/// and likewise x. In each direction their taps are first, first + spread, ...; the class's tap j
+/// reads coordinate i stride + begin + j for the class's pixel i.
 struct PixelClass {
   int y0 = 0, x0 = 0, height = 0, width = 0;
   int first_y = 0, first_x = 0, taps_y = 0, taps_x = 0;
   int begin_y = 0, begin_x = 0;
-  int tiles = 0;  // of a client
+  int tiles = 0;  // number of tiles of a client
 
   __host__ __device__ int pixels() const { return height * width; }
   __host__ __device__ int taps() const { return taps_y * taps_x; }
@@ -27,18 +28,18 @@ struct PixelClass {
 
 struct WideCut {
   PixelClass classes[4];
-  int count = 1;   // of classes
-  int tiles = 0;   // of a client, in all classes
+  int count = 1;   // number of classes
+  int tiles = 0;   // tiles of a client's pixels, in all classes
   int across = 1;  // tiles of channels
 };
 
-/// Returns the columns of a tile: 128 channels, or 64 where these fill tiles better.
+/// Returns the number of channels of a tile: 128, or 64 if that leaves fewer of them unused.
 inline int columns_for(int channels) {
   const int wide = (channels + 127) / 128 * 128, narrow = (channels + 63) / 64 * 64;
   return wide == narrow ? 128 : 64;
 }
 
-// One direction of a class: pixels at `at`, at + spread, ... of `size`.
+// One direction of a class: its pixels are at, at + spread, ... below `size`.
 struct ClassLine {
   int count, first, taps, begin;
 
@@ -68,12 +69,12 @@ inline WideCut cut_wide(const RowConvolution& c) {
   return cut;
 }
 
-/// How convolutions of stride one with a kernel of 3x3 are cut on Hopper, if their maps are large
-/// enough: into tiles of 64 channels and 16x16 pixels of a row.
+/// The tiles of a convolution for which has_lines() is true, on Hopper: 64 channels of 16x16 pixels
+/// of a row.
 struct LinesCut {
   int down = 0, along = 0;  // tiles of a row in each direction
   int across = 1;           // tiles of channels
-  int tiles = 0;            // of a client's pixels
+  int tiles = 0;            // tiles of a client's pixels
 
   explicit LinesCut(const RowConvolution& c)
       : down((c.out.height + 15) / 16),
@@ -82,7 +83,8 @@ struct LinesCut {
         tiles(c.rows * down * along) {}
 };
 
-/// Returns whether tiles of 16x16 pixels suit a convolution: at most 30 % of them are outside.
+/// Returns whether a convolution is cut into tiles of 16x16 pixels on Hopper: a 3x3 kernel with
+/// stride one, and tiles that have at most 1.3 times as many pixels as the map.
 inline bool has_lines(const RowConvolution& c) {
   const LinesCut cut(c);
   return c.kernel == 3 && c.stride == 1 && c.spread == 1 &&

@@ -5,7 +5,7 @@
 namespace fedsmooth {
 namespace {
 
-// Adds the pieces of four values of a kernel.
+// Each thread adds up the pieces of four values of a kernel.
 __global__ void __launch_bounds__(wide::kThreads)
     add_kernel(const float* room, int pieces, int64_t size, float* gradient,
                int64_t gradient_client) {

@@ -1,9 +1,10 @@
-// The gradient of a kernel, as products over pixels: rows are channels of dy, columns are channels
-// of x at the pixel that a tap reads. A thread block multiplies 64 channels of dy for each of its
-// warpgroups with two column groups of 64, each of one tap, in steps of 64 pixels.
+// The gradient of a kernel, as a matrix product over pixels: rows are channels of dy, columns are
+// channels of x at the pixel that a tap reads. A thread block computes 64 rows for each of its
+// warpgroups and two column groups, each of 64 channels at one tap, in steps of 64 pixels.
 //
-// Layers with few weights and many pixels are cut into pieces along the pixels, by the layer's
-// shape and the client's rows alone; add_kernel() adds them up in order.
+// A client's pixels may be cut into pieces, so that layers with few weights fill the GPU too. The
+// number of pieces depends only on the layer's shape and the client's number of rows, and
+// add_pieces() adds them up in order.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +26,10 @@ static_assert(kGradientBytes<2> <= 99 * 1024);  // see wide_convolution.cuh
 
 struct GradientCut {
   int pieces = 1;
-  int steps = 0;                         // of 64 pixels of a client, in all pieces
-  int groups_of_tap = 0;                 // column groups of each tap
-  int groups = 0, across = 0, down = 0;  // column groups; blocks for these, and for rows
+  int steps = 0;             // steps of 64 pixels of a client, in all pieces
+  int groups_of_tap = 0;     // column groups of each tap
+  int groups = 0;            // column groups
+  int across = 0, down = 0;  // blocks for all column groups, and for all channels of dy
 };
 
 inline int64_t pixels_of(const RowConvolution& forward) {
@@ -38,14 +40,14 @@ inline int64_t kernel_values(const RowConvolution& forward) {
   return int64_t{forward.kernel} * forward.kernel * forward.in.channels * forward.out.channels;
 }
 
-/// Returns the warpgroups of a block, of 64 channels of dy each.
+/// Returns the number of warpgroups of a block. Each computes 64 channels of dy.
 inline int warpgroups_for(const RowConvolution& forward) {
   return forward.out.channels > 64 ? 2 : 1;
 }
 
-// A client with many rows is alone on the GPU: pieces then make two full rounds of blocks on an
-// H200, of which a multiprocessor holds two, or three of one warpgroup. Clients with few rows fill
-// the GPU together.
+// A client with many rows is taken to be alone on the GPU. Its pieces fill at most two rounds of
+// blocks on an H200, where each of the 132 multiprocessors holds two blocks of two warpgroups or
+// three of one. Clients with few rows fill the GPU together.
 inline GradientCut cut_gradient(const RowConvolution& forward) {
   constexpr int kManyRows = 256, kLeastPixels = 1024, kPixelsOfPiece = 8192;
   const int warpgroups = warpgroups_for(forward), blocks = warpgroups == 2 ? 528 : 792;
@@ -66,7 +68,7 @@ inline GradientCut cut_gradient(const RowConvolution& forward) {
 // The channels of x at one tap that a column group holds.
 struct ColumnGroup {
   int tap, channel;  // tap: -1 if there is no such group
-  int y, x;          // of the tap, from the pixel at which the kernel begins
+  int y, x;          // what the tap's coordinates in x add to the pixel of dy times the stride
 
   __device__ ColumnGroup(const RowConvolution& c, const GradientCut& cut, int group) {
     tap = group < cut.groups ? group / cut.groups_of_tap : -1;
@@ -76,7 +78,7 @@ struct ColumnGroup {
   }
 };
 
-// A pixel of a client, which moves on by kDepth pixels at a time without divisions.
+// A pixel of a client that moves by kDepth pixels at a time, without divisions.
 struct MovingPixel {
   int row, y, x;
 
@@ -88,7 +90,7 @@ struct MovingPixel {
     x = in_row % map.width;
   }
 
-  // `by` is the pixel with number kDepth.
+  // `by` is pixel kDepth of the client.
   __device__ void move(const MapShape& map, const MovingPixel& by) {
     x += by.x;
     const bool next_line = x >= map.width;
@@ -100,7 +102,7 @@ struct MovingPixel {
   }
 };
 
-// Copies the tiles of one step after another. Eight threads copy the channels of a pixel.
+// Copies the tiles of dy and x step by step. Eight threads copy 64 channels of a pixel.
 template <int kWarpgroups>
 class GradientCopies {
  public:
@@ -127,7 +129,7 @@ class GradientCopies {
     to_ = cell_at(threadIdx.x / 8, threadIdx.x % 8);
   }
 
-  // Starts the copies of the next step into a stage.
+  // Starts copying the next step's tiles into a stage.
   __device__ void start(uint32_t stage) {
 #pragma unroll
     for (int k = 0; k < kPixels; ++k) {
@@ -156,7 +158,7 @@ class GradientCopies {
 
  private:
   static constexpr int kRows = 16 * kWarpgroups;  // pixels that are copied at the same time
-  static constexpr int kPixels = kDepth / kRows;  // of a thread
+  static constexpr int kPixels = kDepth / kRows;  // pixels of a thread
 
   const RowConvolution& c_;
   MovingPixel by_;
@@ -213,7 +215,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups, kWarpgroups == 2 ? 2 : 3)
   });
 }
 
-/// Adds up the pieces in RowGradient::room.
+/// Adds up the pieces in RowGradient::room, into RowGradient::gradient.
 cudaError_t add_pieces(const RowGradient& g, int pieces, cudaStream_t stream);
 
 template <class Products, int kWarpgroups>

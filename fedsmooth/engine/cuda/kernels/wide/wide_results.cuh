@@ -1,5 +1,5 @@
-// What follows the products of a convolution, on a tile's sums in shared memory: bias, shortcut,
-// ReLU, mask, and the sums for a norm.
+// Turns a tile's sums of products, in shared memory, into results of a convolution: adds bias and
+// shortcut, applies ReLU and mask, and adds up the sums for a norm.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/rows/row_convolution.h"
@@ -8,18 +8,19 @@
 
 namespace fedsmooth::wide {
 
-// Bytes of a tile's sums [pixel, pitch] in float32, and of their sums over pixels by each thread.
+// Bytes of a tile's sums of products [pixel, pitch], in float32, and of the two sums of each thread
+// for eight channels.
 template <int kPixels, int kPitch>
 constexpr int kResultBytes = (kPixels * kPitch + kThreads * 16) * 4;
 
 // The results of a tile, which has kColumns channels.
 struct Results {
   int client = 0, column0 = 0;  // column0: the tile's first channel
-  int part = 0, parts = 0;      // number of the tile among those of the client's pixels, and of all
+  int part = 0, parts = 0;      // index among the tiles of the client's pixels, and their number
   float* values = nullptr;      // [pixel, pitch]
 };
 
-// Eight channels of a thread.
+// Values of a thread's eight channels.
 struct Channels {
   float v[8] = {};
 };
@@ -30,7 +31,8 @@ inline __device__ void for_each_channel(const Each& each) {
   for (int j = 0; j < 8; ++j) each(j);
 }
 
-// The sums of a thread's pixels for each of its channels, and what they need.
+// The sums over a thread's pixels for each of its channels (RowConvolution::sums), and the norm's
+// mean and inverse that the second sum needs.
 struct ThreadSums {
   Channels total, products, mean, inverse;
 
@@ -57,7 +59,7 @@ struct ThreadSums {
   }
 };
 
-// Returns eight finished results. `from` are their sums, `at` their index in y in eights.
+// Returns eight finished results. `from` has their sums of products; 8 `at` is their index in y.
 inline __device__ Eight<bf16> finish_eight(const RowConvolution& c, const float* from,
                                            const Channels& bias, int64_t at) {
   Channels value;
@@ -83,9 +85,9 @@ inline __device__ Eight<bf16> finish_eight(const RowConvolution& c, const float*
   return y;
 }
 
-/// Finishes and writes a tile's results. Each thread has eight channels of several pixels. to(i) is
-/// the number of tile pixel i among the client's; -1: it has none. All threads of the block call
-/// it.
+/// Finishes and writes a tile's results. Each thread has eight channels of several pixels. to(i)
+/// returns the index of the tile's pixel i among the client's, or -1 if the client has no such
+/// pixel. All threads of the block must call this function.
 template <int kPixels, int kColumns, int kPitch, class To>
 inline __device__ void finish_results(const RowConvolution& c, const Results& r, const To& to) {
   constexpr int kCells = kColumns / 8, kLines = kThreads / kCells;

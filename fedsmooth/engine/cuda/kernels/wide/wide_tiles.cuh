@@ -1,10 +1,10 @@
-// Tiles of 64 values of depth in shared memory for products of many channels, and the two ways to
-// multiply them: by warps (mma.sync), on every GPU, or by warpgroups (wgmma), on Hopper. Both read
-// the same tiles and give a thread the same sums, so that all else is one text.
+// Tiles in shared memory for matrix products in bfloat16, 64 values deep, and their multiplication
+// by warps (mma.sync), on every GPU. hopper_warpgroups.cuh multiplies them by warpgroups (wgmma).
+// Both read the same tiles and give each thread the same sums, so the rest of the code is shared.
 //
-// A tile has rows of 128 bytes, whose eight cells of 16 bytes are permuted by the row's number
-// (swizzled), as the tensor cores of Hopper read them: rows that are read together are in different
-// banks.
+// A tile has rows of 128 bytes. The eight cells of 16 bytes of a row are permuted by the row's
+// number (swizzled), as the tensor cores of Hopper require: cells that are read together are then
+// in different banks.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/tensor_cores/matrix_tiles.cuh"
@@ -12,18 +12,19 @@
 namespace fedsmooth::wide {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kDepth = 64;                  // values of depth in a stage
-constexpr int kRowBytes = 128;              // of a row of a tile
-constexpr int kTileBytes = 64 * kRowBytes;  // of 64 rows
+constexpr int kDepth = 64;                  // products that a stage adds to each sum
+constexpr int kRowBytes = 128;              // bytes of a row of a tile
+constexpr int kTileBytes = 64 * kRowBytes;  // bytes of a tile of 64 rows
 constexpr int kAlignment = 1024;            // of tiles: the permutation repeats after eight rows
 
-/// Returns the offset in a tile of the cell with eight values of a row.
+/// Returns the offset, in bytes, of a row's cell in a tile.
 inline __device__ int cell_at(int row, int cell) {
   return row * kRowBytes + ((cell ^ (row & 7)) * 16);
 }
 
-/// Starts a copy of a cell; zeros if not `real`, when `from` is not read. With kCached it goes
-/// through the multiprocessor's cache, for values that the block or its neighbour reads again soon.
+/// Starts copying a cell. If `real` is false it writes zeros and does not read `from`. With kCached
+/// the copy goes through the multiprocessor's cache, for values that this block or another one on
+/// it reads again soon.
 template <bool kCached>
 inline __device__ void copy_cell(uint32_t to, const void* from, bool real) {
   const int bytes = real ? 16 : 0;
@@ -44,16 +45,16 @@ inline __device__ uint8_t* aligned_tiles() {
   return memory + ((address + kAlignment - 1) / kAlignment * kAlignment - address);
 }
 
-/// The sums of a thread for 64 rows of its warpgroup and 64 kTiles columns: lane l of warp w of the
-/// warpgroup has rows 16 w + l / 4 (+ 8) and columns 64 t + 8 n + l % 4 * 2 (+ 1) in sums[t][4 n]
-/// to sums[t][4 n + 3].
+/// A thread's share of the sums for 64 rows of its warpgroup and 64 kTiles columns: lane l of warp
+/// w of the warpgroup has rows 16 w + l / 4 (+ 8) and columns 64 t + 8 n + l % 4 * 2 (+ 1) in
+/// v[t][4 n] to v[t][4 n + 3].
 template <int kTiles>
 struct Sums {
   float v[kTiles][32] = {};
 };
 
-/// Calls each(row, column, low, high) for the thread's sums, two columns at a time. Rows are those
-/// of the warpgroup.
+/// Calls each(row, column, low, high) for the thread's sums of columns `column` and column + 1.
+/// Rows are counted from the first of the warpgroup.
 template <int kTiles, class Each>
 inline __device__ void for_each_sum(const Sums<kTiles>& sums, const Each& each) {
   const int row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
@@ -68,13 +69,14 @@ inline __device__ void for_each_sum(const Sums<kTiles>& sums, const Each& each) 
   }
 }
 
-/// Products by warps. A call adds those of a stage, and has done so when it returns.
+/// Products by warps. multiply() and multiply_across() add the products of one stage to `sums`,
+/// which are complete when they return.
 struct ByWarps {
   static __device__ void before_barrier() {}
   static __device__ void finish() {}
 
-  /// Adds A B': the 64 rows of A are those of the warpgroup, B has 64 kTiles rows, depth is along
-  /// the rows of both.
+  /// Adds A B', for tiles at shared addresses `a` and `b`: A is [64, depth] and has the rows of the
+  /// warpgroup, B is [64 kTiles, depth].
   template <int kTiles>
   static __device__ void multiply(Sums<kTiles>& sums, uint32_t a, uint32_t b) {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
@@ -92,8 +94,8 @@ struct ByWarps {
     }
   }
 
-  /// Adds A' B: depth is across the rows of both. A is a tile [64, 64 rows of the warpgroup], B is
-  /// kTiles tiles [64, 64].
+  /// Adds A' B, for tiles at shared addresses `a` and `b`: A is [depth, 64], whose columns are the
+  /// rows of the warpgroup, and B is kTiles tiles [depth, 64].
   template <int kTiles>
   static __device__ void multiply_across(Sums<kTiles>& sums, uint32_t a, uint32_t b) {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 2;  // in cells
@@ -112,7 +114,7 @@ struct ByWarps {
   }
 
  private:
-  // Adds the products with columns 16 n to 16 n + 15.
+  // Adds the products for columns 16 n to 16 n + 15.
   template <int kTiles>
   static __device__ void add(Sums<kTiles>& sums, int n, const uint32_t (&left)[4],
                              const uint32_t (&pair)[4]) {
