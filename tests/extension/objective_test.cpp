@@ -98,6 +98,19 @@ TEST(ObjectiveExtensionTest, AGpuRefusesFormsThatItDoesNotKnow) {
               "train.method=\"" + name + "\": the GPU engine does not have it; use --device=cpu");
   }
 }
+
+TEST(ObjectiveExtensionTest, AGpuRefusesToMixWhatIsAttacked) {
+  const Weights global = start().global;
+  const Method method =
+      add_objective({.name = "attacked-and-mixed",
+                     .attacks = true,
+                     .score = score_smoothed_labels,
+                     .batched = BatchedForm{ScoreKind::kSmoothMix, BatchedExamples::kMixed}});
+  EXPECT_EQ(BatchedExecutor().unsupported({small_task(method), global, {}, 0}).value_or(""),
+            "train.method=\"attacked-and-mixed\": the GPU engine does not have it; use "
+            "--device=cpu");
+  EXPECT_FALSE(BatchedExecutor().unsupported({small_task(Method::kSmoothMix), global, {}, 0}));
+}
 #endif
 
 TEST(ObjectiveExtensionTest, ACpuRefusesAnObjectiveWithoutAScore) {

@@ -36,6 +36,13 @@ bool knows(const BatchedForm& form) {
   return false;
 }
 
+// Returns whether wave_step.cpp computes a task's objective. It moves an image by the attack or
+// mixes it, not both.
+bool knows(const LocalTask& task) {
+  const std::optional<BatchedForm>& form = objective_of(task.method).batched;
+  return form && knows(*form) && !(form->examples == BatchedExamples::kMixed && uses_attack(task));
+}
+
 constexpr int64_t kMostClients = 65'535;  // the largest y and z of a grid, which count clients
 
 // Runs on the CPU: the comparison serves to understand a run, so its speed does not matter.
@@ -72,8 +79,7 @@ struct BatchedExecutor::State {
   }
 
   void prepare(const LocalTask& task, int64_t cohort) {
-    const std::optional<BatchedForm>& form = objective_of(task.method).batched;
-    check(form && knows(*form), "BatchedExecutor: an unsupported task");
+    check(knows(task), "BatchedExecutor: an unsupported task");
     if (!plan) {
       plan = device_network(task.network);
       network = &task.network;
@@ -132,10 +138,9 @@ std::optional<std::string> BatchedExecutor::unsupported(const Round& round) cons
   if (const std::string reason = network_refusal(network); !reason.empty()) {
     return fmt::format("{}; use --device=cpu", reason);
   }
-  const Objective& objective = objective_of(round.task.method);
-  if (objective.batched && knows(*objective.batched)) return {};
+  if (knows(round.task)) return {};
   return fmt::format("train.method={:?}: the GPU engine does not have it; use --device=cpu",
-                     objective.name);
+                     objective_of(round.task.method).name);
 }
 
 std::vector<RoundResult> BatchedExecutor::run(const std::vector<Round>& rounds) {
