@@ -12,7 +12,7 @@
 namespace fedsmooth {
 
 struct GradientPlan {
-  /// What a node does to the gradient of a map that it reads or adds.
+  /// A node's contribution to the gradient of a map that it reads or adds.
   struct Step {
     int add = -1;        // number of the map whose array the step adds to its part; -1: none
     bool mask = false;   // the step applies the ReLU

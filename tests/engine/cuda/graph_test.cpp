@@ -188,7 +188,7 @@ TEST(GraphTest, MarksConvolutionsOfLargeMapsWide) {
   EXPECT_TRUE(row_graph(network).nodes[1].wide);
 }
 
-// Of compute capability 8.6 and 8.9, whose thread blocks have 99 KB of shared memory.
+// Small GPUs are those of compute capability 8.6 and 8.9, whose thread blocks have 99 KB of memory.
 TEST(GraphTest, SmallGpusRunCifarResNetsByTheKernelsForFewChannels) {
   constexpr int kLimit = 99 * 1024;
   for (const GraphNode& node : row_graph(named_network("resnet20")).nodes) {

@@ -12,6 +12,7 @@
 #include "fedsmooth/engine/reference/reference_passes.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/federated/train.h"
+#include "tests/engine/cuda/compared_rounds.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/cuda/rounds.h"
 #include "tests/engine/networks.h"
@@ -137,17 +138,9 @@ class ResidualExecutorCaseTest : public ResidualExecutorTest,
   void expect_near(Precision precision, double weights, double statistics, double loss,
                    double perturbation) {
     const LocalTask task = task_for(GetParam());
-    const Weights global = start(task.network);
-    ThreadedExecutor serial(3, reference_passes);
-    BatchedExecutor batched(precision);
-    const RoundResult expected = run_round(serial, {task, global, cohort_of(3), 4});
-    const RoundResult found = run_round(batched, {task, global, cohort_of(3), 4});
-    const Weights a = found.sum.average(global, parameters(task.network)),
-                  b = expected.sum.average(global, parameters(task.network));
-    EXPECT_LT(difference(task.network, a, b, global, true), weights);
-    EXPECT_LT(difference(task.network, a, b, global, false), statistics);
+    const auto [found, expected] =
+        compare_rounds(task, start(task.network), precision, weights, statistics);
     EXPECT_EQ(found.sum.kept_share(), expected.sum.kept_share());
-    EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
     EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(), loss);
     EXPECT_EQ(found.telemetry.attacked, expected.telemetry.attacked);
     EXPECT_NEAR(found.telemetry.mean_perturbation(), expected.telemetry.mean_perturbation(),

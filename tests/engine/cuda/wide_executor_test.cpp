@@ -9,6 +9,7 @@
 #include "fedsmooth/engine/cuda/device_sampler.h"
 #include "fedsmooth/engine/threaded_executor.h"
 #include "fedsmooth/model/fold.h"
+#include "tests/engine/cuda/compared_rounds.h"
 #include "tests/engine/cuda/gpu.h"
 #include "tests/engine/cuda/rounds.h"
 #include "tests/engine/cuda/wide_networks.h"
@@ -68,16 +69,8 @@ class WideExecutorTest : public GpuTest, public testing::WithParamInterface<std:
  protected:
   void expect_near(Precision precision, double weights, double statistics, double loss) {
     const LocalTask task = task_for(GetParam());
-    const Weights global = drawn_weights(task.network);
-    ThreadedExecutor serial(3, reference_passes);
-    BatchedExecutor batched(precision);
-    const RoundResult expected = run_round(serial, {task, global, cohort_of(3), 4});
-    const RoundResult found = run_round(batched, {task, global, cohort_of(3), 4});
-    const Weights a = found.sum.average(global, parameters(task.network)),
-                  b = expected.sum.average(global, parameters(task.network));
-    EXPECT_LT(difference(task.network, a, b, global, true), weights);
-    EXPECT_LT(difference(task.network, a, b, global, false), statistics);
-    EXPECT_EQ(found.telemetry.steps, expected.telemetry.steps);
+    const auto [found, expected] =
+        compare_rounds(task, drawn_weights(task.network), precision, weights, statistics);
     EXPECT_NEAR(found.telemetry.mean_loss(), expected.telemetry.mean_loss(),
                 loss * expected.telemetry.mean_loss());
   }

@@ -1,5 +1,6 @@
-// What the kernels of group norm share, for at most 64 channels and for more: each block computes a
-// row, and all of a thread's cells (of eight channels) have the same channels.
+// The parts that both group norm kernels share, the one for at most 64 channels and the one for
+// more. Each block computes a row, and all of a thread's cells (of eight channels) have the same
+// channels.
 #pragma once
 
 #include "fedsmooth/engine/cuda/kernels/dependent_launch.cuh"

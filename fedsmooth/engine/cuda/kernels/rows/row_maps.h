@@ -23,7 +23,7 @@ struct ChannelGroups {
   FEDSMOOTH_HOST_DEVICE int real_channels() const { return count * channels; }
 };
 
-/// What a batch norm uses in a pass for one client and channel.
+/// The numbers that a batch norm uses in a pass, for one client and channel.
 struct NormValues {
   float mean = 0, inverse = 0;          // 1 / sqrt(variance + epsilon)
   float scale = 0, shift = 0;           // y = scale x + shift

@@ -147,8 +147,8 @@ inline __device__ void multiply_64x64x16(float (&sums)[32], uint64_t a, uint64_t
 #define FEDSMOOTH_SUMS_32(t) \
   FEDSMOOTH_SUMS_8(t, 0), FEDSMOOTH_SUMS_8(t, 8), FEDSMOOTH_SUMS_8(t, 16), FEDSMOOTH_SUMS_8(t, 24)
 
-// The same product with 128 columns: sums[t] has columns 64 t to 64 t + 63. The tensor cores read A
-// from shared memory once for all of them.
+// Adds A B to sums, for 64 x 16 and 16 x 128 values, as multiply_64x64x16() does for 64 columns:
+// sums[t] has columns 64 t to 64 t + 63. The tensor cores read A from shared memory once for all.
 template <bool kTransposeA, bool kTransposeB>
 inline __device__ void multiply_64x128x16(float (&sums)[2][32], uint64_t a, uint64_t b) {
   asm volatile(
